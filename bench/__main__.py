@@ -21,6 +21,7 @@ GRAPHS = "20,100,300,1000"
 PARTS = ("micro", "memory", "reviews", "models", "foreign", "legacy", "scale")
 
 _WITHOUT_OPTIONS = {
+    "micro": micro.main,
     "memory": memory.main,
     "reviews": reviews.main,
     "models": models.main,
@@ -31,9 +32,6 @@ _WITHOUT_OPTIONS = {
 def main() -> None:
     """Measure and print; with `--write`, put the figures onto the page as well."""
     options = _options(sys.argv[1:])
-    if "micro" in options.only:
-        for step in micro.steps():
-            print(f"{step.name:<40} {step.microseconds:8.0f} µs")
     for name, part in _WITHOUT_OPTIONS.items():
         if name in options.only:
             part()
@@ -51,7 +49,7 @@ def main() -> None:
 
 def scale(graphs: int, rounds: int) -> Figures:
     """The medians of several rounds; each is a run of the operator, then one of the floor."""
-    found = []
+    runs = []
     for number in range(rounds):
         with plane() as fresh:
             figures, template = asyncio.run(measured(fresh, graphs))
@@ -60,17 +58,17 @@ def scale(graphs: int, rounds: int) -> Figures:
         if graphs in page.REFERENCE_BARE_SECONDS:
             with plane() as fresh:
                 asyncio.run(measured_bare(fresh, figures))
-        found.append(figures)
-        said = msgspec.json.format(msgspec.json.encode(figures)).decode()
-        print(f"{graphs} graphs, round {number + 1} of {rounds}:\n{said}", flush=True)
-    return _medians(found)
+        runs.append(figures)
+        text = msgspec.json.format(msgspec.json.encode(figures)).decode()
+        print(f"{graphs} graphs, round {number + 1} of {rounds}:\n{text}", flush=True)
+    return _medians(runs)
 
 
-def _medians(found: Sequence[Figures]) -> Figures:
+def _medians(runs: Sequence[Figures]) -> Figures:
     """The median of each figure; counts by kind are those of the last round."""
-    result = msgspec.structs.replace(found[-1], rounds=len(found))
+    result = msgspec.structs.replace(runs[-1], rounds=len(runs))
     for name in Figures.__struct_fields__:
-        values = [getattr(each, name) for each in found]
+        values = [getattr(figures, name) for figures in runs]
         if name != "rounds" and isinstance(values[0], int | float):
             setattr(result, name, median(values))
     return result
@@ -90,7 +88,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(each) for each in text.split(",")]
+    return [int(number) for number in text.split(",")]
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Requests:
     @property
     def events(self) -> int:
         """Those that write Events."""
-        return sum(each for (_, kind), each in self.count.items() if kind == "events")
+        return sum(count for (_, kind), count in self.count.items() if kind == "events")
 
 
 def now() -> str:
@@ -45,18 +45,18 @@ def now() -> str:
 
 def requests(log: Path, *, since: str, agent: str = OPERATOR) -> Requests:
     """What the client with that user agent has asked for since then."""
-    found = Requests()
+    asked = Requests()
     for entry in _entries(log, since, agent):
         about = entry.get("objectRef", {})
         parts = (about.get("resource", ""), about.get("subresource", ""))
-        kind = "/".join(each for each in parts if each)
+        kind = "/".join(part for part in parts if part)
         if entry["verb"] in ("list", "watch") or kind == "leases":
             continue
-        found.count[entry["verb"], kind] += 1
-        found.server_seconds += _time(entry["stageTimestamp"]) - _time(
+        asked.count[entry["verb"], kind] += 1
+        asked.server_seconds += _time(entry["stageTimestamp"]) - _time(
             entry["requestReceivedTimestamp"]
         )
-    return found
+    return asked
 
 
 def _entries(log: Path, since: str, agent: str) -> Iterator[dict[str, Any]]:

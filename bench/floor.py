@@ -8,11 +8,10 @@ writes none: the Go operator's figures come with the time that such a client nee
 """
 
 import asyncio
-import resource
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any
 
 import msgspec
@@ -35,8 +34,8 @@ from kube_runtime.types.rbac import Role, RoleBinding
 AGENT = "bench-floor"
 GRAPHS_AT_ONCE = 8
 _TYPES: dict[str, type[Resource]] = {
-    each.KIND.name: each
-    for each in (
+    type_.KIND.name: type_
+    for type_ in (
         *(DynamoComponentDeployment, ServiceAccount, Role, RoleBinding),
         *(Service, Deployment),
     )
@@ -66,7 +65,7 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
     names = iter(f"g{number}" for number in range(count))
     async with client(kubeconfig, AGENT) as connected:
         await connected.get_json("/version")  # what is loaded and connected is not measured
-        before, started = _cpu_seconds(), monotonic()
+        before, started = process_time(), monotonic()
 
         async def several() -> None:
             for name in names:
@@ -75,29 +74,31 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
         await asyncio.gather(*(several() for _ in range(GRAPHS_AT_ONCE)))
     return {
         "seconds": monotonic() - started,
-        "cpu_seconds": _cpu_seconds() - before,
+        "cpu_seconds": process_time() - before,
         "started_at": started,  # Linux has one monotonic clock for all processes
     }
-
-
-def _cpu_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 async def make(to: Client, name: str, statuses: Statuses | None) -> None:
     """Make one graph: what it controls, then what its components control, then all statuses, if any."""
     graph = await to.create(DynamoGraphDeployment, graph_body(name))
     made = await _all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
-    components = [each for each in made if isinstance(each, DynamoComponentDeployment)]
+    components = [
+        component for component in made if isinstance(component, DynamoComponentDeployment)
+    ]
     await asyncio.gather(
-        *(_all(to, each, component_objects(each, _FACTS, _SETTINGS)) for each in components)
+        *(
+            _all(to, component, component_objects(component, _FACTS, _SETTINGS))
+            for component in components
+        )
     )
     if statuses is None:
         return
-    for each in components:
-        status = statuses.of(statuses.components[each.spec.service_name or ""], name)
-        await to.merge_patch(type(each), each.key, {"status": status}, subresource="status")
+    for component in components:
+        status = statuses.of(statuses.components[component.spec.service_name or ""], name)
+        await to.merge_patch(
+            type(component), component.key, {"status": status}, subresource="status"
+        )
     status = statuses.of(statuses.graph, name)
     await to.merge_patch(type(graph), graph.key, {"status": status}, subresource="status")
 
@@ -105,20 +106,20 @@ async def make(to: Client, name: str, statuses: Statuses | None) -> None:
 async def _all(to: Client, owner: Resource, objects: Iterable[Object]) -> list[Resource]:
     reference = controller_reference(owner)
     bodies = (
-        {**each, "metadata": {**each["metadata"], "ownerReferences": [reference]}}
-        for each in objects
+        {**desired, "metadata": {**desired["metadata"], "ownerReferences": [reference]}}
+        for desired in objects
     )
-    return await asyncio.gather(*(to.create(_TYPES[each["kind"]], each) for each in bodies))
+    return await asyncio.gather(*(to.create(_TYPES[body["kind"]], body) for body in bodies))
 
 
 async def statuses_of(to: Client, name: str) -> Statuses:
     """The statuses of a graph as the operator wrote them."""
     graph = await to.get_json(DynamoGraphDeployment.KIND.path(NAMESPACE, name))
-    found = await to.get_json(DynamoComponentDeployment.KIND.path(NAMESPACE))
+    listing = await to.get_json(DynamoComponentDeployment.KIND.path(NAMESPACE))
     components = {
-        each["spec"]["serviceName"]: each["status"]
-        for each in found["items"]
-        if each["metadata"]["ownerReferences"][0]["name"] == name
+        component["spec"]["serviceName"]: component["status"]
+        for component in listing["items"]
+        if component["metadata"]["ownerReferences"][0]["name"] == name
     }
     return Statuses(name, graph["status"], components)
 

@@ -64,9 +64,9 @@ class Figures(msgspec.Struct):
 
 def main(count: int = COUNT) -> None:
     """Measure and print."""
-    found = asyncio.run(measured(count))
-    print(msgspec.json.format(msgspec.json.encode(found)).decode())
-    print(f"added: {found.added_cpu_percent:.2f} % of a core, {found.added_mib:.1f} MiB")
+    figures = asyncio.run(measured(count))
+    print(msgspec.json.format(msgspec.json.encode(figures)).decode())
+    print(f"added: {figures.added_cpu_percent:.2f} % of a core, {figures.added_mib:.1f} MiB")
 
 
 async def measured(count: int) -> Figures:
@@ -118,16 +118,16 @@ async def _change(others: Client, count: int, *, until: float) -> int:
     types = (Deployment, Service, Pod)
     while (now := monotonic()) < until:
         due = min(AT_ONCE, int((now - started) * CHANGES_PER_SECOND) - done)
-        each = [(types[n % 3], n // 3 % count, n) for n in range(done, done + due)]
+        changes = [(types[n % 3], n // 3 % count, n) for n in range(done, done + due)]
         await asyncio.gather(
             *(
                 others.merge_patch(
                     type_, _key(number), {"metadata": {"annotations": {"changed": str(n)}}}
                 )
-                for type_, number, n in each
+                for type_, number, n in changes
             )
         )
-        done += len(each)
+        done += len(changes)
         await asyncio.sleep(0.02)
     return done
 

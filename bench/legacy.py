@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 from bench import audit
 from bench.operator_process import operator
 from bench.plane import Plane, plane
-from bench.user import NAMESPACE, Graph, user
+from bench.user import Graph, connected_user, whole
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -51,8 +51,8 @@ def main() -> None:
     print(f"{COUNT} of each, with {len(SERVICES)} services; per service:")
     for name in Cost._fields:
         ours, theirs = getattr(deployments, name), getattr(graphs, name)
-        said = f"{ours:8.2f} in a DynamoDeployment, {theirs:8.2f} in a graph"
-        print(f"  {name.replace('_', ' '):<18}{said}, ratio {ours / theirs:.2f}")
+        columns = f"{ours:8.2f} in a DynamoDeployment, {theirs:8.2f} in a graph"
+        print(f"  {name.replace('_', ' '):<18}{columns}, ratio {ours / theirs:.2f}")
 
 
 async def measured(
@@ -63,39 +63,33 @@ async def measured(
     flags: Sequence[str] = (),
 ) -> Cost:
     """What a service costs from the creation of all until the last of them is ready and nothing happens."""
-    async with user(fresh.instance.kubeconfig, kind, body) as who:
-        for type_, each in beside:
-            await who.client.create(type_, _whole(type_, each))
+    async with connected_user(fresh.instance.kubeconfig, kind, body) as user:
+        for type_, resource in beside:
+            await user.client.create(type_, whole(type_, resource))
         with operator(fresh, *flags) as running:
             await running.ready()
             await asyncio.sleep(2)
             since, started = audit.now(), monotonic()
             cpu_seconds = running.process.cpu_seconds()
-            await who.create(COUNT)
-            ended = await who.until(lambda: who.all_successful(COUNT), within_seconds=600)
+            await user.create(COUNT)
+            ended = await user.until(lambda: user.all_successful(COUNT), within_seconds=600)
             await running.quiet()
             used = running.process.cpu_seconds() - cpu_seconds
             asked = audit.requests(fresh.instance.audit_log, since=since).total
     seconds = ended - started
-    return Cost(*(each / ALL_SERVICES for each in (asked, seconds * 1e3, used * 1e3)))
+    return Cost(*(total / ALL_SERVICES for total in (asked, seconds * 1e3, used * 1e3)))
 
 
 def _graph(name: str) -> Object:
-    workers = {f"Worker{each}": worker("decode", resources=None) for each in SERVICES[1:]}
-    return _whole(DynamoGraphDeployment, graph(name, Frontend=service("frontend"), **workers))
+    workers = {f"Worker{name}": worker("decode", resources=None) for name in SERVICES[1:]}
+    return whole(DynamoGraphDeployment, graph(name, Frontend=service("frontend"), **workers))
 
 
 def _deployment(name: str) -> Object:
     made = disagg(name)
-    for each in made["spec"]["services"].values():
-        each |= {"replicas": 1, "resources": {"requests": None, "limits": None}}
-    return _whole(DynamoDeployment, made)
-
-
-def _whole(type_: type[Resource], body: Object) -> Object:
-    metadata = {**body["metadata"], "namespace": NAMESPACE}
-    kind = type_.KIND
-    return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
+    for spec in made["spec"]["services"].values():
+        spec |= {"replicas": 1, "resources": {"requests": None, "limits": None}}
+    return whole(DynamoDeployment, made)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Held(msgspec.Struct):
     changed: int
 
     @property
-    def each(self) -> int:
+    def per_object(self) -> int:
         """Bytes for one of them."""
         return self.changed // self.objects
 
@@ -46,7 +46,7 @@ def held(measure: Callable[[], Held]) -> Held:
         return pool.apply(measure)
 
 
-def pods(count: int = PODS, graphs: int = GRAPHS) -> Held:
+def pods(count: int = PODS, graph_count: int = GRAPHS) -> Held:
     """Pods, as the operator watches them, of so many graphs."""
     store = Store(Pod, transform=reduced)
     index = PodIndex(Cache((store,)))
@@ -54,13 +54,13 @@ def pods(count: int = PODS, graphs: int = GRAPHS) -> Held:
     store.on_watch_event(Started())
     for first in range(0, count, _PAGE):
         # A page of a list is decoded as a whole before its objects are reduced.
-        page = [pod_json(number, graphs) for number in range(first, min(first + _PAGE, count))]
-        for pod in [decode(Pod, each) for each in page]:
+        page = [pod_json(number, graph_count) for number in range(first, min(first + _PAGE, count))]
+        for pod in [decode(Pod, body) for body in page]:
             store.on_watch_event(Present(pod))
     store.on_watch_event(Synced())
     listed = _resident() - before
     for number in range(count):
-        pod = decode(Pod, pod_json(number, graphs))
+        pod = decode(Pod, pod_json(number, graph_count))
         newer = msgspec.structs.replace(pod.metadata, resource_version=f"9{number}")
         store.on_watch_event(Changed(msgspec.structs.replace(pod, metadata=newer)))
     assert index.of_service("default", "g0", "Decode")
@@ -73,8 +73,8 @@ def graphs(count: int = GRAPHS) -> Held:
     kept: list[Resource] = []
     for number in range(count):
         name = f"g{number}"
-        for one in (graph(name), *([component(name), deployment(name)] * 3)):
-            kept.append(decode(type(one), msgspec.json.encode(one)))
+        for resource in (graph(name), *([component(name), deployment(name)] * 3)):
+            kept.append(decode(type(resource), msgspec.json.encode(resource)))
     size = _resident() - before
     return Held(count, size, size)
 
@@ -87,10 +87,10 @@ def _resident() -> int:
 def main() -> None:
     """Print them."""
     for name, measure in (("pod", pods), ("graph of three services", graphs)):
-        found = held(measure)
+        figures = held(measure)
         print(
-            f"{found.objects} times a {name}: {found.listed / 2**20:.1f} MiB when listed, "
-            f"{found.changed / 2**20:.1f} MiB after all have changed, {found.each} bytes each"
+            f"{figures.objects} times a {name}: {figures.listed / 2**20:.1f} MiB when listed, "
+            f"{figures.changed / 2**20:.1f} MiB after all have changed, {figures.per_object} bytes each"
         )
 
 

@@ -45,7 +45,7 @@ def steps() -> Iterator[Step]:
     """All of them."""
     facts, settings = Facts(), RenderSettings()
     whole, part, live = graph(), component(), deployment()
-    wanted = component_objects(part, facts, settings)[-1]
+    desired = component_objects(part, facts, settings)[-1]
     live_json, pod = msgspec.json.encode(live), pod_json()
     yield _per("decode a Deployment", lambda: decode(Deployment, live_json))
     yield _per("decode a pod and reduce it", lambda: reduced(decode(Pod, pod)))
@@ -54,10 +54,10 @@ def steps() -> Iterator[Step]:
     yield _per("validate a component", lambda: component_problems(part, settings))
     yield _per("render a graph's own objects", lambda: graph_objects(whole, facts, settings))
     yield _per("render a component's", lambda: component_objects(part, facts, settings))
-    yield _per("hash a wanted Deployment", lambda: digest_of(wanted))
+    yield _per("hash a wanted Deployment", lambda: digest_of(desired))
     yield _per(
         "compare a Deployment, first look",
-        lambda: has_no_drift(content(wanted), content_of(live)),
+        lambda: has_no_drift(content(desired), content_of(live)),
     )
     yield _per("compare a Deployment, later looks", lambda: fingerprint_of(live))
     yield asyncio.run(_queue())
@@ -110,8 +110,8 @@ async def _best(work: Callable[[], Awaitable[None]]) -> float:
 
 def main() -> None:
     """Print them."""
-    for each in steps():
-        print(f"{each.name:<40} {each.microseconds:8.0f} µs")
+    for step in steps():
+        print(f"{step.name:<40} {step.microseconds:8.0f} µs")
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ async def measured(count: int) -> None:
     """Print what one model on so many pods costs, from its first reconcile to its deletion."""
     cluster = Cluster()
     cluster.has_service()
-    for each in cluster.has_pods(count):
-        each.takes_seconds = 2.0
+    for worker in cluster.has_pods(count):
+        worker.takes_seconds = 2.0
     cluster.has_model()
     tracemalloc.start()
     gc.collect()
@@ -41,7 +41,7 @@ async def measured(count: int) -> None:
         spent, moment = time.process_time() - started, asyncio.get_running_loop().time()
         size = len(msgspec.json.encode(cluster.status())) / 1024
         gc.collect()
-        after, peak = (each / 2**20 for each in tracemalloc.get_traced_memory())
+        after, peak = (size / 2**20 for size in tracemalloc.get_traced_memory())
         calls, loads = cluster.asked(), cluster.asked("load")
         print(f"one model on {count} pods, each load 2 s:")
         line("loaded everywhere, simulated time", f"{moment - 5:.0f} s")
@@ -66,12 +66,12 @@ async def measured(count: int) -> None:
 def others(cluster: Cluster, since: int) -> int:
     """How many requests were no lists or watches."""
     later = cluster.server.requests[since:]
-    return sum(each.method != "GET" or each.path not in _LISTS for each in later)
+    return sum(request.method != "GET" or request.path not in _LISTS for request in later)
 
 
-def line(what: str, value: str) -> None:
+def line(name: str, value: str) -> None:
     """Print one measurement."""
-    print(f"  {what:<46} {value}")
+    print(f"  {name:<46} {value}")
 
 
 if __name__ == "__main__":

@@ -28,9 +28,11 @@ def graph(name: str = "chat") -> DynamoGraphDeployment:
 def component(name: str = "chat") -> DynamoComponentDeployment:
     """The decode worker of that graph."""
     owner = graph(name)
-    wanted = graph_objects(owner, Facts(), RenderSettings())
-    found = [each for each in wanted if each["kind"] == DynamoComponentDeployment.KIND.name]
-    return _stored(DynamoComponentDeployment, found[0], owner)
+    objects = graph_objects(owner, Facts(), RenderSettings())
+    components = [
+        desired for desired in objects if desired["kind"] == DynamoComponentDeployment.KIND.name
+    ]
+    return _stored(DynamoComponentDeployment, components[0], owner)
 
 
 def deployment(name: str = "chat") -> Deployment:

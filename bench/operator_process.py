@@ -33,8 +33,8 @@ class Operator:
         """How many have ended."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
             text = answer.read().decode()
-        found = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
-        return sum(map(float, found))
+        counts = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
+        return sum(map(float, counts))
 
     async def ready(self) -> None:
         """Return when its caches are full."""

@@ -32,11 +32,11 @@ _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("the floor: and all available after (s)", lambda it: f"{it.floor_available_seconds:.1f}"),
     ("**ratio to the floor**", lambda it: f"{_ratio(it):.2f}"),
     ("a bare client: objects created after (s)", lambda it: _some(it.bare_seconds)),
-    ("… on the Go operator's machine", lambda it: _known(REFERENCE_BARE_SECONDS, it)),
-    ("the Go operator, on its machine (s)", lambda it: _known(REFERENCE_SECONDS, it)),
+    ("… on the Go operator's machine", lambda it: _reference(REFERENCE_BARE_SECONDS, it)),
+    ("the Go operator, on its machine (s)", lambda it: _reference(REFERENCE_SECONDS, it)),
     ("operator CPU (s)", lambda it: f"{it.cpu_seconds:.1f}"),
     ("… the floor's", lambda it: f"{it.floor_cpu_seconds:.1f}"),
-    ("… the Go operator's", lambda it: _known(REFERENCE_CPU, it)),
+    ("… the Go operator's", lambda it: _reference(REFERENCE_CPU, it)),
     ("resident memory: empty, peak (MiB)", lambda it: f"{it.start_mib:.0f}, {it.peak_mib:.0f}"),
     ("requests per graph", lambda it: f"{it.requests / it.graphs:.1f}"),
     ("… of them Events", lambda it: f"{it.events / it.graphs:.1f}"),
@@ -83,14 +83,16 @@ _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
 
 def table(results: Sequence[Figures]) -> str:
     """All figures, a column for each number of graphs."""
-    head = " | ".join(f"{each.graphs} graphs" for each in results)
+    head = " | ".join(f"{figures.graphs} graphs" for figures in results)
     lines = [f"| | {head} |", f"|---|{'---:|' * len(results)}"]
     lines += [f"| {name} | {' | '.join(map(row, results))} |" for name, row in _ROWS]
-    kinds = sorted({kind for each in results for kind in each.by_kind})
+    kinds = sorted({kind for figures in results for kind in figures.by_kind})
     lines += ["", f"| requests per graph, by verb and kind | {head} |"]
     lines += [f"|---|{'---:|' * len(results)}"]
     for kind in kinds:
-        counts = " | ".join(f"{each.by_kind.get(kind, 0) / each.graphs:.2f}" for each in results)
+        counts = " | ".join(
+            f"{figures.by_kind.get(kind, 0) / figures.graphs:.2f}" for figures in results
+        )
         lines.append(f"| `{kind}` | {counts} |")
     return "\n".join(lines)
 
@@ -98,8 +100,8 @@ def table(results: Sequence[Figures]) -> str:
 def rewrite(results: Sequence[Figures], arguments: Sequence[str]) -> None:
     """Put the figures onto the page, and draw them."""
     command = f'make bench ARGS="{" ".join(arguments)}"'
-    said = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; `{command}`:"
-    text = f"{_BEGIN}\n{said}\n\n{table(results)}\n{_END}"
+    heading = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; `{command}`:"
+    text = f"{_BEGIN}\n{heading}\n\n{table(results)}\n{_END}"
     old = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(f"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
     PAGE.write_text(pattern.sub(lambda _: text, old), encoding="utf-8")
@@ -108,8 +110,8 @@ def rewrite(results: Sequence[Figures], arguments: Sequence[str]) -> None:
 
 def plot(results: Sequence[Figures]) -> str:
     """Seconds until all graphs are successful, over their number, both logarithmic."""
-    ours = {each.graphs: each.successful_seconds for each in results}
-    floor = {each.graphs: each.floor_available_seconds for each in results}
+    ours = {figures.graphs: figures.successful_seconds for figures in results}
+    floor = {figures.graphs: figures.floor_available_seconds for figures in results}
     lines = (
         ("Go operator", REFERENCE_SECONDS, "#888888"),
         ("this operator", ours, "#76b900"),
@@ -140,7 +142,7 @@ def _drawing(lines: Sequence[tuple[str, dict[int, float], str]]) -> str:
     parts.append(f'<text x="{middle}" y="{_HEIGHT - 8}" text-anchor="middle">graphs</text>')
     parts.append(f'<text x="8" y="{_TOP - 6}">seconds until all are successful</text>')
     for name, points, colour in lines:
-        placed = [(_x(each), _y(points[each])) for each in sorted(points)]
+        placed = [(_x(number), _y(points[number])) for number in sorted(points)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
@@ -175,9 +177,9 @@ def _some(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds else ""
 
 
-def _known(figures: dict[int, float], of: Figures) -> str:
-    found = figures.get(of.graphs)
-    return "" if found is None else f"{found:.1f}"
+def _reference(figures: dict[int, float], of: Figures) -> str:
+    seconds = figures.get(of.graphs)
+    return "" if seconds is None else f"{seconds:.1f}"
 
 
 def _machine() -> str:

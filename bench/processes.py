@@ -19,7 +19,7 @@ class Process:
         """CPU time, its own and the kernel's for it, of all its threads."""
         text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
         fields = text.rpartition(")")[2].split()
-        used = (int(fields[each - _FIRST_AFTER_NAME]) for each in (_USER, _SYSTEM))
+        used = (int(fields[number - _FIRST_AFTER_NAME]) for number in (_USER, _SYSTEM))
         return sum(used) / _TICKS
 
     def resident_mib(self) -> float:

@@ -3,26 +3,30 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from statistics import median
 from time import monotonic
 
 import msgspec
 
 from bench import audit
-from bench.changes import change, floor_change, several
 from bench.floor import Statuses, statuses_of
 from bench.operator_process import Operator, operator
 from bench.plane import Plane
-from bench.user import User, user
+from bench.user import NAMESPACE, User, connected_user
 from devcluster.optional_crds import files
 from devcluster.progress import Silent
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from kube_runtime.kind import Key
+from kube_runtime.types.apps import Deployment
 
 CHANGES = 20
 RESYNC_CHANGES = 10
 RESYNC_SECONDS = 20
 """The resync period of the benchmark; the default is thirty times as long."""
 IDLE_SECONDS = 20.0
+PAUSE_SECONDS = 0.2
+"""Between two changes."""
 
 
 class Figures(msgspec.Struct):
@@ -70,71 +74,112 @@ class Figures(msgspec.Struct):
 
 async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
     """Everything about so many graphs, and the statuses of one of them as the operator wrote them."""
-    found = Figures(graphs)
-    async with user(plane.instance.kubeconfig) as who:
+    figures = Figures(graphs)
+    async with connected_user(plane.instance.kubeconfig) as user:
         with operator(plane) as running:
             await running.ready()
             await asyncio.sleep(2)
-            found.start_mib = running.process.resident_mib()
-            await _creation(plane, running, who, found)
-            template = await statuses_of(who.client, "g0")
-            await _changes(plane, running, who, found)
-            await _idle(plane, running, found)
-            await _all_at_once(plane, running, who, found)
-        await _restart(plane, who, found)
-        await _resync(plane, who, found)
-    return found, template
+            figures.start_mib = running.process.resident_mib()
+            await _creation(plane, running, user, figures)
+            template = await statuses_of(user.client, "g0")
+            await _changes(plane, running, user, figures)
+            await _idle(plane, running, figures)
+            await _all_at_once(plane, running, user, figures)
+        await _restart(plane, user, figures)
+        await _resync(plane, user, figures)
+    return figures, template
 
 
-async def _creation(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+async def _creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     server = plane.process("kube-apiserver")
     since, started = audit.now(), monotonic()
     cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()
-    await who.create(found.graphs)
-    limit = 60 + 2.0 * found.graphs
-    ended = await who.until(lambda: who.all_successful(found.graphs), within_seconds=limit)
-    found.successful_seconds = ended - started
-    found.half_successful_seconds = median(who.successful_at.values()) - started
+    await user.create(figures.graphs)
+    limit = 60 + 2.0 * figures.graphs
+    ended = await user.until(lambda: user.all_successful(figures.graphs), within_seconds=limit)
+    figures.successful_seconds = ended - started
+    figures.half_successful_seconds = median(user.successful_at.values()) - started
     await running.quiet()
-    found.cpu_seconds = running.process.cpu_seconds() - cpu
-    found.server_cpu_seconds = server.cpu_seconds() - server_cpu
-    found.peak_mib, found.settled_mib = running.process.peak_mib(), running.process.resident_mib()
-    found.reconciles = running.reconciles()
-    asked = audit.requests(plane.instance.audit_log, since=since)
-    found.requests, found.events, found.server_seconds = (
-        asked.total,
-        asked.events,
-        asked.server_seconds,
+    figures.cpu_seconds = running.process.cpu_seconds() - cpu
+    figures.server_cpu_seconds = server.cpu_seconds() - server_cpu
+    figures.peak_mib, figures.settled_mib = (
+        running.process.peak_mib(),
+        running.process.resident_mib(),
     )
-    found.by_kind = {f"{verb} {kind}": n for (verb, kind), n in asked.count.most_common()}
-    delays = sorted(_status_delays(who))
-    found.status_p50_ms, found.status_p99_ms = _part(delays, 0.5), _part(delays, 0.99)
+    figures.reconciles = running.reconciles()
+    asked = audit.requests(plane.instance.audit_log, since=since)
+    figures.requests, figures.events = asked.total, asked.events
+    figures.server_seconds = asked.server_seconds
+    figures.by_kind = {f"{verb} {kind}": n for (verb, kind), n in asked.count.most_common()}
+    delays = sorted(_status_delays(user))
+    figures.status_p50_ms, figures.status_p99_ms = _part(delays, 0.5), _part(delays, 0.99)
 
 
-def _status_delays(who: User) -> Iterator[float]:
+def _status_delays(user: User) -> Iterator[float]:
     """From a graph's last Deployment becoming available to the graph saying so, in milliseconds."""
-    for name, at in who.successful_at.items():
-        parts = [each for each in who.available_at if each.startswith(f"{name}-")]
+    for name, at in user.successful_at.items():
+        parts = [workload for workload in user.available_at if workload.startswith(f"{name}-")]
         if parts:
-            yield (at - max(who.available_at[each] for each in parts)) * 1e3
+            yield (at - max(user.available_at[workload] for workload in parts)) * 1e3
 
 
 def _part(values: list[float], share: float) -> float:
     return values[min(len(values) - 1, int(share * len(values)))] if values else 0.0
 
 
-async def _changes(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+async def _change(user: User, name: str, replicas: int) -> float:
+    """Seconds from the write of a service's replicas until its Deployment has them."""
+    started = monotonic()
+    await user.scale(name, "Decode", replicas)
+    return await _arrived(user, name, replicas) - started
+
+
+async def _floor_change(user: User, name: str, replicas: int) -> float:
+    """Seconds that the three writes of it take, one after the other, by a client that decides nothing."""
+    workload = Key(NAMESPACE, f"{name}-decode")
+    started = monotonic()
+    await user.scale(name, "Decode", replicas)
+    for type_ in (DynamoComponentDeployment, Deployment):
+        await user.client.merge_patch(type_, workload, {"spec": {"replicas": replicas}})
+    return await _arrived(user, name, replicas) - started
+
+
+async def _several(
+    user: User,
+    changed: Callable[[User, str, int], Awaitable[float]],
+    count: int,
+    *,
+    first: int,
+    pause: float = PAUSE_SECONDS,
+) -> list[float]:
+    """Milliseconds of so many changes, of one graph after the other, to `first` replicas, then one more."""
+    taken, graphs = [], len(user.graphs)
+    for number in range(count):
+        replicas = first + number // graphs % 2
+        taken.append(1e3 * await changed(user, f"g{number % graphs}", replicas))
+        await asyncio.sleep(pause)
+    return taken
+
+
+async def _arrived(user: User, name: str, replicas: int, *, within_seconds: float = 60) -> float:
+    workload = f"{name}-decode"
+    return await user.until(
+        lambda: user.workloads[workload].spec.replicas == replicas, within_seconds=within_seconds
+    )
+
+
+async def _changes(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     """One replica more or less, until the Deployment has it."""
     since = audit.now()
-    taken = await several(who, change, CHANGES, first=2)
-    found.change_p50_ms, found.change_max_ms = median(taken), max(taken)
-    await who.until(lambda: who.all_successful(found.graphs), within_seconds=60)
+    taken = await _several(user, _change, CHANGES, first=2)
+    figures.change_p50_ms, figures.change_max_ms = median(taken), max(taken)
+    await user.until(lambda: user.all_successful(figures.graphs), within_seconds=60)
     await running.quiet()
     asked = audit.requests(plane.instance.audit_log, since=since)
-    found.change_requests, found.change_events = asked.total / CHANGES, asked.events / CHANGES
+    figures.change_requests, figures.change_events = asked.total / CHANGES, asked.events / CHANGES
 
 
-async def _all_at_once(plane: Plane, running: Operator, who: User, found: Figures) -> None:
+async def _all_at_once(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     """The same while every object is reconciled at once: an optional kind has appeared."""
     before = running.reconciles()
     [definition] = files(["lws"], Silent())
@@ -142,12 +187,12 @@ async def _all_at_once(plane: Plane, running: Operator, who: User, found: Figure
     async with asyncio.timeout(30):
         while running.reconciles() < before + 5:
             await asyncio.sleep(0.01)
-    taken = await several(who, change, RESYNC_CHANGES, first=4, pause=0.0)
-    found.at_once_change_p50_ms, found.at_once_change_max_ms = median(taken), max(taken)
+    taken = await _several(user, _change, RESYNC_CHANGES, first=4, pause=0.0)
+    figures.at_once_change_p50_ms, figures.at_once_change_max_ms = median(taken), max(taken)
     await running.quiet()
 
 
-async def _resync(plane: Plane, who: User, found: Figures) -> None:
+async def _resync(plane: Plane, user: User, figures: Figures) -> None:
     """The same during a resync, which is the first thing that a process does so long after its start."""
     with operator(plane, f"--resync-period={RESYNC_SECONDS}s") as running:
         await running.ready()
@@ -157,67 +202,65 @@ async def _resync(plane: Plane, who: User, found: Figures) -> None:
         await asyncio.sleep(2)
         # Objects come at random moments of the period, so their number within two seconds is random.
         assert running.reconciles() > before, "there is no resync"
-        taken = await several(who, change, RESYNC_CHANGES, first=6)
+        taken = await _several(user, _change, RESYNC_CHANGES, first=6)
         assert monotonic() - began < 2 * RESYNC_SECONDS, "the resync was over"
-    found.resync_change_p50_ms, found.resync_change_max_ms = median(taken), max(taken)
+    figures.resync_change_p50_ms, figures.resync_change_max_ms = median(taken), max(taken)
 
 
-async def measured_floor(plane: Plane, found: Figures, template: Statuses) -> None:
+async def measured_floor(plane: Plane, figures: Figures, template: Statuses) -> None:
     """The floor of the same graphs, into the same figures."""
     statuses = plane.folder / "statuses.json"
     statuses.write_bytes(msgspec.json.encode(template))
     server = plane.process("kube-apiserver")
-    async with user(plane.instance.kubeconfig) as who:
+    async with connected_user(plane.instance.kubeconfig) as user:
         cpu = server.cpu_seconds()
-        taken = await _floor_process(plane, found.graphs, str(statuses))
-        ended = await who.until(
-            lambda: who.all_successful(found.graphs) and who.all_available(3 * found.graphs),
-            within_seconds=60 + 2.0 * found.graphs,
+        taken = await _floor_process(plane, figures.graphs, str(statuses))
+        ended = await user.until(
+            lambda: user.all_successful(figures.graphs) and user.all_available(3 * figures.graphs),
+            within_seconds=60 + 2.0 * figures.graphs,
         )
-        found.floor_server_cpu_seconds = server.cpu_seconds() - cpu
+        figures.floor_server_cpu_seconds = server.cpu_seconds() - cpu
         await asyncio.sleep(2)
-        changes = await several(who, floor_change, CHANGES, first=2)
-    found.floor_seconds, found.floor_cpu_seconds = taken["seconds"], taken["cpu_seconds"]
-    found.floor_available_seconds = ended - taken["started_at"]
-    found.floor_change_p50_ms, found.floor_change_max_ms = median(changes), max(changes)
+        changes = await _several(user, _floor_change, CHANGES, first=2)
+    figures.floor_seconds, figures.floor_cpu_seconds = taken["seconds"], taken["cpu_seconds"]
+    figures.floor_available_seconds = ended - taken["started_at"]
+    figures.floor_change_p50_ms, figures.floor_change_max_ms = median(changes), max(changes)
 
 
-async def measured_bare(plane: Plane, found: Figures) -> None:
+async def measured_bare(plane: Plane, figures: Figures) -> None:
     """The time in which the objects alone are created, without any status: which compares machines."""
-    found.bare_seconds = (await _floor_process(plane, found.graphs, ""))["seconds"]
+    figures.bare_seconds = (await _floor_process(plane, figures.graphs, ""))["seconds"]
 
 
 async def _floor_process(plane: Plane, graphs: int, statuses: str) -> dict[str, float]:
     arguments = (str(plane.instance.kubeconfig), statuses, str(graphs))
     command = (sys.executable, "-m", "bench.floor", *arguments)
     process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
-    said, _ = await process.communicate()
-    taken: dict[str, float] = msgspec.json.decode(said)
+    output, _ = await process.communicate()
+    taken: dict[str, float] = msgspec.json.decode(output)
     return taken
 
 
-async def _idle(plane: Plane, running: Operator, found: Figures) -> None:
+async def _idle(plane: Plane, running: Operator, figures: Figures) -> None:
     since, cpu, started = audit.now(), running.process.cpu_seconds(), monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     used = running.process.cpu_seconds() - cpu
-    found.idle_cpu_percent = 100 * used / (monotonic() - started)
-    found.idle_requests = audit.requests(plane.instance.audit_log, since=since).total
+    figures.idle_cpu_percent = 100 * used / (monotonic() - started)
+    figures.idle_requests = audit.requests(plane.instance.audit_log, since=since).total
 
 
-async def _restart(plane: Plane, who: User, found: Figures) -> None:
+async def _restart(plane: Plane, user: User, figures: Figures) -> None:
     """A new process: until it is ready, until it has acted on what it missed, until it is quiet."""
     since = audit.now()
     with operator(plane) as running:
         await running.ready()
-        found.restart_ready_seconds = monotonic() - running.started
+        figures.restart_ready_seconds = monotonic() - running.started
         busy = await running.quiet()
-        found.restart_quiet_seconds = busy - running.started
-        found.restart_cpu_seconds = running.process.cpu_seconds()
-        found.restart_writes = audit.requests(plane.instance.audit_log, since=since).writes
-    name, wanted = "g0", 3
-    await who.scale(name, "Decode", wanted)
+        figures.restart_quiet_seconds = busy - running.started
+        figures.restart_cpu_seconds = running.process.cpu_seconds()
+        figures.restart_writes = audit.requests(plane.instance.audit_log, since=since).writes
+    name, replicas = "g0", 3
+    await user.scale(name, "Decode", replicas)
     with operator(plane) as running:
-        arrived = await who.until(
-            lambda: who.workloads[f"{name}-decode"].spec.replicas == wanted, within_seconds=120
-        )
-        found.restart_effective_seconds = arrived - running.started
+        arrived = await _arrived(user, name, replicas, within_seconds=120)
+        figures.restart_effective_seconds = arrived - running.started

@@ -8,7 +8,7 @@ from time import monotonic
 
 from bench.operator_process import Operator, operator
 from bench.plane import Plane, plane
-from bench.user import NAMESPACE, Graph, User, user
+from bench.user import NAMESPACE, Graph, User, connected_user
 from kube_runtime.kind import Key
 
 AT_A_TIME = 20
@@ -23,7 +23,7 @@ def main(minutes: float) -> None:
 
 
 async def _soak(fresh: Plane, minutes: float) -> None:
-    async with user(fresh.instance.kubeconfig) as who:
+    async with connected_user(fresh.instance.kubeconfig) as user:
         with operator(fresh) as running:
             await running.ready()
             begun, deleted, printed = monotonic(), 0, -1
@@ -34,7 +34,7 @@ async def _soak(fresh: Plane, minutes: float) -> None:
                     _print(passed, deleted, running)
                 if settled is None and passed >= min(SETTLE_MINUTES, minutes / 2):
                     settled = running.process.resident_mib()
-                await _round(who, deleted)
+                await _round(user, deleted)
                 deleted += AT_A_TIME
             _print(minutes, deleted, running)
             if settled is not None:
@@ -42,26 +42,26 @@ async def _soak(fresh: Plane, minutes: float) -> None:
                 print(f"growth after the first minutes: {growth:.1f} MiB", flush=True)
 
 
-async def _round(who: User, first: int) -> None:
+async def _round(user: User, first: int) -> None:
     """Create graphs, scale each of them, delete them, and wait until they are gone."""
     names = [f"g{number}" for number in range(first, first + AT_A_TIME)]
-    await who.create(AT_A_TIME, first=first)
+    await user.create(AT_A_TIME, first=first)
 
     def are_successful(generation: int) -> bool:
-        graphs = (who.graphs.get(name) for name in names)
+        graphs = (user.graphs.get(name) for name in names)
         return all(
             graph and graph.is_successful and graph.metadata.generation >= generation
             for graph in graphs
         )
 
-    await who.until(lambda: are_successful(1), within_seconds=600)
+    await user.until(lambda: are_successful(1), within_seconds=600)
     for name in names:
-        await who.scale(name, "Decode", 2)
-    await who.until(lambda: are_successful(2), within_seconds=600)
+        await user.scale(name, "Decode", 2)
+    await user.until(lambda: are_successful(2), within_seconds=600)
     for name in names:
-        uid = who.graphs[name].metadata.uid
-        await who.client.delete(Graph, Key(NAMESPACE, name), uid=uid)
-    await who.until(lambda: not any(name in who.graphs for name in names), within_seconds=600)
+        uid = user.graphs[name].metadata.uid
+        await user.client.delete(Graph, Key(NAMESPACE, name), uid=uid)
+    await user.until(lambda: not any(name in user.graphs for name in names), within_seconds=600)
 
 
 def _print(passed: float, deleted: int, running: Operator) -> None:

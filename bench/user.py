@@ -17,7 +17,7 @@ from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.client.requests import Client
 from kube_runtime.decode import decode
-from kube_runtime.kind import Key, Kind
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Resource, Struct
 
@@ -75,7 +75,7 @@ class User:
 
     client: Client
     kind: type[Graph]
-    body: Callable[[str], dict[str, object]]
+    body: Callable[[str], Object]
     graphs: dict[str, Graph] = field(default_factory=dict[str, Graph])
     workloads: dict[str, Workload] = field(default_factory=dict[str, Workload])
     successful_at: dict[str, float] = field(default_factory=dict[str, float])
@@ -118,8 +118,8 @@ class User:
         version = ""
         async for page in self.client.pages(type_, namespace=NAMESPACE):
             version = page.resource_version
-            for each in page.items:
-                self._take(each)
+            for resource in page.items:
+                self._take(resource)
         while True:
             stream = self.client.watch(
                 type_, resource_version=version, namespace=NAMESPACE, timeout_seconds=3600
@@ -159,12 +159,16 @@ class User:
         self._changed.set()
 
 
-def graph_body(name: str) -> dict[str, object]:
+def graph_body(name: str) -> Object:
     """A graph of a frontend and two workers."""
-    body = graph(name)
-    body["metadata"]["namespace"] = NAMESPACE
-    kind = DynamoGraphDeployment.KIND
-    return {"apiVersion": kind.api_version, "kind": kind.name, **body}
+    return whole(DynamoGraphDeployment, graph(name))
+
+
+def whole(type_: type[Resource], body: Object) -> Object:
+    """A manifest with its kind and namespace."""
+    metadata = {**body["metadata"], "namespace": NAMESPACE}
+    kind = type_.KIND
+    return {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
 
 
 @asynccontextmanager
@@ -176,17 +180,17 @@ async def client(kubeconfig: Path, agent: str) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def user(
+async def connected_user(
     kubeconfig: Path,
     kind: type[Graph] = Graph,
-    body: Callable[[str], dict[str, object]] = graph_body,
+    body: Callable[[str], Object] = graph_body,
 ) -> AsyncIterator[User]:
     """A user who creates such graphs, and sees what happens from now on."""
     async with client(kubeconfig, "bench-user") as connected:
-        found = User(connected, kind, body)
-        tasks = [asyncio.create_task(found.follow(type_)) for type_ in (kind, Workload)]
+        user = User(connected, kind, body)
+        tasks = [asyncio.create_task(user.follow(type_)) for type_ in (kind, Workload)]
         try:
-            yield found
+            yield user
         finally:
             for task in tasks:
                 task.cancel()

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
-from dynamo_profiler.configuration import Configuration, configuration
-from dynamo_profiler.progress import Progress
+from dynamo_profiler.configuration import Configuration, read_configuration
+from dynamo_profiler.progress import Progress, followed
 from dynamo_profiler.run import Inputs, Results, profile
 from kube_runtime.kind import Object
 
@@ -26,25 +26,21 @@ def a_configuration(
         known = document.get(name)
         is_merged = name != "sla" and isinstance(known, dict) and isinstance(section, dict)
         document[name] = {**known, **section} if is_merged and known else section
-    return configuration(document)
+    return read_configuration(document)
 
 
 def steps_and_results(
-    known: Configuration, inputs: Inputs | None = None
+    configuration: Configuration, inputs: Inputs | None = None
 ) -> tuple[list[Progress], Results]:
     """All that a run says, and what it returns."""
-    running, said = profile(known, inputs or Inputs()), list[Progress]()
-    while True:
-        try:
-            said.append(next(running))
-        except StopIteration as end:
-            results: Results = end.value
-            return said, results
+    steps: list[Progress] = []
+    results = followed(profile(configuration, inputs or Inputs()), steps.append)
+    return steps, results
 
 
-def results_of(known: Configuration, inputs: Inputs | None = None) -> Results:
+def results_of(configuration: Configuration, inputs: Inputs | None = None) -> Results:
     """What a run returns."""
-    return steps_and_results(known, inputs)[1]
+    return steps_and_results(configuration, inputs)[1]
 
 
 def graph_of(results: Results, *, is_mocked: bool = False) -> Object:

@@ -57,9 +57,9 @@ def page() -> str:
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     rows = ["| rule | example | answer | remedy |", "|---|---|---|---|"]
     for row in ROWS:
-        answer = [*row.refused.splitlines(), *(f"Warning: {each}" for each in row.warnings)]
+        answer = [*row.refused.splitlines(), *(f"Warning: {warning}" for warning in row.warnings)]
         if answer:
-            text = "<br>".join(each.replace("|", "\\|") for each in answer)
+            text = "<br>".join(line.replace("|", "\\|") for line in answer)
             rows.append(f"| {row.id} | {_example(row)} | {text} | {REMEDIES[row.id]} |")
     return "\n".join([f"{head}{MARK}", "", *rows]) + "\n"
 
@@ -79,9 +79,9 @@ def _shown(spec: Object) -> str:
 
 def _without_pods(value: Object) -> Object:
     return {
-        key: _without_pods(each) if isinstance(each, dict) else each
-        for key, each in value.items()
-        if each != POD
+        key: _without_pods(field) if isinstance(field, dict) else field
+        for key, field in value.items()
+        if field != POD
     }
 
 

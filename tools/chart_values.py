@@ -86,14 +86,14 @@ def values(chart: Path = CHART) -> Iterator[Value]:
     yield from _below((), root, text.splitlines(), yaml.safe_load(text))
 
 
-def _below(path: tuple[str, ...], node: Any, lines: list[str], found: Any) -> Iterator[Value]:
+def _below(path: tuple[str, ...], node: Any, lines: list[str], defaults: Any) -> Iterator[Value]:
     for key_node, value_node in node.value:
         key = key_node.value
         text, more = _comment(lines, key_node.start_mark.line)
-        value = Value((*path, key), found[key], text, more)
+        value = Value((*path, key), defaults[key], text, more)
         yield value
         if value.is_group:
-            yield from _below(value.path, value_node, lines, found[key])
+            yield from _below(value.path, value_node, lines, defaults[key])
 
 
 def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
@@ -104,13 +104,13 @@ def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
         above.insert(0, lines[line].strip())
     words: list[str] = []
     more: dict[str, Any] = {}
-    for each in above:
-        if each.startswith(_SCHEMA):
-            more = json.loads(each.removeprefix(_SCHEMA))
-        elif each.startswith(_TEXT):
-            words = [each.removeprefix(_TEXT)]
+    for comment in above:
+        if comment.startswith(_SCHEMA):
+            more = json.loads(comment.removeprefix(_SCHEMA))
+        elif comment.startswith(_TEXT):
+            words = [comment.removeprefix(_TEXT)]
         elif words:
-            words.append(each.removeprefix(_MORE))
+            words.append(comment.removeprefix(_MORE))
     return " ".join(words), more
 
 
@@ -167,8 +167,8 @@ def _shown() -> Iterator[Value]:
     """The values of the chart, and in their place those of the charts in it."""
     for value in values():
         if value.is_part:
-            for each in values(PARTS[value.path[0]]):
-                yield replace(each, path=(*value.path, *each.path))
+            for part in values(PARTS[value.path[0]]):
+                yield replace(part, path=(*value.path, *part.path))
         else:
             yield value
 

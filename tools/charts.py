@@ -45,13 +45,13 @@ def _permissions() -> str:
     head = "# Written by `make docs` from packages/dynamoctl/src/dynamoctl/installation.\n"
     granted = [
         {
-            "name": each.name,
-            "account": each.account,
-            "role": each.role,
-            "binding": each.binding,
-            "rules": [as_data(rule) for rule in each.rules],
+            "name": grant.name,
+            "account": grant.account,
+            "role": grant.role,
+            "binding": grant.binding,
+            "rules": [as_data(rule) for rule in grant.rules],
         }
-        for each in GRANTED
+        for grant in GRANTED
     ]
     nodes = [as_data(rule) for rule in PROFILING_NODES]
     rules = [as_data(rule) for rule in RULES]
@@ -64,11 +64,11 @@ def _yaml(value: Object) -> str:
     return stream.getvalue()
 
 
-def write(found: Mapping[Path, str]) -> None:
+def write(texts: Mapping[Path, str]) -> None:
     """Write them, and delete those of removed CRDs."""
     for old in (CHARTS / "dynamo-crds/templates").iterdir():
         old.unlink()
-    for path, text in found.items():
+    for path, text in texts.items():
         (CHARTS / path).write_text(text, encoding="utf-8")
 
 

@@ -74,45 +74,48 @@ def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
         "spec": {"services": {"Service": service}},
     }
     graph = msgspec.convert(body, DynamoGraphDeployment)
-    for each in graph_tree(graph, Facts(lws_served=True), RenderSettings(mpi_secret_name=KEYS)):
-        if each["kind"] == "Deployment" == kind:
-            return [("", each["spec"]["template"])]
-        if each["kind"] == "LeaderWorkerSet" == kind:
-            found = each["spec"]["leaderWorkerTemplate"]
-            return [("leader", found["leaderTemplate"]), ("worker", found["workerTemplate"])]
+    for manifest in graph_tree(graph, Facts(lws_served=True), RenderSettings(mpi_secret_name=KEYS)):
+        if manifest["kind"] == "Deployment" == kind:
+            return [("", manifest["spec"]["template"])]
+        if manifest["kind"] == "LeaderWorkerSet" == kind:
+            templates = manifest["spec"]["leaderWorkerTemplate"]
+            return [
+                ("leader", templates["leaderTemplate"]),
+                ("worker", templates["workerTemplate"]),
+            ]
     raise LookupError(kind)
 
 
 def rows(template: Object) -> Rows:
     """The pod's fields and labels, each as a path with its value."""
-    found: Rows = {}
+    fields: Rows = {}
     for key, value in template["metadata"].get("labels", {}).items():
-        found[f"label `{key}`"] = _said(value)
+        fields[f"label `{key}`"] = _said(value)
     spec = dict(template["spec"])
-    [container] = [each for each in spec.pop("containers") if each["name"] == "main"]
+    [container] = [container for container in spec.pop("containers") if container["name"] == "main"]
     for name, value in spec.items():
-        _add(found, name, value)
+        _add(fields, name, value)
     for name, value in container.items():
         if name not in ("name", "image"):
-            _add(found, name, value)
-    return found
+            _add(fields, name, value)
+    return fields
 
 
-def _add(found: Rows, name: str, value: Any) -> None:
+def _add(fields: Rows, name: str, value: Any) -> None:
     """One row for each named item of a list, one for anything else."""
     part = PART_OF.get(name)
     if part is None:
-        found[f"`{name}`"] = _said(value)
+        fields[f"`{name}`"] = _said(value)
         return
     rest: Any
     for item in value:
         label = item["mountPath"] if name == "volumeMounts" else item["name"]
-        rest = {key: each for key, each in item.items() if each != label}
+        rest = {key: field for key, field in item.items() if field != label}
         if name == "env":
             rest = rest.get("valueFrom") or rest.get("value", "")
         if name == "initContainers":
             rest = [*rest["command"], *rest["args"]]
-        found[f"{part} `{label}`"] = _said(rest)
+        fields[f"{part} `{label}`"] = _said(rest)
 
 
 def _said(value: Any) -> str:
@@ -122,18 +125,18 @@ def _said(value: Any) -> str:
     return f"`{text.replace('|', chr(92) + '|')}`" if text else "empty"
 
 
-def table(found: Rows) -> str:
+def table(fields: Rows) -> str:
     """Rows as a table."""
-    lines = [f"| {path} | {value} |" for path, value in found.items()]
+    lines = [f"| {path} | {value} |" for path, value in fields.items()]
     return "\n".join(["| field | value |", "|---|---|", *lines]) + "\n"
 
 
-def without(found: Rows, others: Rows) -> Rows:
+def without(fields: Rows, others: Rows) -> Rows:
     """What of the rows is not the same in others."""
-    return {path: value for path, value in found.items() if others.get(path) != value}
+    return {path: value for path, value in fields.items() if others.get(path) != value}
 
 
-def service(component_type: str) -> Object:
+def shortest_service(component_type: str) -> Object:
     """The shortest service of a type."""
     body: Object = {
         **({} if component_type == "default" else {"componentType": component_type}),
@@ -155,29 +158,29 @@ def engine(framework: str, nodes: int) -> Object:
     }
 
 
-def compared(found: Rows, single: Rows) -> Rows:
+def compared(fields: Rows, single: Rows) -> Rows:
     """What a pod of several nodes has that a pod of one node has not, or the other way round."""
-    return without(found, single) | {path: "not set" for path in single if path not in found}
+    return without(fields, single) | {path: "not set" for path in single if path not in fields}
 
 
 def page() -> str:
     """The page."""
-    by_type = {each: rows(pods(service(each), "Deployment")[0][1]) for each in TYPES}
+    by_type = {type_: rows(pods(shortest_service(type_), "Deployment")[0][1]) for type_ in TYPES}
     common = {
         path: value
         for path, value in by_type["worker"].items()
-        if all(each.get(path) == value for each in by_type.values())
+        if all(fields.get(path) == value for fields in by_type.values())
     }
     parts = [HEAD, "## Every pod\n", table(common)]
-    for name, found in by_type.items():
+    for name, fields in by_type.items():
         base = by_type["worker"] if name in ("prefill", "decode") else common
-        parts += [f"## {TITLES[name]}\n", table(without(found, base))]
+        parts += [f"## {TITLES[name]}\n", table(without(fields, base))]
     parts.append(SEVERAL_NODES)
     for framework, command in ENGINES.items():
         single = rows(pods(engine(framework, 1), "Deployment")[0][1])
         for role, template in pods(engine(framework, 2), "LeaderWorkerSet"):
-            found = compared(rows(template), single)
-            parts += [f"### {framework}, {role}\n", f"For `{command}`:\n", table(found)]
+            fields = compared(rows(template), single)
+            parts += [f"### {framework}, {role}\n", f"For `{command}`:\n", table(fields)]
     return "\n".join(parts)
 
 

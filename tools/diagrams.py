@@ -38,7 +38,7 @@ mermaid.initialize(
 def sources(page: str, text: str) -> dict[str, str]:
     """The diagrams of a page by the names of their drawings, such as `runtime-2`."""
     stem = Path(page).stem
-    return {f"{stem}-{number}": each for number, each in enumerate(FENCE.findall(text), 1)}
+    return {f"{stem}-{number}": source for number, source in enumerate(FENCE.findall(text), 1)}
 
 
 def digest(source: str) -> str:
@@ -63,7 +63,7 @@ def drawing(name: str, source: str) -> str:
 
 def main() -> None:
     """Draw all diagrams."""
-    found = {
+    diagrams = {
         name: source
         for path in sorted(DOCS.rglob("*.md"))
         for name, source in sources(path.name, path.read_text(encoding="utf-8")).items()
@@ -83,7 +83,7 @@ def main() -> None:
             archive.extractall(folder, filter="data")
         page = Path(folder, "page.html")
         text = PAGE.replace("SCRIPT", "package/dist/mermaid.min.js")
-        page.write_text(text.replace("SOURCES", json.dumps(found)), encoding="utf-8")
+        page.write_text(text.replace("SOURCES", json.dumps(diagrams)), encoding="utf-8")
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
         done = subprocess.run(  # noqa: S603  a fixed command
             [*command, "--virtual-time-budget=30000", page.as_uri()],
@@ -92,9 +92,9 @@ def main() -> None:
             text=True,
         )
     drawn = dict(re.findall(r'<textarea class="([\w-]+)">(.*?)</textarea>', done.stdout, re.DOTALL))
-    if drawn.keys() != found.keys():
+    if drawn.keys() != diagrams.keys():
         raise SystemExit(done.stdout.rpartition("failed: ")[2])
-    for name, source in found.items():
+    for name, source in diagrams.items():
         # Without Mermaid's own notes, and with numbers to a tenth of a pixel.
         svg = re.sub(r' data-points="[^"]*"', "", html.unescape(drawn[name]))
         svg = re.sub(r"(\d\.\d)\d+", r"\1", svg)

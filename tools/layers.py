@@ -18,11 +18,11 @@ def columns() -> list[tuple[str, list[list[str]]]]:
     contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
     return [
         (
-            "".join(each.get("containers", ["all packages"])),
-            [re.findall(r"\w+", layer) for layer in each["layers"]],
+            "".join(contract.get("containers", ["all packages"])),
+            [re.findall(r"\w+", layer) for layer in contract["layers"]],
         )
-        for each in contracts
-        if each["type"] == "layers"
+        for contract in contracts
+        if contract["type"] == "layers"
     ]
 
 
@@ -30,8 +30,8 @@ def picture() -> str:
     """The columns side by side; a box is a layer, which imports only what is below it."""
     parts: list[str] = []
     lowest = 0
-    found = columns()
-    for number, (title, layers) in enumerate(found):
+    contracts = columns()
+    for number, (title, layers) in enumerate(contracts):
         left, top = GAP + number * (WIDE + GAP), TOP
         parts.append(f'<text x="{left}" y="28" font-weight="bold">{title}</text>')
         for names in layers:
@@ -47,7 +47,7 @@ def picture() -> str:
             )
             top += height + 8
         lowest = max(lowest, top)
-    width, height = GAP + len(found) * (WIDE + GAP), lowest + 8
+    width, height = GAP + len(contracts) * (WIDE + GAP), lowest + 8
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',

@@ -76,9 +76,11 @@ def _line(call: ast.Call) -> Line | None:
     if logger not in ("log", "_log") and "get_logger" not in logger:
         return None
     is_variable = function.attr == "log"
-    said = call.args[1 if is_variable else 0]
-    message = str(said.value) if isinstance(said, ast.Constant) else ast.unparse(said)
-    fields = tuple(each.arg for each in call.keywords if each.arg and each.arg != "exc_info")
+    argument = call.args[1 if is_variable else 0]
+    message = str(argument.value) if isinstance(argument, ast.Constant) else ast.unparse(argument)
+    fields = tuple(
+        keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg != "exc_info"
+    )
     return Line(message, "varies" if is_variable else function.attr, fields)
 
 
@@ -88,16 +90,16 @@ def page() -> str:
     Raises:
         KeyError: a line has no meaning, or a meaning no line.
     """
-    found = dict[str, list[Line]]()
-    for each in lines():
-        found.setdefault(each.message, []).append(each)
-    if found.keys() != MEANINGS.keys():
-        raise KeyError(sorted(found.keys() ^ MEANINGS.keys()))
+    by_message = dict[str, list[Line]]()
+    for line in lines():
+        by_message.setdefault(line.message, []).append(line)
+    if by_message.keys() != MEANINGS.keys():
+        raise KeyError(sorted(by_message.keys() ^ MEANINGS.keys()))
     rows = []
     for message, meaning in MEANINGS.items():
-        same = found[message]
-        levels = ", ".join(dict.fromkeys(each.level for each in same))
-        fields = dict.fromkeys(name for each in same for name in each.fields)
+        same = by_message[message]
+        levels = ", ".join(dict.fromkeys(line.level for line in same))
+        fields = dict.fromkeys(name for line in same for name in line.fields)
         names = ", ".join(f"`{name}`" for name in fields)
         rows.append(f"| {ALIASES.get(message, message)} | {levels} | {names} | {meaning} |")
     head = ("## Lines", "", "| message | level | fields | meaning |", "|---|---|---|---|")
@@ -106,7 +108,7 @@ def page() -> str:
 
 def causes() -> str:
     """The causes of writes."""
-    rows = [f"- {each}" for each in Cause]
+    rows = [f"- {cause}" for cause in Cause]
     return "\n".join(("## Causes", "", *rows, "", ""))
 
 

@@ -7,9 +7,12 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_operator.admission.metrics import WebhookMetrics
-from dynamo_operator.observability.metrics import register, register_scope
-from dynamo_operator.observability.models import CallMetrics
-from dynamo_operator.observability.rollouts import RolloutMetrics
+from dynamo_operator.observability.metrics import (
+    CallMetrics,
+    RolloutMetrics,
+    register,
+    register_scope,
+)
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 
@@ -83,8 +86,8 @@ def _rows(registry: CollectorRegistry) -> Iterator[tuple[str, str, str, str]]:
             names = getattr(collector, "_labelnames", getattr(family, "_labelnames", ()))
             labels = ", ".join(f"`{name}`" for name in names)
             if not labels and family.samples:
-                found = {name for sample in family.samples for name in sample.labels}
-                labels = ", ".join(f"`{name}`" for name in sorted(found - {"le"}))
+                sampled = {name for sample in family.samples for name in sample.labels}
+                labels = ", ".join(f"`{name}`" for name in sorted(sampled - {"le"}))
             suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
             yield f"{family.name}{suffix}", family.type, labels, family.documentation
 

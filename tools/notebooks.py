@@ -38,19 +38,19 @@ Cell = dict[str, object]
 def notebooks() -> dict[str, str]:
     """The text of each notebook, by the name of its file."""
     head, *parts = SECTION.split((DOCS / "python.md").read_text(encoding="utf-8"))
-    sections = {each.partition("\n")[0]: each for each in parts}
-    found = {
+    sections = {section.partition("\n")[0]: section for section in parts}
+    titled = {
         name: _notebook(
             [
                 f"# {title}\n\n```python\n{IMPORT}```\n",
-                *(f"## {sections.pop(each)}" for each in titles),
+                *(f"## {sections.pop(section)}" for section in titles),
             ]
         )
         for name, (title, titles) in TITLES.items()
     }
     return {
-        "first-graph.ipynb": _notebook([head, *(f"## {each}" for each in sections.values())]),
-        **found,
+        "first-graph.ipynb": _notebook([head, *(f"## {section}" for section in sections.values())]),
+        **titled,
     }
 
 

@@ -81,12 +81,14 @@ def _table(rules: Iterable[Rule]) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for rule in rules:
-        what = ", ".join(f"`{each}`" for each in rule.resources)
-        names = [_NAMES[each] if isinstance(each, Name) else f"`{each}`" for each in rule.names]
+        resources = ", ".join(f"`{resource}`" for resource in rule.resources)
+        names = [_NAMES[name] if isinstance(name, Name) else f"`{name}`" for name in rule.names]
         feature = "" if rule.feature is Feature.ALWAYS else f"`{rule.feature.value}`"
         verbs = ", ".join(rule.verbs)
         group = f"`{rule.group}`" if rule.group else ""
-        rows.append(f"| {group} | {what} | {verbs} | {', '.join(names)} | {feature} | {rule.why} |")
+        rows.append(
+            f"| {group} | {resources} | {verbs} | {', '.join(names)} | {feature} | {rule.why} |"
+        )
     return rows
 
 

@@ -86,14 +86,14 @@ def definitions(documents: Iterable[Object]) -> Object:
     for document in documents:
         for name, schema in document["components"]["schemas"].items():
             source.setdefault(short(name), schema)
-    found: Object = {}
-    wanted: list[str] = [*ROOTS]
-    while wanted:
-        name = wanted.pop()
-        if name not in found:
-            found[name] = SPECIAL.get(name) or structural(source[name])
-            wanted.extend(references(found[name]))
-    return dict(sorted(found.items()))
+    schemas: Object = {}
+    pending: list[str] = [*ROOTS]
+    while pending:
+        name = pending.pop()
+        if name not in schemas:
+            schemas[name] = SPECIAL.get(name) or structural(source[name])
+            pending.extend(references(schemas[name]))
+    return dict(sorted(schemas.items()))
 
 
 def structural(schema: Object) -> Object:

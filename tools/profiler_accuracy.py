@@ -70,7 +70,7 @@ class Point(NamedTuple):
     """One measurement and its predictions. Units: milliseconds."""
 
     table: str
-    what: str
+    metric: str
     gpus: int
     load: str
     measured: float
@@ -94,8 +94,7 @@ class Recorded:
 
     def __init__(self, rows: Iterable[dict[str, str]]) -> None:
         self._answers = {
-            (each["kind"], int(each["count"]), int(each["tokens"])): float(each["ms"])
-            for each in rows
+            (row["kind"], int(row["count"]), int(row["tokens"])): float(row["ms"]) for row in rows
         }
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
@@ -114,14 +113,14 @@ Find = Callable[[str, str, str, int], Kernels]
 def recorded() -> Find:
     """Finds the recorded kernels of a model, GPU, backend and tensor parallel size."""
     by_engine: dict[tuple[str, str, str, int], list[dict[str, str]]] = {}
-    for each in _rows(RECORD):
-        key = (each["model"], each["gpu"], each["backend"], int(each["tp"]))
-        by_engine.setdefault(key, []).append(each)
+    for row in _rows(RECORD):
+        key = (row["model"], row["gpu"], row["backend"], int(row["tp"]))
+        by_engine.setdefault(key, []).append(row)
     made = {key: Recorded(rows) for key, rows in by_engine.items()}
     return lambda model, gpu, backend, tensor: made[model, gpu, backend, tensor]
 
 
-def points(find: Find | None = None) -> Iterator[Point]:
+def all_points(find: Find | None = None) -> Iterator[Point]:
     """All measured points, in the order of the tables."""
     kernels_of = find or recorded()
     yield from _sweeps(kernels_of)
@@ -130,21 +129,26 @@ def points(find: Find | None = None) -> Iterator[Point]:
 
 def _engines(row: dict[str, str], backend: str, find: Find) -> tuple[Engine, Engine]:
     shape, gpu, tensor = models()[row["model"]].shape, GPUS[row["gpu"]], int(row["tp"])
+    cut = Layout(tensor)
     kernels = find(row["model"], row["gpu"], backend, tensor)
-    return FormulaEngine(shape, gpu, tensor), KernelEngine(shape, gpu, tensor, kernels=kernels)
+    return FormulaEngine(shape, gpu, cut), KernelEngine(shape, gpu, cut, kernels=kernels)
 
 
 def _sweeps(find: Find) -> Iterator[Point]:
     for row in _rows(MEASURED / f"{SWEEPS}-prefill.csv"):
         formulas, kernels = _engines(row, "vllm", find)
         tokens, measured = int(row["isl_tokens"]), float(row["ttft_ms"])
-        first, second = (1000 * each.first_token_seconds(tokens) for each in (formulas, kernels))
+        first, second = (
+            1000 * engine.first_token_seconds(tokens) for engine in (formulas, kernels)
+        )
         yield Point("sweeps", FIRST, formulas.gpus, f"{tokens}", measured, first, second)
     for row in _rows(MEASURED / f"{SWEEPS}-decode.csv"):
         formulas, kernels = _engines(row, "vllm", find)
         context, measured = int(row["context_tokens"]), float(row["itl_ms"])
         count = max(1, round(float(row["kv_usage"]) * int(row["max_kv_tokens"]) / context))
-        first, second = (1000 * each.burst_seconds(count, context) for each in (formulas, kernels))
+        first, second = (
+            1000 * engine.burst_seconds(count, context) for engine in (formulas, kernels)
+        )
         load = f"{count} x {context}"
         yield Point("sweeps", BETWEEN, formulas.gpus, load, measured, first, second)
 
@@ -156,56 +160,52 @@ def _served(find: Find) -> Iterator[Point]:
         table, load = f"{row['model']} on {row['gpu']}", f"{count} x {isl} + {osl}"
         gpus, context, source = pair[0].gpus, isl + osl / 2, row["source"]
         ttft, itl = float(row["ttft_ms"]), float(row["itl_ms"])
-        one, two = (1000 * each.busy_first_token_seconds(count, isl, context) for each in pair)
+        one, two = (1000 * engine.busy_first_token_seconds(count, isl, context) for engine in pair)
         yield Point(table, FIRST, gpus, load, ttft, one, two, source)
-        one, two = (1000 * each.busy_step_seconds(count, isl, osl) for each in pair)
+        one, two = (1000 * engine.busy_step_seconds(count, isl, osl) for engine in pair)
         yield Point(table, BETWEEN, gpus, load, itl, one, two, source)
 
 
-def left_out(found: Iterable[Point]) -> list[Point]:
+def left_out(points: Iterable[Point]) -> list[Point]:
     """The points that nothing is fitted to."""
-    return [each for each in found if each.table not in ("sweeps", *OF_THE_FIT)]
+    return [point for point in points if point.table not in ("sweeps", *OF_THE_FIT)]
 
 
 def error(ratios: Iterable[float]) -> float:
     """The median error. Units: a share of what was measured."""
-    return median(abs(each - 1) for each in ratios)
+    return median(abs(ratio - 1) for ratio in ratios)
 
 
 def page() -> str:
     """The page."""
-    found = list(points())
+    points = list(all_points())
     return (
         HEAD
-        + "\n".join([*_summary(found), *_left_out_of_the_fit(), *_worst(found), *_all(found)])
+        + "\n".join([*_summary(points), *_left_out_of_the_fit(), *_worst(points), *_all(points)])
         + "\n"
     )
 
 
-def _summary(found: list[Point]) -> list[str]:
+def _summary(points: list[Point]) -> list[str]:
     lines = ["## Errors", "", "Ratios are predicted times as a part of measured ones.", ""]
     lines += [
         "| | table | points | formulas: median, least, most, error | kernels: the same |",
         "|---|---|---|---|---|",
     ]
-    for what, table in dict.fromkeys((each.what, each.table) for each in found):
-        some = [each for each in found if (each.what, each.table) == (what, table)]
-        columns = [
-            _figures([each.ratio for each in some]),
-            _figures([each.kernel_ratio for each in some]),
-        ]
+    for metric, table in dict.fromkeys((point.metric, point.table) for point in points):
+        some = [point for point in points if (point.metric, point.table) == (metric, table)]
         name = f"{table}{', fitted' if table in ('sweeps', *OF_THE_FIT) else ''}"
-        lines.append(f"| {what} | {name} | {len(some)} | {columns[0]} | {columns[1]} |")
-    for what in (FIRST, BETWEEN):
-        some = [each for each in left_out(found) if each.what == what]
-        columns = [
-            _figures([each.ratio for each in some]),
-            _figures([each.kernel_ratio for each in some]),
-        ]
-        lines.append(
-            f"| **{what}** | **all that were left out** | {len(some)} | {columns[0]} | {columns[1]} |"
-        )
+        lines.append(f"| {metric} | {name} | {_columns(some)} |")
+    for metric in (FIRST, BETWEEN):
+        some = [point for point in left_out(points) if point.metric == metric]
+        lines.append(f"| **{metric}** | **all that were left out** | {_columns(some)} |")
     return [*lines, ""]
+
+
+def _columns(points: list[Point]) -> str:
+    formulas = _figures([point.ratio for point in points])
+    kernels = _figures([point.kernel_ratio for point in points])
+    return f"{len(points)} | {formulas} | {kernels}"
 
 
 def _figures(ratios: list[float]) -> str:
@@ -225,9 +225,11 @@ def _left_out_of_the_fit() -> list[str]:
     for gpus in (8, 4, 2):
         _fit_without(gpus)
         columns = []
-        for what in (FIRST, BETWEEN):
+        for metric in (FIRST, BETWEEN):
             ratios = [
-                each.ratio for each in _sweeps(recorded()) if (each.gpus, each.what) == (gpus, what)
+                point.ratio
+                for point in _sweeps(recorded())
+                if (point.gpus, point.metric) == (gpus, metric)
             ]
             columns.append(f"{median(ratios):.2f}, {100 * error(ratios):.0f} %")
         lines.append(f"| {gpus} GPUs | {columns[0]} | {columns[1]} |")
@@ -236,42 +238,44 @@ def _left_out_of_the_fit() -> list[str]:
 
 
 def _fit_without(gpus: int) -> None:
-    fit(lambda each: each.gpus != gpus)
+    fit(lambda point: point.gpus != gpus)
 
 
-def _worst(found: list[Point]) -> list[str]:
+def _worst(points: list[Point]) -> list[str]:
     lines = ["## The worst rows that were left out of the fit", ""]
     lines += [
         "| | table | GPUs | requests x prompt + answer | measured, ms | formulas | kernels |",
         "|---|---|---|---|---|---|---|",
     ]
-    some = sorted(left_out(found), key=lambda each: -abs(math.log(each.kernel_ratio)))[:5]
-    some += sorted(left_out(found), key=lambda each: -abs(math.log(each.ratio)))[:5]
-    for each in dict.fromkeys(some):
-        ratios = f"{each.ratio:.2f} | {each.kernel_ratio:.2f}"
+    some = sorted(left_out(points), key=lambda point: -abs(math.log(point.kernel_ratio)))[:5]
+    some += sorted(left_out(points), key=lambda point: -abs(math.log(point.ratio)))[:5]
+    for point in dict.fromkeys(some):
+        figures = f"{point.measured:.1f} | {point.ratio:.2f} | {point.kernel_ratio:.2f}"
         lines.append(
-            f"| {each.what} | {each.table} | {each.gpus} | {each.load} | {each.measured:.1f} | {ratios} |"
+            f"| {point.metric} | {point.table} | {point.gpus} | {point.load} | {figures} |"
         )
     return [*lines, ""]
 
 
-def _all(found: list[Point]) -> list[str]:
+def _all(points: list[Point]) -> list[str]:
     lines = ["## All points", ""]
     lines += [
         "The load is the length of the prompt; the number of requests and their context; or, of served",
         "requests, their number, the prompt and the answer. Units: tokens, milliseconds.",
         "",
     ]
-    for table in dict.fromkeys(each.table for each in found):
+    for table in dict.fromkeys(point.table for point in points):
         lines += [f"### {table[:1].upper()}{table[1:]}", ""]
         lines += [
             "| | GPUs | load | measured | formulas | ratio | kernels | ratio | source |",
             "|---|---|---|---|---|---|---|---|---|",
         ]
-        for each in (point for point in found if point.table == table):
-            figures = f"{each.measured:.1f} | {each.formulas:.1f} | {each.ratio:.2f}"
-            figures += f" | {each.kernels:.1f} | {each.kernel_ratio:.2f}"
-            lines.append(f"| {each.what} | {each.gpus} | {each.load} | {figures} | {each.source} |")
+        for point in (point for point in points if point.table == table):
+            figures = f"{point.measured:.1f} | {point.formulas:.1f} | {point.ratio:.2f}"
+            figures += f" | {point.kernels:.1f} | {point.kernel_ratio:.2f}"
+            lines.append(
+                f"| {point.metric} | {point.gpus} | {point.load} | {figures} | {point.source} |"
+            )
         lines.append("")
     return lines[:-1]
 
@@ -285,24 +289,24 @@ def fit(uses: Callable[[Point], bool] = lambda _: True) -> dict[str, float]:
 
     One constant at a time is moved, by steps that are halved where none is better.
     """
-    found, step = dict(_KEPT), 0.2
-    best = _loss(found, uses)
+    constants, step = dict(_KEPT), 0.2
+    best = _loss(constants, uses)
     while step > _LEAST_STEP:
         before = best
         for name in FITTED:
             for factor in (1 + step, 1 / (1 + step)):
-                tried = {**found, name: found[name] * factor}
+                tried = {**constants, name: constants[name] * factor}
                 loss = _loss(tried, uses)
                 if loss < best:
-                    found, best = tried, loss
+                    constants, best = tried, loss
         step = step if best < before else step / 2
-    _set(found)
-    return found
+    _set(constants)
+    return constants
 
 
 def _loss(constants: dict[str, float], uses: Callable[[Point], bool]) -> float:
     _set(constants)
-    return sum(abs(math.log(each.ratio)) for each in _sweeps(recorded()) if uses(each))
+    return sum(abs(math.log(point.ratio)) for point in _sweeps(recorded()) if uses(point))
 
 
 def _set(constants: dict[str, float]) -> None:
@@ -325,14 +329,14 @@ class _Recorder:
         self._engine, self._kernels, self._answers = engine, kernels, answers
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
-        found = self._kernels.predict_prefill_latency(bs, isl)
-        self._answers[self._engine, "prefill", str(bs), str(isl)] = found
-        return found
+        milliseconds = self._kernels.predict_prefill_latency(bs, isl)
+        self._answers[self._engine, "prefill", str(bs), str(isl)] = milliseconds
+        return milliseconds
 
     def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
-        found = self._kernels.decode_step_latency(gen_tokens, isl, osl)
-        self._answers[self._engine, "step", str(gen_tokens), str(isl)] = found
-        return found
+        milliseconds = self._kernels.decode_step_latency(gen_tokens, isl, osl)
+        self._answers[self._engine, "step", str(gen_tokens), str(isl)] = milliseconds
+        return milliseconds
 
 
 def record() -> None:
@@ -346,7 +350,7 @@ def record() -> None:
             raise TypeError(f"{name} on {tensor} x {gpu} has no kernels")
         return _Recorder(f"{name},{gpu},{backend},{tensor}", engine.kernels, answers)
 
-    list(points(find))
+    list(all_points(find))
     lines = [f"{','.join(key)},{ms:.5g}\n" for key, ms in answers.items()]
     RECORD.write_text(
         "model,gpu,backend,tp,kind,count,tokens,ms\n" + "".join(lines), encoding="utf-8"

@@ -37,34 +37,36 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD, "## dynamo_graphs\n"]
     parts += [_described(getattr(dynamo_graphs, name), name) for name in exported]
-    parts += ["### Keyword arguments\n", *(_fields(each) for each in FIELDS)]
+    parts += ["### Keyword arguments\n", *(_fields(declared) for declared in FIELDS)]
     parts.append("## dynamoctl.client\n")
     parts += [
         _described(getattr(dynamoctl.client, name), name) for name in dynamoctl.client.__all__
     ]
     parts.append("## dynamo_profiler.study\n")
-    parts += [_described(each, each.__name__) for each in (study, Study, Candidate)]
+    parts += [
+        _described(documented, documented.__name__) for documented in (study, Study, Candidate)
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _described(found: Callable[..., object], name: str) -> str:
-    parts = [f"### {name}", _text(found)]
-    if not inspect.isclass(found):
-        return "\n\n".join((parts[0], _signature(found, name), parts[1])) + "\n"
-    if "__init__" in vars(found) and not issubclass(found, Exception):
-        parts += [_signature(found, name), _text(found.__init__)]
-    bases = [each.__name__ for each in found.__mro__[1:] if each.__name__ in exported]
+def _described(documented: Callable[..., object], name: str) -> str:
+    parts = [f"### {name}", _text(documented)]
+    if not inspect.isclass(documented):
+        return "\n\n".join((parts[0], _signature(documented, name), parts[1])) + "\n"
+    if "__init__" in vars(documented) and not issubclass(documented, Exception):
+        parts += [_signature(documented, name), _text(documented.__init__)]
+    bases = [base.__name__ for base in documented.__mro__[1:] if base.__name__ in exported]
     if bases:
         parts.append(f"It has all that [{bases[0]}](#{bases[0].lower()}) has.")
-    parts += _members(found, name)
+    parts += _members(documented, name)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _members(found: type, owner: str) -> Iterator[str]:
+def _members(class_: type, owner: str) -> Iterator[str]:
     """A part for each public property and method."""
     # A base that is not exported is a part of the class in a module of its own.
-    parts = [each for each in found.__mro__ if each is found or each.__name__ not in exported]
-    own = {name: member for each in reversed(parts[:-1]) for name, member in vars(each).items()}
+    parts = [base for base in class_.__mro__ if base is class_ or base.__name__ not in exported]
+    own = {name: member for base in reversed(parts[:-1]) for name, member in vars(base).items()}
     for name, member in sorted(own.items()):
         plain = member.__func__ if isinstance(member, classmethod) else member
         if name.startswith("_") or not (inspect.isfunction(plain) or isinstance(plain, property)):
@@ -79,24 +81,28 @@ def _members(found: type, owner: str) -> Iterator[str]:
         yield _text(plain)
 
 
-def _signature(found: Callable[..., object], name: str) -> str:
+def _signature(documented: Callable[..., object], name: str) -> str:
     """The call as Python: on one line, or one line for each parameter."""
-    signature = inspect.signature(found)
+    signature = inspect.signature(documented)
     words: list[str] = []
-    for each in signature.parameters.values():
-        if each.name in ("self", "cls"):
+    for parameter in signature.parameters.values():
+        if parameter.name in ("self", "cls"):
             continue
-        if each.kind is each.KEYWORD_ONLY and "*" not in words:
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in words:
             words.append("*")
-        star = "**" if each.kind is each.VAR_KEYWORD else ""
-        type_ = "" if each.annotation is each.empty else f": {_type(each.annotation)}"
+        star = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        type_ = (
+            "" if parameter.annotation is parameter.empty else f": {_type(parameter.annotation)}"
+        )
         equals = " = " if type_ else "="
-        default = "" if each.default is each.empty else f"{equals}{_default(each.default)}"
-        words.append(f"{star}{each.name}{type_}{default}")
-    head = "async def" if inspect.iscoroutinefunction(found) else "def"
-    is_made = inspect.isclass(found) or signature.return_annotation in (signature.empty, None)
+        default = (
+            "" if parameter.default is parameter.empty else f"{equals}{_default(parameter.default)}"
+        )
+        words.append(f"{star}{parameter.name}{type_}{default}")
+    head = "async def" if inspect.iscoroutinefunction(documented) else "def"
+    is_made = inspect.isclass(documented) or signature.return_annotation in (signature.empty, None)
     end = "" if is_made else f" -> {_type(signature.return_annotation)}"
-    head = f"class {name}" if inspect.isclass(found) else f"{head} {name}"
+    head = f"class {name}" if inspect.isclass(documented) else f"{head} {name}"
     line = f"{head}({', '.join(words)}){end}"
     if len(line) > _LONGEST:
         inner = "".join(f"    {word},\n" for word in words)
@@ -122,9 +128,9 @@ def _default(value: object) -> str:
     return value.__name__ if inspect.isfunction(value) else repr(value)
 
 
-def _text(found: object) -> str:
+def _text(documented: object) -> str:
     """A docstring as paragraphs; one that a dataclass has made says nothing new."""
-    paragraphs = inspect.cleandoc(getattr(found, "__doc__", None) or "").split("\n\n")
+    paragraphs = inspect.cleandoc(getattr(documented, "__doc__", None) or "").split("\n\n")
     return "\n\n".join(map(_paragraph, paragraphs))
 
 
@@ -135,7 +141,7 @@ def _paragraph(text: str) -> str:
     if head or not errors:
         return " ".join(text.split())
     items = re.split(r"\n(?=\S)", inspect.cleandoc(errors))
-    return "\n".join(("Raises:\n", *(f"- {' '.join(each.split())}" for each in items)))
+    return "\n".join(("Raises:\n", *(f"- {' '.join(item.split())}" for item in items)))
 
 
 def _fields(declared: type) -> str:

@@ -73,15 +73,15 @@ class Answer:
         return f"dynamoctl {self.words}"
 
 
-def answers(screens: str) -> Iterator[tuple[str, list[str]]]:
+def outputs(screens: str) -> Iterator[tuple[str, list[str]]]:
     """The commands of the recording and the lines that each prints.
 
     Raises:
         ValueError: the screens have none of a command after that of the command before.
     """
     for words in SHOWN:
-        _, found, screens = f"\n{screens}".partition(f"\n$ dynamoctl {words}\n")
-        if not found:
+        _, prompt, screens = f"\n{screens}".partition(f"\n$ dynamoctl {words}\n")
+        if not prompt:
             raise ValueError(f"tests/cluster/journeys/screens: no screen of dynamoctl {words}")
         printed = re.split(r"\n(?=\$ dynamoctl )", screens)[0]
         yield words, _named(_EXIT_CODE.sub("", printed)).rstrip().splitlines()
@@ -91,13 +91,13 @@ def timed(screens: str) -> list[Answer]:
     """The commands with their places; one that does not fit below the others begins an empty page."""
     pages: list[list[tuple[str, list[str]]]] = [[]]
     rows = 0
-    for words, lines in answers(screens):
+    for words, lines in outputs(screens):
         if rows + len(lines) + 1 > ROWS:
             pages.append([])
             rows = 0
         pages[-1].append((words, lines))
         rows += len(lines) + 2
-    found: list[Answer] = []
+    answers: list[Answer] = []
     clock = 0.5
     for page in pages:
         starts: list[float] = []
@@ -107,20 +107,20 @@ def timed(screens: str) -> list[Answer]:
         row = 0
         for (words, lines), typed in zip(page, starts, strict=True):
             printed = typed + TYPED * len(f"dynamoctl {words}")
-            found.append(Answer(words, lines, row, typed, printed, clock))
+            answers.append(Answer(words, lines, row, typed, printed, clock))
             row += len(lines) + 2
-    return found
+    return answers
 
 
 def drawing(screens: str) -> str:
     """The animation of these screens, as an SVG."""
-    found = timed(screens)
-    whole = found[-1].cleared
-    (still,) = (each.cleared for each in found if each.words == STILL)
+    answers = timed(screens)
+    whole = answers[-1].cleared
+    (still,) = (answer.cleared for answer in answers if answer.words == STILL)
     width = round(COLUMNS * WIDE + 2 * MARGIN)
     height = ROWS * HIGH + 2 * MARGIN
     title = "The first five minutes with a graph at a terminal"
-    told = ", ".join(f"dynamoctl {each.words}" for each in found)
+    commands = ", ".join(f"dynamoctl {answer.words}" for answer in answers)
     font = "14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace"
     size = f'width="{width}" height="{height}"'
     styles = [
@@ -128,17 +128,20 @@ def drawing(screens: str) -> str:
         *(f".{name}{{fill:{color}}}" for name, color in COLORS.items() if name != "text"),
         "g{visibility:hidden}g.still{visibility:visible}",
     ]
-    moved = "".join(_keyframes(number, each, whole) for number, each in enumerate(found))
+    moved = "".join(_keyframes(number, answer, whole) for number, answer in enumerate(answers))
     styles.append(f"@media (prefers-reduced-motion:no-preference){{{moved}}}")
     styles.append("svg:hover *{animation-play-state:paused!important}")
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {size} role="img">',
             f"<title>{title}</title>",
-            f"<desc>{html.escape(told)}</desc>",
+            f"<desc>{html.escape(commands)}</desc>",
             f"<style>{''.join(styles)}</style>",
             f'<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>',
-            *(_drawn(number, each, each.cleared == still) for number, each in enumerate(found)),
+            *(
+                _drawn(number, answer, answer.cleared == still)
+                for number, answer in enumerate(answers)
+            ),
             "</svg>\n",
         ]
     )
@@ -200,7 +203,7 @@ def _text(top: float, content: str) -> str:
 def _marked(line: str) -> str:
     """The line with colors; a mark and a word say the same as each color."""
     return _MARKED.sub(
-        lambda found: f'<tspan class="{found.lastgroup}">{found[0]}</tspan>',
+        lambda match: f'<tspan class="{match.lastgroup}">{match[0]}</tspan>',
         html.escape(line, quote=False),
     )
 
@@ -208,7 +211,7 @@ def _marked(line: str) -> str:
 def _named(text: str) -> str:
     """The text with letters in place of the stars that the screens have for random names."""
     letters = itertools.cycle("7c9d8b6f5x2k4m")
-    return _STARS.sub(lambda found: "".join(itertools.islice(letters, len(found[0]))), text)
+    return _STARS.sub(lambda match: "".join(itertools.islice(letters, len(match[0]))), text)
 
 
 def main() -> None:

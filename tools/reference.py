@@ -1,10 +1,5 @@
-"""Writes `docs/reference/`: one page for each kind, from the same declarations as the schemas.
+"""Writes `docs/reference/`: one page for each kind, from the same declarations as the schemas."""
 
-python tools/reference.py [--check]
-"""
-
-import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -15,13 +10,12 @@ import yaml
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from dynamo_legacy.settings import IGNORED, variables
-from kube_runtime.crd.declare import Definition, Field
-from kube_runtime.crd.definition import definition_of
-from kube_runtime.crd.int_or_string import IntOrText
-from kube_runtime.crd.structural import (
+from kube_runtime.crd.declare import Definition, Field, IntOrText
+from kube_runtime.crd.definition import (
     SHAPES,
     Declared,
     declared,
+    definition_of,
     rules_of,
     summary,
     transitions_of,
@@ -39,8 +33,8 @@ OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}
 
 def pages() -> dict[str, str]:
     """The content of every page by its file name."""
-    found = {f"{resource.KIND.name.lower()}.md": page(resource) for resource in RESOURCES}
-    return {"README.md": index(), **found, "legacy.md": legacy()}
+    by_name = {f"{resource.KIND.name.lower()}.md": page(resource) for resource in RESOURCES}
+    return {"README.md": index(), **by_name, "legacy.md": legacy()}
 
 
 def index() -> str:
@@ -77,14 +71,14 @@ def legacy() -> str:
         "| Variable | Default | Effect |",
         "| --- | --- | --- |",
     ]
-    for each in variables():
-        names = " or ".join(f"`{name}`" for name in each.variable.names)
-        text = each.default if isinstance(each.default, str) else str(each.default).lower()
-        default = f"`{text}`" if text and "Secret" not in str(each.type_) else ""
-        lines.append(f"| {names} | {default} | {each.variable.text} |")
+    for field in variables():
+        names = " or ".join(f"`{name}`" for name in field.variable.names)
+        text = field.default if isinstance(field.default, str) else str(field.default).lower()
+        default = f"`{text}`" if text and "Secret" not in str(field.type_) else ""
+        lines.append(f"| {names} | {default} | {field.variable.text} |")
     ignored = ", ".join(f"`{name}`" for name in IGNORED)
     lines += ["", f"Accepted, without effect: {ignored}.", ""]
-    types = dict.fromkeys(each for resource in LEGACY for each in reachable(resource))
+    types = dict.fromkeys(struct for resource in LEGACY for struct in reachable(resource))
     for struct in types:
         lines += section(struct, title=name_of(struct))
     rows = yaml.safe_load(ROWS.read_text(encoding="utf-8"))
@@ -131,27 +125,29 @@ def section(struct: type[msgspec.Struct], title: str) -> list[str]:
     if title != "The object":
         lines += [summary(struct), ""]
     lines += ["| Field | Type | Rules | Text |", "| --- | --- | --- | --- |"]
-    lines += [row(each) for each in declared(struct)]
+    lines += [row(declaration) for declaration in declared(struct)]
     lines += [""]
-    messages = [each.message for each in rules_of(struct)]
-    messages += [each.message for each in transitions_of(struct)]
+    messages = [rule.message for rule in rules_of(struct)]
+    messages += [rule.message for rule in transitions_of(struct)]
     for message in messages:
         lines += [f"Rule: {message}.", ""]
     return lines
 
 
-def row(each: Declared) -> str:
+def row(declaration: Declared) -> str:
     """One field."""
-    rules = ", ".join(rules_text(each))
-    return f"| `{each.name}` | {type_text(each.type, each.field)} | {rules} | {each.field.text} |"
+    field, rules = declaration.field, ", ".join(rules_text(declaration))
+    return (
+        f"| `{declaration.name}` | {type_text(declaration.type, field)} | {rules} | {field.text} |"
+    )
 
 
-def rules_text(each: Declared) -> Iterator[str]:
+def rules_text(declaration: Declared) -> Iterator[str]:
     """The rules of one field, in words."""
-    field = each.field
+    field = declaration.field
     if field.default is not msgspec.UNSET:
         yield f"default `{msgspec.json.encode(field.default).decode()}`"
-    elif each.required:
+    elif declaration.required:
         yield "required"
     if field.minimum is not None:
         yield f"at least {field.minimum}"
@@ -199,18 +195,18 @@ def struct_of(bare: Any) -> type[msgspec.Struct] | None:
 
 def reachable(resource: type[Resource]) -> list[type[msgspec.Struct]]:
     """The types of a page, each once, in the order in which a reader meets them."""
-    found: list[type[msgspec.Struct]] = []
+    structs: list[type[msgspec.Struct]] = []
 
     def visit(struct: type[msgspec.Struct]) -> None:
-        if struct in found:
+        if struct in structs:
             return
-        found.append(struct)
-        for each in declared(struct):
-            for inner in structs_in(each.type, each.field):
+        structs.append(struct)
+        for declaration in declared(struct):
+            for inner in structs_in(declaration.type, declaration.field):
                 visit(inner)
 
     visit(resource)
-    return found
+    return structs
 
 
 def name_of(struct: type[msgspec.Struct]) -> str:
@@ -233,23 +229,7 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def main() -> None:
-    """Rewrite the pages, or with --check report whether they are up to date."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if one differs")
-    options = parser.parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    stale = []
-    for name, text in pages().items():
-        path = FOLDER / name
-        if not path.exists() or path.read_text() != text:
-            stale.append(str(path.relative_to(FOLDER.parents[1])))
-            if not options.check:
-                path.write_text(text)
-    if options.check and stale:
-        sys.exit(f"out of date, run `make docs`: {', '.join(stale)}")
-    print(f"docs/reference: {len(stale)} page(s) changed")
-
-
 if __name__ == "__main__":
-    main()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -57,7 +57,7 @@ def _settings() -> list[str]:
 def _takes(field: SettingField) -> str:
     if field.is_duration:
         return "duration"
-    if field.type_ is int and not field.is_duration:
+    if field.type_ is int:
         return "integer"
     if field.type_ is bool:
         return "boolean"

@@ -31,7 +31,7 @@ class Looking(ThreadingHTTPServer):
     def __init__(self, site: Path, page: str) -> None:
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(site)))
         self.page = page.encode()
-        self.found: Queue[str] = Queue()
+        self.problems: Queue[str] = Queue()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print an error, but not that the browser has closed a page which was still loading."""
@@ -57,7 +57,7 @@ class Handler(SimpleHTTPRequestHandler):
         """Take what was found."""
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self._answer(b"")
-        self._looking.found.put(text)
+        self._looking.problems.put(text)
 
     def _answer(self, body: bytes) -> None:
         self.send_response(200)
@@ -83,9 +83,9 @@ def findings(chromium: str, site: Path) -> list[str]:
     Raises:
         queue.Empty: the browser has not read all pages within `MINUTES`.
     """
-    pages = [f"/{each.parent.relative_to(site)}/" for each in sorted(site.rglob("index.html"))]
-    wanted = json.dumps({"pages": pages, "reasons": reasons()})
-    page = LOOKED_AT.read_text(encoding="utf-8").replace("WANTED", wanted)
+    pages = [f"/{page.parent.relative_to(site)}/" for page in sorted(site.rglob("index.html"))]
+    questions = json.dumps({"pages": pages, "reasons": reasons()})
+    page = LOOKED_AT.read_text(encoding="utf-8").replace("WANTED", questions)
     with Looking(site, page) as server, TemporaryDirectory() as profile:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/look.html"
@@ -95,7 +95,7 @@ def findings(chromium: str, site: Path) -> list[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            return server.found.get(timeout=60 * MINUTES).splitlines()
+            return server.problems.get(timeout=60 * MINUTES).splitlines()
         finally:
             browser.terminate()
             browser.wait()
@@ -109,9 +109,9 @@ def main() -> None:
         raise SystemExit("needs chromium")
     if not SITE.exists():
         raise SystemExit("dist/site: not found; run `make site`")
-    found = findings(chromium, SITE)
-    print("\n".join(found) or "no findings")
-    sys.exit(bool(found))
+    problems = findings(chromium, SITE)
+    print("\n".join(problems) or "no findings")
+    sys.exit(bool(problems))
 
 
 if __name__ == "__main__":

@@ -38,34 +38,34 @@ def slug(text: str, separator: str) -> str:
 
 def generated() -> dict[str, str]:
     """The pages that do not lie in `docs/`, by their path on the site."""
-    found = {
+    texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for pattern in BESIDE
         for path in ROOT.glob(pattern)
     }
     for path in ROOT.glob(MANIFESTS):
-        found[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
-    found["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
-    found["decisions/README.md"] = _contents("Decisions", (DOCS / "decisions").glob("*.md"))
-    return found
+        texts[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
+    texts["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
+    texts["decisions/README.md"] = _contents("Decisions", (DOCS / "decisions").glob("*.md"))
+    return texts
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Expand the folders of the navigation, which end with a slash."""
     config.mdx_configs["toc"]["slugify"] = slug
     pages = sorted(
-        {*generated(), *(each.relative_to(DOCS).as_posix() for each in DOCS.rglob("*.md"))}
+        {*generated(), *(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))}
     )
 
     def expanded(entry: Any) -> Any:
         if isinstance(entry, list):
-            return [expanded(each) for each in entry]
+            return [expanded(inner) for inner in entry]
         if isinstance(entry, dict):
-            return {title: expanded(each) for title, each in entry.items()}
+            return {title: expanded(inner) for title, inner in entry.items()}
         if not entry.endswith("/"):
             return entry
-        inside = [each for each in pages if each.startswith(entry)]
-        return sorted(inside, key=lambda each: (each != f"{entry}README.md", each))
+        inside = [page for page in pages if page.startswith(entry)]
+        return sorted(inside, key=lambda page: (page != f"{entry}README.md", page))
 
     config.nav = expanded(config.nav)
     return config
@@ -88,15 +88,15 @@ def on_page_markdown(
     source = page.file.src_uri
     folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
 
-    def led(found: re.Match[str]) -> str:
-        image, text, target, anchor = found[1], found[2], found[3], found[4] or ""
+    def led(match: re.Match[str]) -> str:
+        image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         path = posixpath.normpath(posixpath.join(folder, target))
         inside = path.removeprefix("docs/")
         for name in (inside, f"{inside}.md", f"{inside}/README.md"):
             if files.get_file_from_path(name):
                 here = posixpath.dirname(source) or "."
                 return f"{image}[{text}]({posixpath.relpath(name, here)}{anchor})"
-        return text if (ROOT / path).exists() else found[0]
+        return text if (ROOT / path).exists() else match[0]
 
     markdown = NOTE.sub("", markdown)
     for name, diagram in diagrams.sources(source, markdown).items():
@@ -106,7 +106,7 @@ def on_page_markdown(
             raise PluginError(str(error)) from error
         markdown = markdown.replace(f"```mermaid\n{diagram}```", drawn, 1)
     parts = FENCE.split(markdown)
-    return "".join(each if each.startswith("```") else LINK.sub(led, each) for each in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(led, part) for part in parts)
 
 
 def _contents(title: str, paths: Any) -> str:
@@ -123,5 +123,5 @@ def _manifest(path: Path) -> str:
     """A page of one example: its leading comment as a text, then the file."""
     text = path.read_text(encoding="utf-8")
     comment = re.match(r"(?:#.*\n)*", text)
-    said = comment[0].replace("# ", "").replace("\n", " ") if comment else ""
-    return f"# {path.name}\n\n{said}\n\n```yaml\n{text}```\n"
+    summary = comment[0].replace("# ", "").replace("\n", " ") if comment else ""
+    return f"# {path.name}\n\n{summary}\n\n```yaml\n{text}```\n"

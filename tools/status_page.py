@@ -7,7 +7,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.condition_catalog import MEANINGS
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
-from kube_runtime.crd.structural import object_schema
+from kube_runtime.crd.definition import object_schema
 from kube_runtime.kind import Object
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"
@@ -74,7 +74,7 @@ means zero.
 def page() -> str:
     """The page."""
     lines = [HEAD]
-    for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda each: each.kind):
+    for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda meaning: meaning.kind):
         lines += [
             f"## {kind}\n",
             *INTRODUCTIONS.get(kind, ()),
@@ -93,8 +93,8 @@ def page() -> str:
 
 def _fields(schema: Object) -> list[str]:
     rows = [
-        f"| `{name}` | {each.get('description', '')} |"
-        for name, each in schema["properties"].items()
+        f"| `{name}` | {field.get('description', '')} |"
+        for name, field in schema["properties"].items()
     ]
     return ["| field | meaning |", "|---|---|", *rows]
 

@@ -62,7 +62,7 @@ class Hit(NamedTuple):
         return f'{self.path}:{self.line}: "{self.words}": write {self.phrase.write}'
 
 
-def phrases() -> list[Phrase]:
+def read_phrases() -> list[Phrase]:
     """The list, in its order."""
     entries = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
     return [
@@ -93,12 +93,12 @@ def passages(path: str, text: str) -> Iterator[tuple[int, str]]:
         yield token.start[0], blanked(PLACEHOLDER, blanked(QUOTED, token.string))
 
 
-def hits(path: str, text: str, wanted: list[Phrase]) -> list[Hit]:
+def hits(path: str, text: str, phrases: list[Phrase]) -> list[Hit]:
     """Every phrase of the list in one file, by line."""
     hits_of_file = [
         Hit(path, first + passage.count("\n", 0, match.start()), phrase, " ".join(match[0].split()))
         for first, passage in passages(path, text)
-        for phrase in wanted
+        for phrase in phrases
         for match in phrase.pattern.finditer(passage)
     ]
     return sorted(hits_of_file, key=lambda hit: (hit.line, hit.words))
@@ -180,11 +180,11 @@ def too_many(every: list[Hit], allowed: Counter[tuple[str, str]]) -> list[Hit]:
 
 def main(arguments: list[str]) -> int:
     """Print what is wrong, and return 1 if anything is."""
-    wanted = phrases()
+    phrases = read_phrases()
     every = [
         hit
         for name in files()
-        for hit in hits(name, (ROOT / name).read_text(encoding="utf-8"), wanted)
+        for hit in hits(name, (ROOT / name).read_text(encoding="utf-8"), phrases)
     ]
     allowed = baseline()
     counts = Counter((hit.phrase.name, hit.area) for hit in every)

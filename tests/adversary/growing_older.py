@@ -18,7 +18,7 @@ from dynamo_legacy.build.job import Build, build_job
 from dynamo_legacy.build.plan import BuildFacts, Reason, dynamo_nim, plan_build, refused
 from dynamo_legacy.build.source import fetch_of
 from dynamo_legacy.generate import components, services_only
-from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.render import claims, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import DeploymentReason, State
 from dynamo_legacy.status.deployment import deployment_status, unresolved_status
@@ -93,8 +93,8 @@ def _nim(document: Object) -> Callable[[], object]:
         if problems := nim_problems(nim, _SETTINGS, _LEGACY):
             refusal(nim, problems)
             return
-        plan = nim_plan(nim, _IMAGE, Facts(istio_served=True), _SETTINGS, _LEGACY)
-        around, workloads = nim_parts(plan, nim, None)
+        facts = Facts(istio_served=True)
+        around, workloads = nim_objects(nim, _IMAGE, facts, _SETTINGS, _LEGACY)
         msgspec.json.encode([*claims(nim), *around, *workloads])
         nim_status(nim, None, NO_DEPLOYMENT, (), diagnose([], nodes=1, now=_NOW))
 

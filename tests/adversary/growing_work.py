@@ -18,7 +18,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.tree import component_tree, graph_tree
 from dynamo_graphs.plan.request import RequestState
 from dynamo_graphs.plan.request_graph import completed, target
-from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, found, progress
+from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, parse_results, progress
 from dynamo_graphs.render.profiling import placement, profiling_job
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status import request as request_status
@@ -28,10 +28,9 @@ from dynamo_graphs.status.component import refused_status as refused_component
 from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.events import status_events
+from dynamo_graphs.status.events import model_status_events, status_events
 from dynamo_graphs.status.graph import graph_status, refused_status
 from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status, remembered
-from dynamo_graphs.status.model_events import model_status_events
 from dynamo_graphs.status.prerequisites import missing
 from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
@@ -195,7 +194,7 @@ def harvesting(text: str) -> Callable[[], object]:
     def harvest() -> None:
         progress(data)
         with suppress(BadOutput):
-            harvested = found(data, "output", is_mocked=False, name="x")
+            harvested = parse_results(data, "output", is_mocked=False, name="x")
             request_status.generated(
                 _A_REQUEST,
                 harvested,

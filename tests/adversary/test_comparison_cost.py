@@ -10,8 +10,13 @@ import pytest
 
 from adversary.growth import is_steep, seconds
 from dynamo_graphs.settings import RenderSettings
-from kube_runtime.apply.drift import content, content_of, differ_in_size_only, has_no_drift
-from kube_runtime.apply.empty_maps import without_emptied
+from kube_runtime.apply.drift import (
+    content,
+    content_of,
+    differ_in_size_only,
+    has_no_drift,
+    without_emptied,
+)
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
 

@@ -10,7 +10,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.exposure import exposure_problems
-from dynamo_graphs.validation.inoperative import component_inoperative
+from dynamo_graphs.validation.inoperative import inoperative
 from dynamo_operator.admission.decision import decide
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamo_operator.reconcile.exposure import component_exposure
@@ -65,7 +65,7 @@ def test_no_route_without_a_gateway_which_would_be_one_of_the_whole_mesh(
     settings = RenderSettings(virtual_service_gateway="istio-system/public", allowed_gateways="*")
     objects = component_objects(found, Facts(istio_served=True), settings)
     assert "VirtualService" not in {each["kind"] for each in objects}
-    (said,) = component_inoperative(found)
+    (said,) = inoperative(found.spec, "spec")
     assert "spec.ingress.virtualServiceGateway" == said.path
 
 
@@ -197,7 +197,7 @@ def test_what_exists_is_neither_written_nor_deleted() -> None:
     wanted = component_objects(found, Facts(istio_served=True), OPERATOR)
     exposure = component_exposure(found, wanted, OPERATOR)
     kinds = {each["kind"] for each in wanted}
-    assert {"Ingress", "VirtualService"} == kinds - {each["kind"] for each in exposure.wanted}
+    assert {"Ingress", "VirtualService"} == kinds - {each["kind"] for each in exposure.desired}
     assert {"Ingress", "VirtualService"} == {kind for kind, _ in exposure.spared}
     assert {Obstacle.NOT_ALLOWED} == {each.obstacle for each in exposure.blocked}
     assert "spec.ingress.virtualServiceGateway" in exposure.blocked[0].message
@@ -207,7 +207,7 @@ def test_a_gateway_does_not_matter_where_there_is_no_istio() -> None:
     found = in_mesh("team-b/gateway", ingressControllerClassName="nginx")
     settings = RenderSettings()
     wanted = component_objects(found, Facts(), settings)
-    assert wanted == component_exposure(found, wanted, settings).wanted
+    assert wanted == component_exposure(found, wanted, settings).desired
 
 
 def _document(found: DynamoComponentDeployment) -> dict[str, Any]:

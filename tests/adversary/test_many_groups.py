@@ -6,8 +6,8 @@ from typing import Any
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.canonical import canonical
 from dynamo_graphs.render.component import component_objects
+from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 from specs import IMAGE, a_component

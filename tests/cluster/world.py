@@ -142,9 +142,12 @@ class World:
         *,
         within_seconds: float = PATIENCE_SECONDS,
     ) -> Object:
-        """The object, as soon as it exists and `holds` is true of it; fails with its last state."""
+        """The object, as soon as it exists and `holds` is true of it; fails with its last state.
+
+        `holds` always sees a status: on a busy machine an object may be some seconds old before it has one.
+        """
         found: Object = self.until(
-            lambda: (found := self.get(kind, name)) and holds(found) and found,
+            lambda: (found := self.get(kind, name)) and holds({"status": {}} | found) and found,
             what=lambda: f"{kind} {name}: {json.dumps(self.get(kind, name), indent=1)}",
             within_seconds=within_seconds,
         )

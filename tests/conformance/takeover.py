@@ -13,7 +13,7 @@ from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.plan.adoption import Origin

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from cluster.world import PODS, World
 from devcluster.build import build
+from devcluster.image_build import base_layer
 from devcluster.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
 from devcluster.network_namespace import NODE_ADDRESS
 from devcluster.node_images import architecture, program_image
 from devcluster.oci import Settings, write_image
 from devcluster.progress import Lines
-from devcluster.root_file_system import base_layer
 from e2e.cluster import RealCluster
 from kube_runtime.kind import Kind
 

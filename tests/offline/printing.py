@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_graphs.settings import RenderSettings, fields
-from dynamoctl.render import print_objects
+from dynamoctl.authoring.render import print_objects
 from kube_runtime.kind import Object
 
 

@@ -10,7 +10,7 @@ from lupa import LuaRuntime
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.manifests import manifests
+from dynamoctl.authoring.manifests import read_manifests
 from kube_runtime.kind import Object
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -30,7 +30,7 @@ GRAPH = "DynamoGraphDeployment"
 
 def documents(path: Path) -> list[Object]:
     """The objects of an example, in the namespace `default`."""
-    found = [each.value for each in manifests([str(path)])]
+    found = [each.value for each in read_manifests([str(path)])]
     return [{**each, "metadata": {**each["metadata"], "namespace": "default"}} for each in found]
 
 

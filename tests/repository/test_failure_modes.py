@@ -16,11 +16,11 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan import suspension
 from dynamo_graphs.status.condition_catalog import MEANINGS
-from dynamo_graphs.status.shared_texts import NO_ACTION
+from dynamo_graphs.status.condition_meaning import NO_ACTION
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.graph.controller import GraphController
 from kube_runtime.apply.result import Obstacle, Verb
-from kube_runtime.crd.structural import object_schema
+from kube_runtime.crd.definition import object_schema
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")

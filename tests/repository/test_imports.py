@@ -8,13 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-MOST_LINES = 38_550
-"""Lower it when code goes. It is not raised for convenience: the aim is 24,000.
-
-The history of graphs raised it by 230 lines, the webhooks of the older generation by 25.
-Help texts that fill the terminal raised it by 20, the warning about Istio by 25.
-Forgetting deleted graphs raised it by 30.
-"""
+MOST_LINES = 37_440
+"""Lower it when code goes. It is not raised for convenience: the aim is 24,000."""
 
 OFFLINE = (
     "dynamo_operator.cli.copier",
@@ -27,6 +22,7 @@ OFFLINE = (
     "devcluster",
     "jsonschema_rs",
     "kube_runtime.client.kubeconfig",
+    "rich",
 )
 """What only developers, the command line, profiling Jobs or the older generation need."""
 

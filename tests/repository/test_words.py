@@ -10,7 +10,7 @@ TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools/words.py"))
 
 
 def reported(path: str, text: str) -> list[str]:
-    return [str(hit) for hit in TOOL["hits"](path, text, TOOL["phrases"]())]
+    return [str(hit) for hit in TOOL["hits"](path, text, TOOL["read_phrases"]())]
 
 
 def test_a_phrase_is_reported_with_line_and_replacement() -> None:
@@ -49,7 +49,7 @@ def test_names_and_plain_english_are_left_alone(path: str, text: str) -> None:
 
 
 def test_only_what_exceeds_the_baseline_fails() -> None:
-    every = TOOL["hits"]("docs/page.md", "a wish\n", TOOL["phrases"]())
+    every = TOOL["hits"]("docs/page.md", "a wish\n", TOOL["read_phrases"]())
     assert TOOL["too_many"](every, Counter({("wish", "docs/page.md"): 1})) == []
     assert TOOL["too_many"](every, Counter({("wish", "code"): 1})) == every
 

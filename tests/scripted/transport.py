@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from kube_runtime.client.auth import ClientConfig
 from kube_runtime.client.transport import Answer, Request
 
 
@@ -62,8 +63,9 @@ class Plain:
     proxy: str | None = None
     refreshed: int = 0
 
-    async def headers(self) -> Mapping[str, str]:
-        return {"Authorization": f"Bearer {self.tokens[0]}"} if self.tokens else {}
+    async def config(self) -> ClientConfig:
+        headers = {"Authorization": f"Bearer {self.tokens[0]}"} if self.tokens else {}
+        return ClientConfig(self.server, headers, self.tls, self.tls_server_name, self.proxy)
 
     async def refresh(self) -> None:
         self.refreshed += 1

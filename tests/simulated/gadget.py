@@ -3,7 +3,7 @@
 from typing import Any
 
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Resource, Status, Struct
 
 NAMESPACE = "default"
 
@@ -14,7 +14,7 @@ class GadgetSpec(Struct, frozen=True):
     size: int = 0
 
 
-class GadgetStatus(Struct, frozen=True):
+class GadgetStatus(Status, frozen=True):
     """The observed state."""
 
     ready: int = 0

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -19,7 +19,7 @@ from dynamo_graphs.plan.adapters import plan_adapters
 from dynamo_graphs.plan.replicas import effective_replicas
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_operator.graph.read import service_snapshot
-from dynamo_operator.reconcile.report import record_events, result_of
+from dynamo_operator.reconcile.report import Reporter, record_events, result_of
 from dynamo_operator.scaling.adapters import apply_adapters
 from dynamo_operator.scaling.controller import ScalingController
 from dynamo_operator.scaling.read import adapter_watch, read_adapters
@@ -77,10 +77,8 @@ class _GraphController:
             name: ServiceReplicaStatus("Deployment", name, replicas=number, updated_replicas=number)
             for name, number in counts.items()
         }
-        status = {
-            "observedGeneration": graph.metadata.generation,
-            "services": msgspec.json.decode(msgspec.json.encode(services)),
-        }
+        generation = graph.metadata.generation
+        status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
         record_events(cluster.recorder, graph, stored, applied=applied)
         return result_of(applied)
@@ -107,9 +105,8 @@ class Cluster:
         manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
         manager.inform(Informer(DynamoComponentDeployment))
         manager.control(_GraphController(self))
-        manager.control(
-            ScalingController(client, self.writer, self.cache, self.recorder, StatusRateLimit())
-        )
+        reporter = Reporter(self.writer, self.recorder, StatusRateLimit())
+        manager.control(ScalingController(client, self.cache, reporter))
         async with managed(manager, settle_seconds=5):
             yield
 

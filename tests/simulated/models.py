@@ -20,6 +20,7 @@ from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import ModelController
 from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR, reduced
+from dynamo_operator.reconcile.report import Reporter
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -100,10 +101,8 @@ class Cluster:
         calls = ModelCalls(
             self._workers, now=self.now, may_call=lambda _: self.may_call, silence=self.silence
         )
-        recorder = events.recorder("dynamomodel")
-        controller = ModelController(
-            client, writer, self.cache, recorder, StatusRateLimit(2.0), calls
-        )
+        reporter = Reporter(writer, events.recorder("dynamomodel"), StatusRateLimit(2.0))
+        controller = ModelController(client, self.cache, reporter, calls)
         calls.wake = manager.control(controller).wake
         manager.serve(calls)
         async with managed(manager, settle_seconds=5):

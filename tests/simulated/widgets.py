@@ -95,7 +95,7 @@ class World:
         self.accounts = Store(ServiceAccount)
         self.metrics = RuntimeMetrics()
         cache = Cache((self.widgets, self.children, self.accounts))
-        self.runner = Controller(self.controller, cache, metrics=self.metrics, pace=pace)
+        self.runner = Controller(self.controller, cache, metrics=self.metrics, options=pace)
         if is_subscribed:
             self.runner.subscribe()
 

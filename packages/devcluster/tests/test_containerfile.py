@@ -2,8 +2,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from devcluster.containerfile import Copy, Instruction, command, copy, pairs, parse, place
-from devcluster.ignored import Ignored
+from devcluster.containerfile import Copy, Ignored, Instruction, command, copy, pairs, parse, place
 from kube_runtime.errors import ConfigError
 
 OURS = Path(__file__).parents[3] / "Containerfile"

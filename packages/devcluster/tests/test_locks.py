@@ -1,15 +1,18 @@
 import subprocess
 import sys
 import threading
+from io import StringIO
 from pathlib import Path
 
 from devcluster.locks import held
+from devcluster.progress import Lines, Silent
 
 HOLDER = """
 import sys, time
 from pathlib import Path
 from devcluster.locks import held
-with held(Path(sys.argv[1]), waiting=lambda: None):
+from devcluster.progress import Silent
+with held(Path(sys.argv[1]), Silent(), "nothing"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -20,26 +23,27 @@ def test_the_second_waits_says_so_once_and_goes_on_when_the_first_is_done(tmp_pa
     order: list[str] = []
     second_waits = threading.Event()
 
-    def says_so() -> None:
-        order.append("waits")
-        second_waits.set()
+    class Waiting(Silent):
+        def step(self, text: str) -> None:
+            order.append(text)
+            second_waits.set()
 
     def second() -> None:
-        with held(lock, waiting=says_so):
+        with held(lock, Waiting(), "the first"):
             order.append("second")
 
-    with held(lock, waiting=lambda: order.append("never")):
+    with held(lock, Waiting(), "never"):
         thread = threading.Thread(target=second)
         thread.start()
         assert second_waits.wait(10)
         order.append("first")
     thread.join(10)
-    assert ["waits", "first", "second"] == order
+    assert ["waiting for the first", "first", "second"] == order
 
 
 def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
-    waited: list[bool] = []
+    steps = StringIO()
     with subprocess.Popen(  # noqa: S603 - this interpreter
         [sys.executable, "-c", HOLDER, lock], stdout=subprocess.PIPE, text=True
     ) as holder:
@@ -47,6 +51,6 @@ def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path) -> None:
         assert "held\n" == holder.stdout.readline()
         holder.kill()
         holder.wait()
-        with held(lock, waiting=lambda: waited.append(True)):
+        with held(lock, Lines(steps), "the killed one"):
             pass
-    assert [] == waited
+    assert "" == steps.getvalue()

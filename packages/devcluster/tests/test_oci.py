@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from devcluster.oci import Layer, Settings, TarEntry, folder_entries, layer, relabelled, write_image
+from devcluster.oci import (
+    Layer,
+    Settings,
+    TarEntry,
+    folder_entries,
+    relabelled,
+    write_image,
+    write_layer,
+)
 
 
 @pytest.fixture
@@ -23,7 +31,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def of(folder: Path, file: Path, at: str = "/opt") -> Layer:
-    return layer(file, folder_entries(folder, PurePosixPath(at)))
+    return write_layer(file, folder_entries(folder, PurePosixPath(at)))
 
 
 def read(archive: tarfile.TarFile, name: str) -> Any:
@@ -115,7 +123,9 @@ def test_an_image_under_another_name_has_the_same_layers_and_its_own_labels(
 ) -> None:
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
     layers = [
-        layer(tmp_path / "layer.tar", [TarEntry(PurePosixPath("/a"), files / "bin" / "program")])
+        write_layer(
+            tmp_path / "layer.tar", [TarEntry(PurePosixPath("/a"), files / "bin" / "program")]
+        )
     ]
     one = write_image(first, "localhost/it:1", layers, Settings(), architecture="amd64")
     two = relabelled(first, second, "localhost/it:2", {"version": "2"})

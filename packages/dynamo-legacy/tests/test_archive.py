@@ -76,8 +76,8 @@ def headed(header: dict[str, str], content: bytes = b"", *, times: int = 1) -> b
     """An archive of members with these records in their extended header."""
     target = io.BytesIO()
     with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as file:
-        for each in range(times):
-            member = tarfile.TarInfo(f"{each}")
+        for index in range(times):
+            member = tarfile.TarInfo(f"{index}")
             member.pax_headers, member.size = header, len(content)
             file.addfile(member, io.BytesIO(content))
     return target.getvalue()
@@ -128,7 +128,7 @@ def test_nothing_in_an_archive_fills_the_memory(name: str) -> None:
 def test_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_MEMBERS", 3)
     with pytest.raises(ArchiveError, match="more than 3 members"):
-        config_in(io.BytesIO(tar(*((str(each), b"") for each in range(5)))))
+        config_in(io.BytesIO(tar(*((str(index), b"") for index in range(5)))))
 
 
 def test_each_piece_is_checked() -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.tree import component_tree, graph_tree
@@ -24,7 +24,7 @@ from dynamo_legacy.convert import (
 )
 from dynamo_legacy.generate import components
 from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
-from dynamo_legacy.render import nim_parts, nim_plan
+from dynamo_legacy.render import nim_objects
 from kube_runtime.kind import Object
 
 GUIDE = Path(__file__).parents[3] / "docs/upgrade-from-001.md"
@@ -99,27 +99,26 @@ def nim_of(document: Object) -> DynamoNimDeployment:
     return msgspec.convert(document, DynamoNimDeployment)
 
 
-def old_pods(found: DynamoDeployment, graph: GraphConfig) -> dict[str, Object]:
-    return dict(old_pod(nim_of(each)) for each in components(found, graph))
+def old_pods(old: DynamoDeployment, graph: GraphConfig) -> dict[str, Object]:
+    return dict(old_pod(nim_of(component)) for component in components(old, graph))
 
 
 def old_pod(nim: DynamoNimDeployment) -> tuple[str, Object]:
-    plan = nim_plan(nim, IMAGE, Facts(), SETTINGS, AT.legacy)
-    [deployment] = nim_parts(plan, nim, None)[1]
+    [deployment] = nim_objects(nim, IMAGE, Facts(), SETTINGS, AT.legacy)[1]
     return nim.metadata.name, deployment["spec"]
 
 
 def new_pods(result: Conversion) -> dict[str, Object]:
     """The Deployments of what an object became, by name."""
-    [ours] = [each for each in result.objects if each["kind"].startswith("Dynamo")]
+    [ours] = [manifest for manifest in result.objects if manifest["kind"].startswith("Dynamo")]
     body = defaulted(ours)
     if ours["kind"] == DynamoGraphDeployment.KIND.name:
         objects = graph_tree(msgspec.convert(body, DynamoGraphDeployment), Facts(), SETTINGS)
     else:
         component = msgspec.convert(body, DynamoComponentDeployment)
         objects = component_tree(component, Facts(), SETTINGS)
-    found = [each for each in objects if each["kind"] == "Deployment"]
-    return {each["metadata"]["name"]: each["spec"] for each in found}
+    deployments = [manifest for manifest in objects if manifest["kind"] == "Deployment"]
+    return {deployment["metadata"]["name"]: deployment["spec"] for deployment in deployments}
 
 
 def differences(old: Object, new: Object) -> dict[str, tuple[object, object]]:
@@ -134,35 +133,38 @@ def differences(old: Object, new: Object) -> dict[str, tuple[object, object]]:
 
 def flat(spec: Object) -> dict[str, object]:
     template = spec["template"]
-    found: dict[str, object] = {
+    fields: dict[str, object] = {
         "replicas": spec.get("replicas"),
         "strategy": spec.get("strategy"),
         "metadata.labels": template["metadata"].get("labels"),
         "metadata.annotations": template["metadata"].get("annotations"),
     }
-    for name, each in template["spec"].items():
+    for name, value in template["spec"].items():
         if name not in ("containers", "volumes"):
-            found[f"spec.{name}"] = each
+            fields[f"spec.{name}"] = value
     for volume in template["spec"].get("volumes", ()):
-        found[f"volumes[{volume['name']}]"] = volume
+        fields[f"volumes[{volume['name']}]"] = volume
     for container in template["spec"]["containers"]:
         at = f"containers[{container['name']}]"
-        for name, each in container.items():
-            found[f"{at}.{name}"] = each
-        found.pop(f"{at}.env", None)
+        for name, value in container.items():
+            fields[f"{at}.{name}"] = value
+        fields.pop(f"{at}.env", None)
         for variable in container.get("env", ()):
             is_identity = variable["name"].startswith(_IDENTITY)
             is_identity = is_identity and variable["name"] != "DYN_DEPLOYMENT_CONFIG"
             path = f"{at}.env: identity" if is_identity else f"{at}.env[{variable['name']}]"
-            found[path] = variable
-    return found
+            fields[path] = variable
+    return fields
 
 
 @pytest.mark.parametrize("service", ["Frontend", "Worker"])
 def test_a_converted_graph_runs_the_same_pods(service: str) -> None:
-    found = graph_of(envs=[{"name": "G", "value": "1"}], services={service: EVERYTHING})
+    old_graph = graph_of(envs=[{"name": "G", "value": "1"}], services={service: EVERYTHING})
     graph = parse_graph_config(BENTO)
-    old, new = old_pods(found, graph), new_pods(converted_deployment(found, graph, IMAGE, AT))
+    old, new = (
+        old_pods(old_graph, graph),
+        new_pods(converted_deployment(old_graph, graph, IMAGE, AT)),
+    )
     assert old.keys() == new.keys() == {"disagg-frontend", "disagg-worker"}
     for name in old:
         is_probed = name == "disagg-frontend" and service != "Frontend"
@@ -186,7 +188,7 @@ def test_a_converted_component_runs_the_same_pod() -> None:
 
 def test_the_guide_has_a_row_for_each_difference() -> None:
     text = GUIDE.read_text(encoding="utf-8")
-    missing = {each for each in ROWS | PROBES if f"`{each.replace(': identity', '')}`" not in text}
+    missing = {row for row in ROWS | PROBES if f"`{row.replace(': identity', '')}`" not in text}
     assert missing == set()
 
 
@@ -239,10 +241,10 @@ def test_a_pvc_is_the_graphs_or_its_own(
     services = {"Worker": {"pvc": both}, "Frontend": {"pvc": both}}
     result = converted_deployment(graph_of(services=services), parse_graph_config(BENTO), IMAGE, AT)
     *claims, graph = result.objects
-    assert [each["kind"] for each in claims] == kinds
+    assert [claim["kind"] for claim in claims] == kinds
     assert graph["spec"]["pvcs"] == [{"name": "models", **entry}]
     mounts = [{"name": "models", "mountPoint": "/m"}]
-    assert all(each["volumeMounts"] == mounts for each in graph["spec"]["services"].values())
+    assert all(spec["volumeMounts"] == mounts for spec in graph["spec"]["services"].values())
 
 
 def test_every_loss_is_told() -> None:
@@ -255,8 +257,8 @@ def test_every_loss_is_told() -> None:
         "Nobody": {},
     }
     result = converted_deployment(graph_of(services=services), parse_graph_config(BENTO), IMAGE, AT)
-    told = {(each.level, each.path) for each in result.remarks}
-    assert told >= {
+    reported = {(remark.level, remark.path) for remark in result.remarks}
+    assert reported >= {
         (Level.DROPPED, "spec.services.Nobody"),
         (Level.DROPPED, "spec.services.Frontend.monitorExporter"),
         (Level.NOTE, "spec.services.Frontend.runMode"),
@@ -268,15 +270,15 @@ def test_every_loss_is_told() -> None:
 
 def test_a_frontend_with_its_port_in_the_variable_listens_where_requests_arrive() -> None:
     config = {"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Frontend":{"port":3000}}'}
-    found = graph_of(envs=[config])
-    result = converted_deployment(found, parse_graph_config(BENTO), IMAGE, AT)
+    old_graph = graph_of(envs=[config])
+    result = converted_deployment(old_graph, parse_graph_config(BENTO), IMAGE, AT)
     [main] = new_pods(result)["disagg-frontend"]["template"]["spec"]["containers"]
-    assert [each["containerPort"] for each in main["ports"] if each["name"] == "http"] == [8000]
-    [text] = [each["value"] for each in main["env"] if each["name"] == config["name"]]
+    assert [port["containerPort"] for port in main["ports"] if port["name"] == "http"] == [8000]
+    [text] = [entry["value"] for entry in main["env"] if entry["name"] == config["name"]]
     assert msgspec.json.decode(text)["Frontend"]["port"] == 8000
 
 
 def test_an_override_of_a_wrong_type_is_named() -> None:
-    found = graph_of(services={"Worker": {"replicas": "two"}})
+    old_graph = graph_of(services={"Worker": {"replicas": "two"}})
     with pytest.raises(ValueError, match=r"spec\.services\.Worker: .*replicas"):
-        converted_deployment(found, parse_graph_config(BENTO), IMAGE, AT)
+        converted_deployment(old_graph, parse_graph_config(BENTO), IMAGE, AT)

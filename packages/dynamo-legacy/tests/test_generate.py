@@ -48,8 +48,8 @@ def deployment(**spec: Any) -> DynamoDeployment:
 
 def specs(made: DynamoDeployment, text: str) -> dict[str, Any]:
     return {
-        each["metadata"]["name"]: each["spec"]
-        for each in components(made, parse_graph_config(text))
+        component["metadata"]["name"]: component["spec"]
+        for component in components(made, parse_graph_config(text))
     }
 
 
@@ -82,8 +82,8 @@ def test_what_a_graph_says_of_its_services() -> None:
     ("namespace", "expected"), [("default", "default"), ("''", "dynamo-test-dynamodeployment")]
 )
 def test_a_plain_entry_service_is_reached_from_outside(namespace: str, expected: str) -> None:
-    found = specs(deployment(), ENTRY.replace("NAMESPACE", namespace))
-    first = found["test-dynamodeployment-service1"]
+    by_name = specs(deployment(), ENTRY.replace("NAMESPACE", namespace))
+    first = by_name["test-dynamodeployment-service1"]
     assert first["ingress"] == {"enabled": True}
     assert first["externalServices"] == {
         "service2": {
@@ -91,13 +91,13 @@ def test_a_plain_entry_service_is_reached_from_outside(namespace: str, expected:
             "deploymentSelectorValue": f"service2/{expected}",
         }
     }
-    assert found["test-dynamodeployment-service2"]["dynamoNamespace"] == expected
-    assert "ingress" not in found["test-dynamodeployment-service2"]
+    assert by_name["test-dynamodeployment-service2"]["dynamoNamespace"] == expected
+    assert "ingress" not in by_name["test-dynamodeployment-service2"]
 
 
 def test_a_dynamo_entry_service_is_not() -> None:
     text = ENTRY.replace("entry_service: service1", "entry_service: service2")
-    assert all("ingress" not in each for each in specs(deployment(), text).values())
+    assert all("ingress" not in spec for spec in specs(deployment(), text).values())
 
 
 def test_a_dependency_has_to_be_in_the_graph() -> None:
@@ -140,8 +140,8 @@ def test_variables_of_a_service_win(
     made = deployment(
         envs=[{"name": "FOO", "value": "BAR"}], services={"service2": {"envs": [specific]}}
     )
-    found = specs(made, TWO_SERVICES)["test-dynamodeployment-service2"]["envs"]
-    assert [(each["name"], each["value"]) for each in found] == expected
+    envs = specs(made, TWO_SERVICES)["test-dynamodeployment-service2"]["envs"]
+    assert [(entry["name"], entry["value"]) for entry in envs] == expected
 
 
 def test_services_that_the_graph_does_not_have() -> None:
@@ -152,7 +152,9 @@ def test_services_that_the_graph_does_not_have() -> None:
 def test_without_a_configuration_the_services_are_the_graph() -> None:
     made = deployment(services={"A": {"replicas": 2}, "B": {}})
     graph = services_only(made, "graphs.agg:A")
-    assert [each["spec"]["dynamoTag"] for each in components(made, graph)] == ["graphs.agg:A"] * 2
+    assert [component["spec"]["dynamoTag"] for component in components(made, graph)] == [
+        "graphs.agg:A"
+    ] * 2
     assert components(made, GraphConfig()) == ()
 
 
@@ -171,6 +173,6 @@ def test_variables_of_all_services_have_a_limit_together() -> None:
     graph = parse_graph_config(TWO_SERVICES)
     made = deployment(envs=[{"name": "A", "value": "x" * 600}])
     assert shared_size_problem(made, graph, RenderSettings()) == ""
-    found = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=1000))
-    assert found.startswith("spec.envs: ")
-    assert "for each of 2 services" in found
+    problem = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=1000))
+    assert problem.startswith("spec.envs: ")
+    assert "for each of 2 services" in problem

@@ -19,14 +19,14 @@ _VARIABLES = st.lists(
     st.builds(
         lambda name, value: {"name": name, "value": value}, st.sampled_from("abcd"), st.text()
     ),
-    unique_by=lambda each: each["name"],
+    unique_by=lambda entry: entry["name"],
     max_size=4,
 )
 
 
 def without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+        return {key: without_nulls(field) for key, field in value.items() if field is not None}
     return value
 
 
@@ -51,11 +51,11 @@ def test_a_patch_of_nothing_is_the_patch_without_nulls(patch: Any) -> None:
 def test_variables_are_those_of_both_once_each(
     common: list[dict[str, str]], specific: list[dict[str, str]]
 ) -> None:
-    found = merged_variables(common, specific)
-    values = {each["name"]: each["value"] for each in found}
-    assert len(values) == len(found)
-    expected = {each["name"]: each["value"] for each in (*common, *specific)}
+    merged = merged_variables(common, specific)
+    values = {entry["name"]: entry["value"] for entry in merged}
+    assert len(values) == len(merged)
+    expected = {entry["name"]: entry["value"] for entry in (*common, *specific)}
     assert values == expected
-    assert found[: len(common)] == [
-        {"name": each["name"], "value": expected[each["name"]]} for each in common
+    assert merged[: len(common)] == [
+        {"name": entry["name"], "value": expected[entry["name"]]} for entry in common
     ]

@@ -21,6 +21,6 @@ def test_each_row_has_a_test() -> None:
 
 
 def test_each_variable_is_read_or_accepted() -> None:
-    read = {name for each in variables() for name in each.variable.names}
-    of_the_operator = {each.setting.environment for each in fields()}
+    read = {name for setting in variables() for name in setting.variable.names}
+    of_the_operator = {field.setting.environment for field in fields()}
     assert ROWS["tables"]["Variables"].keys() <= read | of_the_operator | set(IGNORED)

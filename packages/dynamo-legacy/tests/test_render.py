@@ -9,7 +9,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.render import claims, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import nim_problems
 from kube_runtime.kind import Object
@@ -28,23 +28,22 @@ def nim(name: str = "service1", **spec: Any) -> DynamoNimDeployment:
 
 
 def rendered(
-    found: DynamoNimDeployment,
+    component: DynamoNimDeployment,
     settings: RenderSettings = RenderSettings(),  # noqa: B008  # frozen
     legacy: LegacySettings = LegacySettings(),  # noqa: B008
     live: int | None = None,
 ) -> dict[str, Object]:
-    plan = nim_plan(found, IMAGE, Facts(), settings, legacy)
-    around, workloads = nim_parts(plan, found, live)
-    return {each["kind"]: each for each in (*around, *workloads)}
+    around, workloads = nim_objects(component, IMAGE, Facts(), settings, legacy, live)
+    return {manifest["kind"]: manifest for manifest in (*around, *workloads)}
 
 
-def pod(found: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
-    spec: Object = rendered(found, legacy=legacy)["Deployment"]["spec"]["template"]["spec"]
+def pod(component: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
+    spec: Object = rendered(component, legacy=legacy)["Deployment"]["spec"]["template"]["spec"]
     return spec
 
 
-def main(found: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
-    container: Object = pod(found, legacy)["containers"][-1]
+def main(component: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) -> Object:  # noqa: B008
+    container: Object = pod(component, legacy)["containers"][-1]
     return container
 
 
@@ -80,9 +79,9 @@ def main(found: DynamoNimDeployment, legacy: LegacySettings = LegacySettings()) 
 def test_resources_and_shared_memory(
     resources: Object, requests: Object, limits: Object, shared: str
 ) -> None:
-    found = nim(resources=resources)
-    assert main(found)["resources"] == {"requests": requests, "limits": limits}
-    [volume] = pod(found)["volumes"]
+    component = nim(resources=resources)
+    assert main(component)["resources"] == {"requests": requests, "limits": limits}
+    [volume] = pod(component)["volumes"]
     assert volume["emptyDir"] == {"medium": "Memory", "sizeLimit": shared}
 
 
@@ -98,8 +97,8 @@ def test_resources_and_shared_memory(
 )  # fmt: skip
 def test_the_ingress(wanted: Object, class_name: str, suffix: str, host: str | None) -> None:
     settings = RenderSettings(ingress_class_name=class_name)
-    found = rendered(nim(ingress=wanted), settings, LegacySettings(ingress_host_suffix=suffix))
-    ingress = found.get("Ingress")
+    objects = rendered(nim(ingress=wanted), settings, LegacySettings(ingress_host_suffix=suffix))
+    ingress = objects.get("Ingress")
     assert (ingress and ingress["spec"]["rules"][0]["host"]) == host
     if ingress:
         backend = ingress["spec"]["rules"][0]["http"]["paths"][0]["backend"]
@@ -108,8 +107,8 @@ def test_the_ingress(wanted: Object, class_name: str, suffix: str, host: str | N
 
 def test_a_gateway_of_the_operator_makes_a_virtual_service() -> None:
     settings = RenderSettings(virtual_service_gateway="istio-system/ingress-alb")
-    found = rendered(nim(ingress={"enabled": True}), settings)
-    assert found["VirtualService"]["spec"]["gateways"] == ["istio-system/ingress-alb"]
+    objects = rendered(nim(ingress={"enabled": True}), settings)
+    assert objects["VirtualService"]["spec"]["gateways"] == ["istio-system/ingress-alb"]
     own_class = {"enabled": True, "ingressControllerClassName": "nginx"}
     assert "VirtualService" not in rendered(nim(ingress=own_class), settings)
 
@@ -124,7 +123,7 @@ def test_variables_keep_their_order_and_where_they_come_from() -> None:
     ]
     container = main(nim(envs=envs))
     assert container["env"][:4] == [envs[0], envs[1], envs[3], envs[4]]
-    assert [each["name"] for each in container["env"][4:]] == [
+    assert [entry["name"] for entry in container["env"][4:]] == [
         "YATAI_T_DEPLOYMENT_UID",
         "YATAI_BENTO_DEPLOYMENT_NAME",
         "YATAI_BENTO_DEPLOYMENT_NAMESPACE",
@@ -133,14 +132,14 @@ def test_variables_keep_their_order_and_where_they_come_from() -> None:
 
 
 def test_the_dynamo_namespace_is_where_the_process_looks_first() -> None:
-    found = nim(
+    component = nim(
         serviceName="Worker",
         dynamoNamespace="ns",
         envs=[
             {"name": "DYN_DEPLOYMENT_CONFIG", "value": '{"Worker":{"ServiceArgs":{"workers":3}}}'}
         ],
     )
-    deployment = rendered(found)["Deployment"]
+    deployment = rendered(component)["Deployment"]
     assert deployment["spec"]["replicas"] == 3
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert msgspec.json.decode(container["env"][0]["value"]) == {
@@ -149,12 +148,12 @@ def test_the_dynamo_namespace_is_where_the_process_looks_first() -> None:
 
 
 def test_the_command() -> None:
-    found = nim(
+    component = nim(
         serviceName="Worker",
         dynamoNamespace="ns",
         envs=[{"name": "DYNAMO_CONFIG_PATH", "value": "/c.yaml"}],
     )
-    [line] = main(found)["args"]
+    [line] = main(component)["args"]
     assert line == (
         "cd src && uv run dynamo serve --service-name Worker graphs.agg:Frontend "
         "--Worker.ServiceArgs.dynamo.namespace=ns -f /c.yaml"
@@ -172,15 +171,15 @@ def test_switches(prefix: str) -> None:
         "enable-debug-mode": "true",
         "enable-host-pid": "yes",
     }
-    found = nim(
+    component = nim(
         annotations={f"{prefix}{name}": text for name, text in switches.items()} | {"a": "b"}
     )
-    deployment = rendered(found)["Deployment"]
+    deployment = rendered(component)["Deployment"]
     assert deployment["spec"]["strategy"] == {
         "type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
     }
-    spec = pod(found)
+    spec = pod(component)
     assert spec["hostNetwork"] is True
     assert "hostPID" not in spec
     assert "shareProcessNamespace" not in spec
@@ -206,22 +205,22 @@ def test_the_restricted_security_context() -> None:
 
 def test_no_user_label_is_one_that_selects() -> None:
     mine = {"yatai.ai/selector": "x", "yatai.ai/bento-deployment": "y", "team": "z"}
-    found = rendered(nim(labels=mine, extraPodMetadata={"labels": mine}))
-    template = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    objects = rendered(nim(labels=mine, extraPodMetadata={"labels": mine}))
+    template = objects["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert template["yatai.ai/selector"] == template["yatai.ai/bento-deployment"] == "service1"
     assert template["team"] == "z"
-    assert found["Service"]["spec"]["selector"] == {"yatai.ai/bento-deployment": "service1"}
-    assert found["Deployment"]["spec"]["selector"] == {
+    assert objects["Service"]["spec"]["selector"] == {"yatai.ai/bento-deployment": "service1"}
+    assert objects["Deployment"]["spec"]["selector"] == {
         "matchLabels": {"yatai.ai/selector": "service1"}
     }
 
 
 def test_an_autoscaler_keeps_the_replicas() -> None:
-    found = nim(replicas=7, autoscaling={"enabled": True, "minReplicas": 2, "maxReplicas": 4})
-    new, running = rendered(found), rendered(found, live=3)
+    component = nim(replicas=7, autoscaling={"enabled": True, "minReplicas": 2, "maxReplicas": 4})
+    new, running = rendered(component), rendered(component, live=3)
     assert new["Deployment"]["spec"]["replicas"] == 2
     assert running["Deployment"]["spec"]["replicas"] == 3
-    parked = rendered(found, live=0)["Deployment"]
+    parked = rendered(component, live=0)["Deployment"]
     assert parked["spec"]["replicas"] == 2  # an autoscaler leaves 0 alone
     assert new["HorizontalPodAutoscaler"]["spec"] == {
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "service1"},
@@ -240,23 +239,23 @@ def test_an_autoscaler_keeps_the_replicas() -> None:
 
 
 def test_a_claim() -> None:
-    wanted = {
+    pvc = {
         "create": True,
         "size": "10Gi",
         "volumeAccessMode": "ReadWriteOnce",
         "mountPoint": "/d",
     }
-    found = nim(pvc=wanted)
-    [claim] = claims(found)
+    component = nim(pvc=pvc)
+    [claim] = claims(component)
     assert claim["metadata"]["name"] == "service1"
     assert "storageClassName" not in claim["spec"]
-    assert {"name": "service1", "mountPath": "/d"} in main(found)["volumeMounts"]
+    assert {"name": "service1", "mountPath": "/d"} in main(component)["volumeMounts"]
     assert claims(nim(pvc={"name": "data", "mountPoint": "/d"})) == ()
 
 
 def test_pull_secrets_are_those_of_the_image_and_the_user() -> None:
-    found = nim(extraPodSpec={"imagePullSecrets": [{"name": "mine"}, {"name": "pull"}]})
-    assert pod(found)["imagePullSecrets"] == [{"name": "pull"}, {"name": "mine"}]
+    component = nim(extraPodSpec={"imagePullSecrets": [{"name": "mine"}, {"name": "pull"}]})
+    assert pod(component)["imagePullSecrets"] == [{"name": "pull"}, {"name": "mine"}]
 
 
 @pytest.mark.parametrize(
@@ -271,5 +270,5 @@ def test_pull_secrets_are_those_of_the_image_and_the_user() -> None:
     ],
 )
 def test_what_cannot_be_rendered_is_refused(spec: Object, problem: str) -> None:
-    [found] = nim_problems(nim(**spec), RenderSettings(), LegacySettings())
-    assert str(found).startswith(problem)
+    [reported] = nim_problems(nim(**spec), RenderSettings(), LegacySettings())
+    assert str(reported).startswith(problem)

@@ -18,26 +18,26 @@ def test_nothing_set_is_the_default() -> None:
 
 
 def test_an_empty_variable_is_unset() -> None:
-    names = [name for each in variables() for name in each.variable.names]
+    names = [name for setting in variables() for name in setting.variable.names]
     assert read_legacy_settings(dict.fromkeys(names, "")) == LegacySettings()
 
 
 def test_every_name_is_declared_once() -> None:
-    names = [name for each in variables() for name in each.variable.names]
+    names = [name for setting in variables() for name in setting.variable.names]
     assert len({*names, *IGNORED}) == len(names) + len(IGNORED)
 
 
 def test_a_later_name_is_an_alias() -> None:
-    found = read_legacy_settings(
+    settings = read_legacy_settings(
         {
             "API_STORE_ENDPOINT": "http://dynamo-store",
             "DYNAMO_IMAGE_BUILD_ENGINE": "buildkit-rootless",
             "DOCKER_REGISTRY_DYNAMO_COMPONENTS_REPOSITORY_NAME": "dynamo-components",
         }
     )
-    assert found.endpoint == "http://dynamo-store"
-    assert found.build_engine == "buildkit-rootless"
-    assert found.registry_repository == "dynamo-components"
+    assert settings.endpoint == "http://dynamo-store"
+    assert settings.build_engine == "buildkit-rootless"
+    assert settings.registry_repository == "dynamo-components"
 
 
 def test_the_first_name_counts_unless_it_is_empty() -> None:
@@ -55,7 +55,7 @@ def test_all_problems_are_reported_at_once_and_no_secret() -> None:
                 "YATAI_ENDPOINT": "https://user:hunter2@store",
             }
         )
-    texts = sorted(str(each) for each in raised.value.exceptions)
+    texts = sorted(str(error) for error in raised.value.exceptions)
     assert texts == [
         "BENTO_IMAGE_BUILD_ENGINE: expected one of buildkit, buildkit-rootless, kaniko, got 'docker'",
         "ESTARGZ_ENABLED: expected true or false, got 'yes'",
@@ -64,10 +64,12 @@ def test_all_problems_are_reported_at_once_and_no_secret() -> None:
 
 
 def test_secrets_are_not_printed() -> None:
-    found = read_legacy_settings({"DOCKER_REGISTRY_PASSWORD": "hunter2", "YATAI_API_TOKEN": "abc"})
-    assert "hunter2" not in f"{found} {found!r} {found.registry_password}"
-    assert found.registry_password.reveal() == "hunter2"
-    assert found.api_token == Secret("abc")
+    settings = read_legacy_settings(
+        {"DOCKER_REGISTRY_PASSWORD": "hunter2", "YATAI_API_TOKEN": "abc"}
+    )
+    assert "hunter2" not in f"{settings} {settings!r} {settings.registry_password}"
+    assert settings.registry_password.reveal() == "hunter2"
+    assert settings.api_token == Secret("abc")
     assert not LegacySettings().api_token
 
 

@@ -13,6 +13,7 @@ from dynamo_legacy.status.deployment import deployment_status
 from dynamo_legacy.status.nim import claimless_status, imageless_status, nim_status
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.kind import Object
+from kube_runtime.types.meta import Status
 
 READY = Readiness(True, ComponentReason.DEPLOYMENT_READY, "Deployment is ready")  # noqa: FBT003
 BLOCKED = (Blocked(Obstacle.REJECTED, "Deployment", "a", "Deployment a: is invalid"),)
@@ -33,13 +34,18 @@ def deployment(*conditions: Object) -> DynamoDeployment:
     return msgspec.convert(body, DynamoDeployment)
 
 
-def reported(status: Object) -> dict[str, tuple[str, str, str]]:
-    return {each.type: (each.status, each.reason, each.message) for each in status["conditions"]}
+def reported(status: Status) -> dict[str, tuple[str, str, str]]:
+    return {
+        condition.type: (condition.status, condition.reason, condition.message)
+        for condition in status.conditions
+    }
 
 
 def test_a_component_without_its_claim_has_found_its_image() -> None:
-    found = reported(claimless_status(component(), None, "PersistentVolumeClaim data not found"))
-    assert found == {
+    conditions = reported(
+        claimless_status(component(), None, "PersistentVolumeClaim data not found")
+    )
+    assert conditions == {
         "Available": (
             *("False", "Reconciling"),
             "Failed to reconcile DynamoNimDeployment: PersistentVolumeClaim data not found",
@@ -50,7 +56,7 @@ def test_a_component_without_its_claim_has_found_its_image() -> None:
 
 def test_all_components_are_ready() -> None:
     status = deployment_status(deployment(), [component("a"), component("b")], (), (), ())
-    assert (status["state"], status["observedGeneration"]) == ("successful", 3)
+    assert (status.state, status.observed_generation) == ("successful", 3)
     assert reported(status) == {
         "Ready": ("True", "all_deployments_are_ready", "All deployments are ready")
     }
@@ -59,15 +65,15 @@ def test_all_components_are_ready() -> None:
 @pytest.mark.parametrize("late", [component("b", observed=1), component("b", status="Unknown")])
 def test_a_component_counts_once_its_newest_spec_runs(late: DynamoNimDeployment) -> None:
     status = deployment_status(deployment(), [late, component("a")], (), (), ())
-    assert status["state"] == "pending"
+    assert status.state == "pending"
     text = "The following deployments are not ready: [b]"
     assert reported(status)["Ready"] == ("False", "some_deployments_are_not_ready", text)
 
 
 def test_what_is_refused_is_a_failure_with_the_answer() -> None:
     status = deployment_status(deployment(), [], BLOCKED, (), ())
-    assert status["state"] == "failed"
-    assert "observedGeneration" not in status
+    assert status.state == "failed"
+    assert status.observed_generation == deployment().status.observed_generation
     reason = "failed_to_sync_the_DynamoNimRequest"
     assert reported(status)["Ready"] == ("False", reason, "Deployment a: is invalid")
 
@@ -97,10 +103,10 @@ def test_a_component_after_an_apply() -> None:
     nim = component()
     ready = nim_status(nim, None, READY, (), UNKNOWN)
     assert reported(ready)["Available"] == ("True", "DeploymentReady", "Deployment is ready")
-    assert ready["observedGeneration"] == 2
+    assert ready.observed_generation == 2
     refused = nim_status(nim, None, NO_DEPLOYMENT, BLOCKED, UNKNOWN)
     assert reported(refused)["Available"] == (
         *("False", "Reconciling"),
         "Failed to reconcile DynamoNimDeployment: Deployment a: is invalid",
     )
-    assert "observedGeneration" not in refused
+    assert refused.observed_generation == nim.status.observed_generation

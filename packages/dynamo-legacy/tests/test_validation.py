@@ -47,16 +47,18 @@ def nim(name: str = "disagg-frontend", /, **spec: Any) -> DynamoNimDeployment:
 
 
 def of_deployment(made: DynamoDeployment) -> list[str]:
-    return [str(each) for each in deployment_problems(made, RenderSettings(), LegacySettings())]
+    return [
+        str(problem) for problem in deployment_problems(made, RenderSettings(), LegacySettings())
+    ]
 
 
 def of_nim(made: DynamoNimDeployment) -> list[str]:
-    return [str(each) for each in nim_problems(made, RenderSettings(), LegacySettings())]
+    return [str(problem) for problem in nim_problems(made, RenderSettings(), LegacySettings())]
 
 
 def of_request(**spec: Any) -> list[str]:
     body = {"spec": {"bentoTag": "frontend:jh2o6dqz", **spec}}
-    return [str(each) for each in request_problems(msgspec.convert(body, DynamoNimRequest))]
+    return [str(problem) for problem in request_problems(msgspec.convert(body, DynamoNimRequest))]
 
 
 def test_what_has_no_problem() -> None:
@@ -90,13 +92,13 @@ def test_a_tag_has_a_repository_and_a_version(tag: str) -> None:
 
 
 def test_a_tag_has_a_name() -> None:
-    [found] = of_deployment(deployment(dynamoNim="-:1"))
-    assert found == 'spec.dynamoNim: invalid tag "-:1": the name "---1" is not a DNS subdomain'
+    [problem] = of_deployment(deployment(dynamoNim="-:1"))
+    assert problem == 'spec.dynamoNim: invalid tag "-:1": the name "---1" is not a DNS subdomain'
 
 
 def test_a_component_names_a_dynamonim() -> None:
-    [found] = of_nim(nim(dynamoNim="frontend:jh2o6dqz"))
-    assert found.startswith(
+    [problem] = of_nim(nim(dynamoNim="frontend:jh2o6dqz"))
+    assert problem.startswith(
         'spec.dynamoNim: invalid name "frontend:jh2o6dqz" of a DynamoNim (expected '
     )
 
@@ -121,7 +123,7 @@ def test_a_component_has_a_name_for_its_objects() -> None:
 
 def test_two_services_have_two_names() -> None:
     words = 'the name "disagg-worker" is that of another service too'
-    expected = [f"spec.services.{each}: {words}" for each in ("WORKER", "Worker")]
+    expected = [f"spec.services.{service}: {words}" for service in ("WORKER", "Worker")]
     assert of_deployment(deployment({"Worker": {}, "WORKER": {}, "Frontend": {}})) == expected
 
 
@@ -169,8 +171,8 @@ def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], proble
 
 def test_replicas_are_not_negative() -> None:
     assert of_nim(nim(replicas=-1)) == ["spec.replicas must be non-negative"]
-    [found] = of_deployment(deployment({"Frontend": {"replicas": -1}}))
-    assert found == "spec.services[Frontend].replicas must be non-negative"
+    [problem] = of_deployment(deployment({"Frontend": {"replicas": -1}}))
+    assert problem == "spec.services[Frontend].replicas must be non-negative"
 
 
 def test_an_autoscaler_has_an_upper_bound() -> None:
@@ -179,28 +181,28 @@ def test_an_autoscaler_has_an_upper_bound() -> None:
 
 
 def test_an_override_that_is_no_component() -> None:
-    [found] = of_deployment(deployment({"Frontend": {"pvc": {"create": "yes"}}}))
-    assert found == "spec.services.Frontend.pvc.create: Expected `bool | null`, got `str`"
+    [problem] = of_deployment(deployment({"Frontend": {"pvc": {"create": "yes"}}}))
+    assert problem == "spec.services.Frontend.pvc.create: Expected `bool | null`, got `str`"
 
 
 def test_variables_of_all_services() -> None:
-    found = of_deployment(deployment(envs=[{"name": "PORT", "value": "0"}, {"value": "a"}]))
+    problems = of_deployment(deployment(envs=[{"name": "PORT", "value": "0"}, {"value": "a"}]))
     port = 'invalid port "0" (expected a number from 1 to 65535)'
-    assert found[0] == f"spec.envs[0].value: {port}"
-    assert found[1].startswith("spec.envs[1].name: ")
+    assert problems[0] == f"spec.envs[0].value: {port}"
+    assert problems[1].startswith("spec.envs[1].name: ")
     [misfit] = of_deployment(deployment(envs=[{"name": 1}]))
     assert misfit == "spec.envs[0].name: expected text"
 
 
 def test_a_secret_needs_the_image_that_it_is_for() -> None:
     expected = "needs image, for whose registry the Secret is"
-    found = of_request(dockerConfigJsonSecretName="login")
-    assert found == [f"spec.dockerConfigJsonSecretName: {expected}"]
+    problems = of_request(dockerConfigJsonSecretName="login")
+    assert problems == [f"spec.dockerConfigJsonSecretName: {expected}"]
 
 
 def test_an_image_has_a_name() -> None:
-    [found] = of_request(image="Registry/UP,push=false")
-    assert found.startswith('spec.image: invalid image "Registry/UP,push=false" (for example ')
+    [problem] = of_request(image="Registry/UP,push=false")
+    assert problem.startswith('spec.image: invalid image "Registry/UP,push=false" (for example ')
 
 
 @pytest.mark.parametrize(
@@ -216,8 +218,8 @@ def test_a_request_has_one_source(source: dict[str, Any], got: str) -> None:
 
 
 def test_a_source_has_no_url_beside_it() -> None:
-    found = of_request(source={"configMap": {"name": "a"}}, downloadUrl="https://example.com")
-    assert found == ["spec.downloadUrl: must not be set together with source"]
+    problems = of_request(source={"configMap": {"name": "a"}}, downloadUrl="https://example.com")
+    assert problems == ["spec.downloadUrl: must not be set together with source"]
 
 
 def test_a_timeout_is_a_duration() -> None:
@@ -226,45 +228,47 @@ def test_a_timeout_is_a_duration() -> None:
 
 
 def test_pods_of_builds_have_the_shape_of_pods() -> None:
-    found = of_request(
+    problems = of_request(
         imageBuilderExtraContainerEnv=[{"name": 1}], imageBuilderExtraPodSpec={"affinity": "near"}
     )
-    assert found == [
+    assert problems == [
         "spec.imageBuilderExtraContainerEnv[0].name: expected text",
         "spec.imageBuilderExtraPodSpec.affinity: expected an object",
     ]
 
 
 def test_all_problems_are_found_at_once() -> None:
-    found = of_request(bentoTag="a", image="A B", imageBuildTimeout="soon", source={})
+    problems = of_request(bentoTag="a", image="A B", imageBuildTimeout="soon", source={})
     paths = ["spec.bentoTag", "spec.image", "spec.imageBuildTimeout", "spec.source"]
-    assert [each.partition(":")[0] for each in found] == paths
+    assert [problem.partition(":")[0] for problem in problems] == paths
 
 
 def test_problems_are_bounded() -> None:
     many = {f"s{number}": {"pvc": {"create": True}} for number in range(250)}
-    found = of_deployment(deployment(many))
-    assert len(found) == MOST_PROBLEMS
-    assert found[-1] == f"spec: more than {MOST_PROBLEMS} problems; the others are not listed"
+    problems = of_deployment(deployment(many))
+    assert len(problems) == MOST_PROBLEMS
+    assert problems[-1] == f"spec: more than {MOST_PROBLEMS} problems; the others are not listed"
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "x:" + "y" * 100_000])
 def test_no_message_repeats_a_long_text(text: str) -> None:
-    found = [
+    problems = [
         *of_deployment(deployment({text: {}}, dynamoNim=text)),
         *of_nim(nim(text)),
         *of_request(bentoTag=text, image=text, imageBuildTimeout=text),
     ]
-    assert found
-    assert max(map(len, found)) <= 1100
+    assert problems
+    assert max(map(len, problems)) <= 1100
 
 
 def test_what_has_no_effect_is_a_warning() -> None:
-    assert [str(each) for each in nim_warnings(nim(**IGNORED))] == [
-        f"spec.{each}" for each in WARNED
+    assert [str(warning) for warning in nim_warnings(nim(**IGNORED))] == [
+        f"spec.{path}" for path in WARNED
     ]
-    found = deployment_warnings(deployment({"Frontend": IGNORED}))
-    assert [str(each) for each in found] == [f"spec.services.Frontend.{each}" for each in WARNED]
+    warnings = deployment_warnings(deployment({"Frontend": IGNORED}))
+    assert [str(warning) for warning in warnings] == [
+        f"spec.services.Frontend.{path}" for path in WARNED
+    ]
     assert [] == list(deployment_warnings(deployment({"Frontend": {"replicas": 1}})))
 
 

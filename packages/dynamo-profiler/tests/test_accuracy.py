@@ -19,7 +19,7 @@ from dynamo_profiler.sources import source_of
 from dynamo_profiler.timing import FormulaEngine
 
 TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "profiler_accuracy.py"))
-POINTS = tuple(TOOL["points"]())
+POINTS = tuple(TOOL["all_points"]())
 SWEEPS = tuple(each for each in POINTS if each.table == "sweeps")
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
@@ -29,7 +29,7 @@ SERVED = "nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", "vllm", 4
 @pytest.mark.parametrize("what", [FIRST, BETWEEN])
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 def test_the_median_of_each_size_is_within_five_percent(what: str, gpus: int) -> None:
-    ratios = [each.ratio for each in SWEEPS if (each.what, each.gpus) == (what, gpus)]
+    ratios = [each.ratio for each in SWEEPS if (each.metric, each.gpus) == (what, gpus)]
     assert 0.95 <= median(ratios) <= 1.05
 
 
@@ -43,14 +43,16 @@ def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_
     """Rounded up to the next twentieth."""
     shape, gpu = LLAMA.shape, GPUS["h100_sxm"]
     labels: dict[str, Accuracy] = {
-        "ratio": FormulaEngine(shape, gpu, 4).accuracy,
-        "kernel_ratio": KernelEngine(shape, gpu, 4, kernels=TOOL["recorded"]()(*SERVED)).accuracy,
+        "ratio": FormulaEngine(shape, gpu, Layout(4)).accuracy,
+        "kernel_ratio": KernelEngine(
+            shape, gpu, Layout(4), kernels=TOOL["recorded"]()(*SERVED)
+        ).accuracy,
     }
     left_out = TOOL["left_out"](POINTS)
     assert 80 <= len(left_out)
     for name, label in labels.items():
         for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
-            found = TOOL["error"](getattr(each, name) for each in left_out if each.what == what)
+            found = TOOL["error"](getattr(each, name) for each in left_out if each.metric == what)
             assert found <= said < found + 0.05, (name, what)
 
 
@@ -83,10 +85,12 @@ def test_four_of_five_rows_are_within_the_margin_and_it_is_not_larger_than_that_
 
 
 MARGINS: dict[str, tuple[str, Accuracy]] = {
-    "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], 4).margin),
+    "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4)).margin),
     "kernels": (
         "kernel_ratio",
-        KernelEngine(LLAMA.shape, GPUS["h100_sxm"], 4, kernels=TOOL["recorded"]()(*SERVED)).margin,
+        KernelEngine(
+            LLAMA.shape, GPUS["h100_sxm"], Layout(4), kernels=TOOL["recorded"]()(*SERVED)
+        ).margin,
     ),
 }
 Row = tuple[str, float]
@@ -95,7 +99,7 @@ Row = tuple[str, float]
 def _rows(column: str, what: str) -> list[Row]:
     """Table and ratio of each measured row that nothing is fitted to."""
     rows = TOOL["left_out"](POINTS)
-    return [(each.table, getattr(each, column)) for each in rows if each.what == what]
+    return [(each.table, getattr(each, column)) for each in rows if each.metric == what]
 
 
 def _share(rows: list[Row], margin: float) -> float:
@@ -117,7 +121,7 @@ def _share_of_tables_not_seen(rows: list[Row]) -> float:
 def test_the_page_says_what_was_measured() -> None:
     page = (Path(__file__).parents[3] / "docs/profiler.md").read_text(encoding="utf-8")
     assert f"fitted to {len(SWEEPS)} measured points" in page
-    longest = max(int(each.load) for each in SWEEPS if each.what == FIRST)
+    longest = max(int(each.load) for each in SWEEPS if each.metric == FIRST)
     assert f"Prompts of more than {longest:,} tokens" in page
     assert 3 == len(TOOL["OF_THE_FIT"])
     assert "to three tables\nof served requests" in page

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.render.profiling_config import profiler_config_text
-from dynamo_profiler.configuration import configuration, with_hardware
-from dynamo_profiler.gpus import GPUS
-from dynamo_profiler.nodes import NodeGpus, best_nodes
+from dynamo_profiler.configuration import read_configuration, with_hardware
+from dynamo_profiler.gpus import GPUS, NodeGpus, best_nodes
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from kube_runtime.kind import Object
 from profiler_questions import a_configuration, results_of
@@ -20,7 +19,7 @@ LEAST = {"deployment": {"model": "a/8B"}, "engine": {"backend": "vllm"}}
 
 
 def test_everything_has_a_default_but_model_and_backend() -> None:
-    known = configuration(LEAST)
+    known = read_configuration(LEAST)
     targets = known.targets
     assert (3000, 500, 0.05, 0.01) == (targets.isl, targets.osl, targets.ttft, targets.itl)
     assert ("/data", "h100_sxm", 8) == (
@@ -36,7 +35,7 @@ def test_what_the_operator_renders_is_read() -> None:
     profiling = ProfilingConfig(profiler_image="p:1", config=config)
     spec = DynamoGraphDeploymentRequestSpec("acme/tiny-7b", "trtllm", profiling)
     (document,) = documents("args", profiler_config_text(spec, "team-a"))
-    known = configuration(document.value)
+    known = read_configuration(document.value)
     assert ("acme/tiny-7b", "trtllm", "/data") == (known.model, known.backend, known.output_folder)
     assert (2048, 0.25) == (known.targets.isl, known.targets.ttft)
     assert "h200_sxm" == known.hardware.gpu.name
@@ -55,8 +54,8 @@ def test_what_the_operator_renders_is_read() -> None:
     ],
 )
 def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str, Any]) -> None:
-    one, other = configuration({**LEAST, **camel}), configuration({**LEAST, **snake})
-    assert one == other != configuration(LEAST)
+    one, other = read_configuration({**LEAST, **camel}), read_configuration({**LEAST, **snake})
+    assert one == other != read_configuration(LEAST)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +101,14 @@ def test_both_spellings_are_the_same_key(camel: dict[str, Any], snake: dict[str,
 )
 def test_what_makes_no_sense_is_refused_in_one_line(given: Any, message: str) -> None:
     with pytest.raises(Refusal) as refusal:
-        configuration(given)
+        read_configuration(given)
     assert message == str(refusal.value)
 
 
 def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
     hardware = {"maxNumGpusPerEngine": "two", "minNumGpusPerEngine": 16, "gpuType": "x1"}
     with pytest.raises(Refusal) as refusal:
-        configuration(
+        read_configuration(
             {
                 "engine": {"backend": "onnx", "maxContextLength": -1},
                 "sla": {"isl": "long", "ttft": 0},
@@ -134,7 +133,7 @@ def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
 def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
     hardware = {"numGpusPerNode": "many", "minNumGpusPerEngine": 16}
     with pytest.raises(Refusal) as refusal:
-        configuration({**LEAST, "hardware": hardware})
+        read_configuration({**LEAST, "hardware": hardware})
     assert "hardware.numGpusPerNode must be a whole number, and is 'many'" == str(refusal.value)
 
 
@@ -189,7 +188,7 @@ def test_any_document_is_read_or_refused(document: dict[str, Any]) -> None:
     document["engine"] = {**(engine if isinstance(engine, dict) else {}), "backend": "vllm"}
     said = ""
     try:
-        results_of(configuration(document))
+        results_of(read_configuration(document))
     except Refusal as refusal:
         said = str(refusal)
     assert "\n" not in said
@@ -243,7 +242,7 @@ def online(**fields: object) -> Object:
     ],
 )
 def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> None:
-    assert measures == (configuration(online(**fields)).online is not None)
+    assert measures == (read_configuration(online(**fields)).online is not None)
 
 
 @pytest.mark.parametrize(
@@ -252,9 +251,9 @@ def test_it_measures_only_if_it_is_asked_to(fields: Object, measures: bool) -> N
 )
 def test_a_frontend_url_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(Refusal, match=r"^online\.frontendUrl must be a URL"):
-        configuration(online(online={"frontendUrl": url}))
+        read_configuration(online(online={"frontendUrl": url}))
 
 
 def test_measuring_and_ai_configurator_exclude_each_other() -> None:
     with pytest.raises(Refusal, match="must not be true beside the section online"):
-        configuration(online(online={}, sweep={"useAiConfigurator": True}))
+        read_configuration(online(online={}, sweep={"useAiConfigurator": True}))

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.curves import decode_curve, prefill_curve
 from dynamo_profiler.engine import Engine
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine
-from dynamo_profiler.planner import data_config_map
+from dynamo_profiler.layouts import Layout
+from dynamo_profiler.planner import data_config_map, decode_curve, prefill_curve
 from dynamo_profiler.shape import Shape
 from dynamo_profiler.timing import FormulaEngine
 
@@ -32,8 +32,8 @@ class Kernels:
 
 
 ENGINES = (
-    FormulaEngine(SHAPE, GPUS["h100_sxm"], 1),
-    KernelEngine(SHAPE, GPUS["h100_sxm"], 2, kernels=Kernels()),
+    FormulaEngine(SHAPE, GPUS["h100_sxm"], Layout(1)),
+    KernelEngine(SHAPE, GPUS["h100_sxm"], Layout(2), kernels=Kernels()),
 )
 
 

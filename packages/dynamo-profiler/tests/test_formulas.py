@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_profiler.gpus import GPUS
+from dynamo_profiler.layouts import Layout
 from dynamo_profiler.shape import Shape, shape_of
 from dynamo_profiler.timing import FormulaEngine
 
@@ -109,13 +110,13 @@ def is_near(estimate: float, found: float) -> bool:
 
 @pytest.mark.parametrize(("tokens", "milliseconds"), PREFILL)
 def test_prefill_is_near_the_published_estimate(tokens: int, milliseconds: float) -> None:
-    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 1)
+    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], Layout(1))
     assert is_near(milliseconds, 1000 * engine.prefill_seconds(tokens))
 
 
 @pytest.mark.parametrize("context", DECODE)
 def test_decode_is_near_the_published_estimate(context: int) -> None:
-    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], 2)
+    engine = FormulaEngine(shape_of("Qwen/Qwen3-32B", QWEN3_32B, None), GPUS["h200_sxm"], Layout(2))
     for share, milliseconds in DECODE[context]:
         answers = round(share * CACHE_TOKENS / context)
         assert is_near(milliseconds, 1000 * engine.step_seconds(answers, context))
@@ -132,7 +133,10 @@ shapes = st.builds(
     st.sampled_from([0.5, 1, 2]),
 )
 engines = st.builds(
-    FormulaEngine, shapes, st.sampled_from(list(GPUS.values())), st.sampled_from([1, 2, 4, 8, 16])
+    FormulaEngine,
+    shapes,
+    st.sampled_from(list(GPUS.values())),
+    st.sampled_from([1, 2, 4, 8, 16]).map(Layout),
 )
 
 
@@ -154,7 +158,7 @@ def test_more_answers_at_once_are_slower_each_and_faster_together(
 def test_more_gpus_in_an_engine_cost_no_more_than_what_they_exchange(
     engine: FormulaEngine, answers: int, context: int
 ) -> None:
-    larger = FormulaEngine(engine.shape, engine.gpu, 2 * engine.gpus)
+    larger = FormulaEngine(engine.shape, engine.gpu, Layout(2 * engine.gpus))
     exchanged = larger._exchange_seconds(context)
     assert larger.prefill_seconds(context) <= engine.prefill_seconds(context) + exchanged
     exchanged = larger._exchange_seconds(answers)

@@ -7,9 +7,9 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Progress
+from dynamo_profiler.progress import Progress, followed
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.run import Inputs, Search, search
+from dynamo_profiler.run import Inputs, SearchSpace, search
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import Unreachable
@@ -40,8 +40,8 @@ class Flaky:
         return answer
 
 
-def found() -> Search:
-    known = a_configuration(
+def search_space() -> SearchSpace:
+    configuration = a_configuration(
         "Qwen/Qwen3-14B",
         sla={"isl": 3000, "osl": 4, "ttft": 3000, "itl": 1000},
         hardware={"gpuType": "l4"},
@@ -49,21 +49,15 @@ def found() -> Search:
         deployment={"deploymentTimeout": 60},
         online={},
     )
-    steps = search(known, Inputs(name="chat"))
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            engines: Search = end.value
-            return engines
+    return followed(search(configuration, Inputs(name="chat")), lambda _: None)
 
 
 async def measured(flaky: Flaky, said: list[Progress]) -> None:
-    engines = found()
-    online = engines.wanted.online
+    space = search_space()
+    online = space.configuration.online
     assert online is not None
     client = Client(flaky, field_manager="profiler")
-    await measured_choice(engines, online, OWNER, client, said.append)
+    await measured_choice(space, online, OWNER, client, said.append)
 
 
 @on_simulated_clock

@@ -19,7 +19,7 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.plan import request_output
 from dynamo_graphs.render.profiling_config import profiler_config_text
 from dynamo_profiler import command as profiler
-from dynamo_profiler.nodes import NodeGpus
+from dynamo_profiler.gpus import NodeGpus
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.errors import ConfigError, OperatorError
 
@@ -105,7 +105,7 @@ def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image
     profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
     data = {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()}
     for is_mocked in (False, True):
-        found = request_output.found(data, "output", is_mocked=is_mocked, name="chat")
+        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
         for service in found.graph["spec"]["services"].values():
             assert image == service["extraPodSpec"]["mainContainer"]["image"]
     assert request_output.progress(data).phase == "Done"

@@ -9,9 +9,10 @@ import pytest
 
 from dynamo_profiler.catalog import models
 from dynamo_profiler.choice import margined
-from dynamo_profiler.configuration import configuration
+from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.gpus import GPUS, Gpu
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
+from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import HEAD_SIZE, shape_of
 from dynamo_profiler.timing import FormulaEngine
@@ -67,7 +68,7 @@ def test_the_gpus_are_those_of_the_code() -> None:
 
 
 def test_the_defaults_are_those_of_the_code() -> None:
-    known = configuration({"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}})
+    known = read_configuration({"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}})
     targets, hardware = known.targets, known.hardware
     rows = dict(re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE, re.MULTILINE))
     said = {
@@ -98,7 +99,10 @@ def test_the_defaults_are_those_of_the_code() -> None:
 
 def test_the_engines_have_the_errors_and_gpus_of_the_code() -> None:
     shape, gpu = shape_of("a/8B", None, None), GPUS["h100_sxm"]
-    engines = (FormulaEngine(shape, gpu, 1), KernelEngine(shape, gpu, 1, kernels=NoKernels()))
+    engines = (
+        FormulaEngine(shape, gpu, Layout(1)),
+        KernelEngine(shape, gpu, Layout(1), kernels=NoKernels()),
+    )
     for each in engines:
         (row,) = re.findall(rf"^\| `{each.source}` \|.*\| (\d+ %, \d+ %) \|$", PAGE, re.MULTILINE)
         assert f"{100 * each.accuracy.ttft:g} %, {100 * each.accuracy.itl:g} %" == row
@@ -121,14 +125,14 @@ def test_the_margin_of_the_example_is_that_of_formulas() -> None:
     (predicted, target) = map(
         int, re.findall(r"formulas must predict (\d+) ms for a target of (\d+) ms", PAGE)[0]
     )
-    known = configuration(
+    known = read_configuration(
         {
             "engine": {"backend": "vllm"},
             "deployment": {"model": "a/8B"},
             "sla": {"ttft": target},
         }
     )
-    engine = FormulaEngine(shape_of("a/8B", None, None), GPUS["h100_sxm"], 1)
+    engine = FormulaEngine(shape_of("a/8B", None, None), GPUS["h100_sxm"], Layout(1))
     assert predicted == round(1000 * margined(known, engine).ttft)
 
 
@@ -171,7 +175,7 @@ def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g:
     page = PAGE.replace("\N{MINUS SIGN}", "-")
     assert [] == [each for each in FORMULAS.splitlines() if f"| {each} |" not in page]
     shape = shape_of(model, None, None)
-    engine = FormulaEngine(shape, gpu, g)
+    engine = FormulaEngine(shape, gpu, Layout(g))
     layers, width = shape.layers, shape.width
     passed, stored, kept = shape.active, shape.weight_bytes, shape.cache_bytes_per_token
     is_doubled = gpu.has_fp8 and shape.bytes_per_parameter == 1
@@ -218,4 +222,4 @@ def test_each_key_of_the_page_is_read() -> None:
         document = {"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}}
         document[section] = {**document.get(section, {}), **wrong[section]}
         with pytest.raises(Refusal, match=rf"^{section}\.{name} must be "):
-            configuration(document)
+            read_configuration(document)

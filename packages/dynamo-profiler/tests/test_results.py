@@ -22,8 +22,8 @@ from dynamo_profiler.engine import Engine
 from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
-from dynamoctl.lint import findings_of
-from dynamoctl.manifests import manifests
+from dynamoctl.authoring.lint import findings_of
+from dynamoctl.authoring.manifests import read_manifests
 from kube_runtime.kind import Object
 from profiler_questions import (
     a_configuration,
@@ -101,7 +101,7 @@ def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
     results = results_of(a_configuration(backend=backend, analytic={"mode": mode}))
     data = {name: yaml.safe_dump_all(each) for name, each in results.files.items()}
     for is_mocked in (False, True):
-        found = request_output.found(data, "output", is_mocked=is_mocked, name="chat")
+        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
         assert graph_of(results, is_mocked=is_mocked)["spec"] == found.graph["spec"]
         assert is_mocked == bool(found.config_maps)
 
@@ -324,7 +324,7 @@ def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> No
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)
 def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
-    (manifest,) = manifests([str(file)])
+    (manifest,) = read_manifests([str(file)])
     assert [] == list(findings_of(manifest, "default", RenderSettings()))
     assert file.stem == manifest.value["metadata"]["name"]
     assert f"({file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
@@ -355,7 +355,8 @@ def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
 ) -> None:
     known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
     results = results_of(known)
-    assert (1, 8) == (results.choice.roles[0].engine.tensor, results.choice.roles[0].engine.data)
+    cut = results.choice.roles[0].engine.cut
+    assert (1, 8) == (cut.tensor, cut.data)
     (worker,) = workers_of(graph_of(results)).values()
     said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
     assert all(each in said for each in flags), said

@@ -6,38 +6,25 @@ import sys
 
 import pytest
 
-from dynamoctl import target
-from dynamoctl.completion import SCRIPTS, candidates, kubectl
+from dynamoctl.cluster import target
+from dynamoctl.commands.completion import SCRIPTS, candidates, kubectl
 from dynamoctl.main import app
 from kube_runtime.errors import Unreachable
 from kube_runtime.kind import Object
+from scripted.connections import connect_to
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
 
 
-class Cluster(Server):
-    """An API server that a command may connect to, and leave."""
-
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture(autouse=True)
-def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """A cluster with one graph, `prod/chat`."""
-    found = Cluster()
+    found = Server()
     metadata = {"namespace": "prod", "name": "chat"}
     services: Object = {"Decode": {}, "Frontend": {}}
     found.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": services}})
-
-    async def connected(*_: object, **__: object) -> Cluster:
-        return found
-
-    monkeypatch.setattr(target, "connect", connected)
+    connect_to(found, monkeypatch)
     return found
 
 
@@ -74,7 +61,7 @@ def test_every_command_has_a_text() -> None:
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refused(*_: object, **__: object) -> Cluster:
+    async def refused(*_: object, **__: object) -> Server:
         raise Unreachable("nothing listens")
 
     monkeypatch.setattr(target, "connect", refused)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.files.yaml_reader import documents
-from dynamoctl.convert import convert, convert_files
-from dynamoctl.convert_options import Choices
-from dynamoctl.manifests import manifests
+from dynamoctl.authoring.convert import convert
+from dynamoctl.authoring.manifests import read_manifests
+from dynamoctl.options import ConvertOptions
 
 OLD = """\
 apiVersion: nvidia.com/v1alpha1
@@ -76,7 +76,7 @@ def converted(
     """The exit code, the objects and the remarks."""
     file = folder / "old.yaml"
     file.write_text("---\n".join(texts), encoding="utf-8")
-    code = convert_files([str(file)], Choices(**options))
+    code = convert(read_manifests([str(file)]), ConvertOptions(**options))
     out, told = capsys.readouterr()
     remarks = told.replace(f"{folder}/", "").splitlines()
     return int(code), [each.value for each in documents("stdout", out)], remarks
@@ -150,6 +150,16 @@ def test_a_component_of_a_deployment_is_converted_with_it(
     assert [each["kind"] for each in objects] == ["DynamoGraphDeployment", "ConfigMap"]
 
 
+@pytest.mark.parametrize("owners", ["[Deployment]", "5"])
+def test_an_owner_that_is_no_object_is_a_problem_with_its_place(
+    owners: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    owned = COMPONENT.replace("\nspec:", f"\n  ownerReferences: {owners}\nspec:")
+    [problem] = refused(tmp_path, capsys, owned, NIM)
+    assert problem.startswith("old.yaml:1:1: ")
+    assert "metadata.ownerReferences" in problem
+
+
 def test_what_cannot_be_resolved_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -176,6 +186,6 @@ def test_what_was_read_from_a_cluster_is_not_printed_back(
 ) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(f"{OLD}---\n{NIM}---\n{CONFIGURATION}", encoding="utf-8")
-    assert convert(manifests([str(file)]), Choices(), prints_others=False) == 0
+    assert convert(read_manifests([str(file)]), ConvertOptions(), prints_others=False) == 0
     [graph] = documents("stdout", capsys.readouterr().out)
     assert graph.value["kind"] == "DynamoGraphDeployment"

@@ -8,7 +8,7 @@ from cyclopts import CycloptsError
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definitions
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamoctl.crds import app, selected
+from dynamoctl.authoring.crds import app, selected
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

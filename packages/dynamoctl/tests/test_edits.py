@@ -1,17 +1,17 @@
 """A number is written into the graph that it was decided for."""
 
-from collections.abc import Callable
+import asyncio
 
 import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl import edits as acting
-from dynamoctl import target as place
-from dynamoctl.cluster_options import Where
-from dynamoctl.patches import Unwritable
+from dynamoctl.change import edits
+from dynamoctl.change.patches import Unwritable
+from dynamoctl.options import Where
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
+from scripted.connections import connect_to
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -38,12 +38,6 @@ class Cluster(Server):
             },
         )
 
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
     async def send(self, request: Request) -> Answer:
         if request.method == "PATCH" and self.changes:
             self.storage.merge(GRAPHS, CHAT, self.changes.pop(0))
@@ -55,52 +49,39 @@ class Cluster(Server):
         return services
 
 
-@pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cluster], None]:
-    """Has the commands talk to a cluster."""
-
-    def to(cluster: Cluster) -> None:
-        async def connect(*_: object, user_agent: str) -> Cluster:
-            return cluster
-
-        monkeypatch.setattr(place, "connect", connect)
-
-    return to
-
-
 def test_a_graph_that_changes_meanwhile_is_read_again(
-    connected: Callable[[Cluster], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
-    connected(cluster)
-    acting.scale("chat/Decode", 3, HERE)
+    connect_to(cluster, monkeypatch)
+    asyncio.run(edits.scale("chat/Decode", 3, HERE))
     assert {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}} == cluster.services()
 
 
 def test_a_service_that_goes_meanwhile_is_not_made_again(
-    connected: Callable[[Cluster], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster({"spec": {"services": {"Decode": None}}})
-    connected(cluster)
+    connect_to(cluster, monkeypatch)
     with pytest.raises(Unwritable, match="service Decode not found"):
-        acting.scale("chat/Decode", 3, HERE)
+        asyncio.run(edits.scale("chat/Decode", 3, HERE))
     assert {"Frontend": {"replicas": 1}} == cluster.services()
 
 
 def test_a_graph_that_never_stands_still_is_given_up(
-    connected: Callable[[Cluster], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster(*({"metadata": {"labels": {"a": str(each)}}} for each in range(99)))
-    connected(cluster)
+    connect_to(cluster, monkeypatch)
     with pytest.raises(Conflict):
-        acting.scale("chat/Decode", 3, HERE)
+        asyncio.run(edits.scale("chat/Decode", 3, HERE))
     assert len(cluster.requests) < 20
 
 
-def test_what_is_so_already_is_not_written(connected: Callable[[Cluster], None]) -> None:
+def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
-    connected(cluster)
-    acting.suspend("chat", HERE, is_on=True)
-    acting.suspend("chat", HERE, is_on=True)
-    acting.scale("chat/Decode", 1, HERE)
+    connect_to(cluster, monkeypatch)
+    asyncio.run(edits.suspend("chat", HERE, is_on=True))
+    asyncio.run(edits.suspend("chat", HERE, is_on=True))
+    asyncio.run(edits.scale("chat/Decode", 1, HERE))
     assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]

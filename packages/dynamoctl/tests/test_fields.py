@@ -8,8 +8,8 @@ import yaml
 from cyclopts import CycloptsError
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl.crds import selected
-from dynamoctl.fields import editor_schema, explained, field_of, print_field
+from dynamoctl.authoring.crds import selected
+from dynamoctl.authoring.fields import editor_schema, explained, field_of, print_field
 from dynamoctl.screen import plain
 from kube_runtime.kind import Object
 

@@ -1,7 +1,12 @@
 """The frontend behind the API server's proxy: answers as they stream in, and no way out of the Service."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+import os
+import pty
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
 from itertools import count
 
 import aiohttp
@@ -11,11 +16,12 @@ from aiohttp import web
 from yarl import URL
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl.completions import Completion, completion, served_model
-from dynamoctl.forward import application_of
-from dynamoctl.frontend import Frontend, frontend_of
+from dynamoctl.cluster.target import Missing, Target
+from dynamoctl.frontend.chat import typed
+from dynamoctl.frontend.completions import Completion, completion, served_model
+from dynamoctl.frontend.forward import application_of
+from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.target import Missing, Target
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError, NotFound, ServerFailure
 from kube_runtime.kind import Key, Object
@@ -203,3 +209,34 @@ async def test_a_graph_that_cannot_be_asked(service: str, text: str) -> None:
 async def test_an_http_error_of_the_frontend() -> None:
     with pytest.raises(NotFound):
         await Api(b"nothing here", status=404).frontend.json("/v2/models")
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """What a user types on is written to this descriptor; the commands read it as standard input."""
+    keyboard, screen = pty.openpty()
+    with os.fdopen(screen, encoding="utf-8") as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield keyboard
+    os.close(keyboard)
+
+
+@pytest.mark.parametrize(("keys", "line"), [(b" hi \n", "hi"), (b"\n", ""), (b"\x04", None)])
+async def test_a_line_that_is_typed_on_a_terminal(
+    terminal: int, keys: bytes, line: str | None
+) -> None:
+    os.write(terminal, keys)
+    assert line == await typed()
+
+
+def test_waiting_for_a_line_ends_at_once_when_it_is_interrupted(terminal: int) -> None:
+    async def interrupted() -> None:
+        async with asyncio.timeout(0.1):
+            await typed()
+
+    late = threading.Timer(20, os.write, (terminal, b"\n"))  # ends a read that is still waiting
+    late.start()
+    with pytest.raises(TimeoutError):
+        asyncio.run(interrupted())
+    assert late.is_alive()
+    late.cancel()

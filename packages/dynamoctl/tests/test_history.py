@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamoctl.history import merge_patch, revisions_of, undone
+from dynamoctl.change.history import merge_patch, revisions_of, undone
 from kube_runtime.kind import Object
 
 OWNER = {"uid": "uid", "controller": True}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dynamoctl.lint import Output, lint
+from dynamoctl.authoring.lint import Output, lint
 
 GOOD = """\
 apiVersion: nvidia.com/v1alpha1
@@ -186,6 +186,14 @@ def test_a_config_map_in_the_file_is_known(
 ) -> None:
     code, text = linted(tmp_path, PICKER.replace("KEY", key), capsys, "json")
     assert (0, expected) == (code, len(json.loads(text)))
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "PersistentVolumeClaim"])
+def test_a_namespace_of_another_kind_that_is_no_text_is_not_read(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beside = f"---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: a, namespace: [b]}}\n"
+    assert (0, "") == linted(tmp_path, GOOD + beside, capsys)
 
 
 def test_warnings_alone_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

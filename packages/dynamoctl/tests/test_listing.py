@@ -1,16 +1,17 @@
 """`dynamoctl get`: the columns of the CRD, and the report when there is nothing to list."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
 from cyclopts import CycloptsError
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl import target
-from dynamoctl.cluster_options import Where
-from dynamoctl.listing import print_list, rows, value_at
+from dynamoctl.inspect.listing import print_list, rows, value_at
+from dynamoctl.options import Where
 from dynamoctl.screen import plain, table
 from kube_runtime.kind import Object
+from scripted.connections import connect_to
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -37,24 +38,10 @@ def a_graph(name: str, namespace: str = "prod", ready: str = "True") -> Object:
     }
 
 
-class Cluster(Server):
-    """An API server that a command may connect to, and leave."""
-
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    found = Cluster()
-
-    async def connected(*_: object, **__: object) -> Cluster:
-        return found
-
-    monkeypatch.setattr(target, "connect", connected)
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    found = Server()
+    connect_to(found, monkeypatch)
     return found
 
 
@@ -97,40 +84,42 @@ def test_a_path_of_a_column(path: str, value: str | None) -> None:
 def listed(kind: str = "dgd", output: str = "table", **options: bool) -> int:
     everywhere = options.get("everywhere", False)
     where = Where(namespace="prod")
-    return print_list(kind, where, output, everywhere=everywhere, selector="", watch=False)
+    return asyncio.run(
+        print_list(kind, where, output, everywhere=everywhere, selector="", watch=False)
+    )
 
 
-def test_names_for_scripts(server: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.storage.create(GRAPHS, a_graph("chat"))
     assert 0 == listed(output="name")
     assert "dynamographdeployments.nvidia.com/chat\n" == capsys.readouterr().out
 
 
-def test_a_kind_by_another_name(server: Cluster) -> None:
+def test_a_kind_by_another_name(server: Server) -> None:
     assert 0 == listed("dynamomodels", everywhere=True)
 
 
-def test_no_graphs_anywhere(server: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_graphs_anywhere(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == listed(everywhere=True)
     assert ("", "no graphs found in any namespace\n") == capsys.readouterr()
 
 
 def test_a_namespace_that_does_not_exist(
-    server: Cluster, capsys: pytest.CaptureFixture[str]
+    server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 1 == listed()
     said = capsys.readouterr().err
     assert "no graphs found in namespace prod: namespace prod does not exist\n" == said
 
 
-def test_another_kind_is_wrong_usage(server: Cluster) -> None:
+def test_another_kind_is_wrong_usage(server: Server) -> None:
     with pytest.raises(CycloptsError, match="unsupported kind 'pods'"):
         listed("pods")
 
 
 @pytest.mark.parametrize("namespace", ["a/../b", "-x", "A", "\x1b[2J"])
-def test_a_namespace_that_would_be_another_path(server: Cluster, namespace: str) -> None:
+def test_a_namespace_that_would_be_another_path(server: Server, namespace: str) -> None:
     where = Where(namespace=namespace)
     with pytest.raises(CycloptsError, match="invalid namespace"):
-        print_list("dgd", where, "table", everywhere=False, selector="", watch=False)
+        asyncio.run(print_list("dgd", where, "table", everywhere=False, selector="", watch=False))
     assert [] == server.requests

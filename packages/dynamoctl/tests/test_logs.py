@@ -7,11 +7,11 @@ import pytest
 from cyclopts import CycloptsError
 
 from dynamoctl.ages import seconds
+from dynamoctl.cluster.target import Missing
+from dynamoctl.inspect.logs import LogPrinter, PodLog, log_query, pod_selector
 from dynamoctl.log_lines import LINE_BYTES, bounded_lines, log_line
-from dynamoctl.log_options import LogOptions
-from dynamoctl.logs import LogPrinter, PodLog, log_query, pod_selector
+from dynamoctl.options import LogOptions
 from dynamoctl.screen import console
-from dynamoctl.target import Missing
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.core import Pod
@@ -45,7 +45,7 @@ class Kubelet:
 def a_log(kubelet: Kubelet, options: LogOptions | None = None) -> PodLog:
     pod = msgspec.convert({"metadata": {"namespace": "prod", "name": "chat-0"}}, Pod)
     printer = LogPrinter(console(), has_timestamps=False)
-    return PodLog(kubelet, pod, log_query(options or LogOptions()), printer)
+    return PodLog(kubelet, pod, log_query(options or LogOptions()), printer.write)
 
 
 async def test_lines_are_joined_over_chunks() -> None:

@@ -10,10 +10,10 @@ import pytest
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamoctl.cluster.target import Missing
+from dynamoctl.inspect.measured import Measured, document, measured, parts
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.measured import Measured, document, measured, parts
 from dynamoctl.screen import plain
-from dynamoctl.target import Missing
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object

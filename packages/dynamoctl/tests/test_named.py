@@ -9,7 +9,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
-from dynamoctl.resource_args import GRAPHS, STATED, named
+from dynamoctl.cluster.target import GRAPHS, STATED, named
 
 
 @pytest.mark.parametrize(

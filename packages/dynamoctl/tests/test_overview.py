@@ -8,7 +8,7 @@ from rich.console import Console
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.readiness import Stated
-from dynamoctl.overview import overview, overview_json
+from dynamoctl.inspect.overview import overview, overview_json
 from dynamoctl.screen import plain, table
 from stated import (
     NOW,

@@ -10,7 +10,7 @@ import pytest
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamoctl.patches import (
+from dynamoctl.change.patches import (
     Edit,
     Unwritable,
     adapter_of,

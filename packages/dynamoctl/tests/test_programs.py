@@ -1,10 +1,13 @@
 """Both programs, as a shell starts them."""
 
+import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -151,6 +154,41 @@ def test_problems_go_to_stderr_and_nothing_to_stdout() -> None:
     assert answer.stderr.startswith(
         "error: <stdin>:11:11: spec.services.Frontend.extraPodSpec.mainContainer.imag: unknown field"
     )
+
+
+def _until_it_waits_for_more(process: "subprocess.Popen[bytes]") -> None:
+    """Return when all was read from standard input and the process sleeps: a signal just before a read
+    would be noticed after it only, by any Python program."""
+    assert process.stdin is not None
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        unread = fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4)
+        state = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2]
+        if not any(unread) and state.split()[0] == "S":
+            return
+        time.sleep(0.01)
+    raise AssertionError("standard input is not read")
+
+
+@pytest.mark.parametrize(
+    "command", ["apply -", "diff -", "lint -", "render -", "curl chat --data @-"]
+)
+def test_one_signal_ends_a_command_that_reads_standard_input(command: str) -> None:
+    # What runs the tests may ignore the signal, as shells do for what runs in the background.
+    heeding = "import os, signal, sys; signal.signal(2, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    arguments = (sys.executable, "-c", heeding, str(BIN / "dynamoctl"), *command.split())
+    with subprocess.Popen(  # noqa: S603
+        arguments, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            assert process.stdin is not None
+            process.stdin.write(b"# text whose end does not come\n")
+            process.stdin.flush()
+            _until_it_waits_for_more(process)
+            process.send_signal(signal.SIGINT)
+            assert 130 == process.wait(60)
+        finally:
+            process.kill()
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:

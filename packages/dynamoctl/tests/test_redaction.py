@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamoctl.redaction import REDACTED, redacted, redacted_text
+from dynamoctl.inspect.redaction import REDACTED, redacted, redacted_text
 from kube_runtime.kind import Object
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.files.yaml_reader import documents
-from dynamoctl.manifests import manifests
-from dynamoctl.render import print_objects
+from dynamoctl.authoring.manifests import read_manifests
+from dynamoctl.authoring.render import print_objects
 from kube_runtime.errors import ConfigError
 
 GRAPH = """\
@@ -218,7 +218,7 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
     with pytest.raises(ExceptionGroup) as caught:
-        manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
+        read_manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
     assert [
         f"{tmp_path}/none: No such file or directory",
         f"{empty}: no YAML or JSON file found",
@@ -229,7 +229,7 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
 def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
     nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
     with pytest.raises(ExceptionGroup) as caught:
-        manifests([str(nothing)])
+        read_manifests([str(nothing)])
     assert [f"{nothing}: no objects found"] == [str(error) for error in caught.value.exceptions]
 
 

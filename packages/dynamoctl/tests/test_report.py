@@ -1,5 +1,6 @@
 """The archive about a graph: its objects, Events and logs, without secrets, and what could not be read."""
 
+import asyncio
 import json
 import tarfile
 from collections.abc import AsyncIterator
@@ -7,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dynamoctl import target
-from dynamoctl.cluster_options import Where
-from dynamoctl.report import write_report
+from dynamoctl.inspect.report import write_report
+from dynamoctl.options import Where
 from kube_runtime.client.transport import Answer, Request
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, Forbidden
 from kube_runtime.kind import Key, Object
+from scripted.connections import connect_to
 from simulated.server import Server
 
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
@@ -27,6 +28,7 @@ class Cluster(Server):
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[str] = []
+        self.version: tuple[Object, int] = ({"gitVersion": "v1.36.3"}, 200)
         graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}})
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
@@ -51,18 +53,12 @@ class Cluster(Server):
         uid: str = self.storage.read(collection, Key("prod", name))["metadata"]["uid"]
         return uid
 
-    async def __aenter__(self) -> "Cluster":
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
     async def send(self, request: Request) -> Answer:
         self.paths.append(request.path)
         if request.path == "/apis":
             return _answer({"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
         if request.path == "/version":
-            return _answer({"gitVersion": "v1.36.3"})
+            return _answer(*self.version)
         if request.path == "/api/v1/nodes":
             return _answer(FORBIDDEN, 403)
         if request.path.endswith("/log"):
@@ -83,17 +79,13 @@ async def _chunks(body: bytes) -> AsyncIterator[bytes]:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     found = Cluster()
-
-    async def connected(*_: object, **__: object) -> Cluster:
-        return found
-
-    monkeypatch.setattr(target, "connect", connected)
+    connect_to(found, monkeypatch)
     return found
 
 
 def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "chat.tar.gz"
-    assert 0 == write_report("chat", Where(namespace="prod"), file)
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
     assert f"{file}\n" == capsys.readouterr().out
     assert 0o600 == file.stat().st_mode & 0o777
     with tarfile.open(file) as archive:
@@ -117,5 +109,13 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "chat.tar.gz"
     file.write_text("mine")
     with pytest.raises(ConfigError, match="cannot create it: File exists"):
-        write_report("chat", Where(namespace="prod"), file)
+        asyncio.run(write_report("chat", Where(namespace="prod"), file))
     assert "mine" == file.read_text()
+
+
+def test_half_of_a_report_is_not_kept(server: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "chat.tar.gz"
+    server.version = (FORBIDDEN, 403)
+    with pytest.raises(Forbidden):
+        asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    assert not file.exists()

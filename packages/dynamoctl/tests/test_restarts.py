@@ -6,8 +6,8 @@ import pytest
 
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
-from dynamoctl.restarts import Effect, differences, effects, workloads
-from dynamoctl.server_apply import comparable
+from dynamoctl.change.apply import comparable
+from dynamoctl.change.restarts import Effect, differences, effects, workloads
 from kube_runtime.kind import Object
 
 GRAPH: Object = {

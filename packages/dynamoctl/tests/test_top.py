@@ -8,10 +8,10 @@ import pytest
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamoctl.cluster.target import Missing
+from dynamoctl.frontend.load import Load, load_of, sample_of
+from dynamoctl.inspect.top import Row, rows
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.load import Load, load_of, sample_of
-from dynamoctl.target import Missing
-from dynamoctl.top import Row, rows
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Object
 from simulated.clock import on_simulated_clock
@@ -94,9 +94,9 @@ class Cluster:
         }
         self.server.storage.create("/api/v1/pods", body)
 
-    async def first(self, name: str = "") -> tuple[list[Row], list[str]]:
+    async def first(self, name: str = "", namespace: str = "prod") -> tuple[list[Row], list[str]]:
         """What is shown after the first interval."""
-        found = rows(Reading(self), "prod", name, INTERVAL_SECONDS)
+        found = rows(Reading(self), namespace, name, INTERVAL_SECONDS)
         async with aclosing(found) as turns:
             return await anext(turns)
 
@@ -159,6 +159,8 @@ async def test_a_frontend_without_metrics_is_named_with_the_reason(
 async def test_a_graph_that_is_not_there() -> None:
     with pytest.raises(Missing, match="graph other not found in namespace prod"):
         await Cluster().first("other")
+    with pytest.raises(Missing, match="graph other not found in any namespace"):
+        await Cluster().first("other", namespace="")
 
 
 def test_a_counter_that_began_again_counts_from_zero() -> None:

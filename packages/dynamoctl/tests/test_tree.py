@@ -11,8 +11,8 @@ from rich.console import Console
 
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamoctl.members import Members, members
-from dynamoctl.tree import TreeNode, drawn, grown, tree_json
+from dynamoctl.cluster.members import Members, members
+from dynamoctl.inspect.tree import TreeNode, drawn, grown, tree_json
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Key, Object

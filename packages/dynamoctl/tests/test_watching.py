@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl.watching import states
+from dynamoctl.cluster.watching import states
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import DecodeError, Forbidden

@@ -9,6 +9,8 @@ import json
 import sys
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.status_patch import patch_status
@@ -23,7 +25,7 @@ from kube_runtime.crd.declare import Field
 from kube_runtime.crd.definition import custom_resource_definition
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.core import ConfigMap
-from kube_runtime.types.meta import Resource, Struct
+from kube_runtime.types.meta import Resource, Status, Struct
 
 
 class GreetingSpec(Struct):
@@ -32,7 +34,7 @@ class GreetingSpec(Struct):
     name: Annotated[str, Field("Who is greeted.")] = "world"
 
 
-class GreetingStatus(Struct):
+class GreetingStatus(Status):
     """What the operator has done."""
 
     config_map: Annotated[str, Field("The ConfigMap that has the text.")] = ""
@@ -63,7 +65,8 @@ class GreetingReconciler(Reconciler):
         if greeting is None or greeting.metadata.deletion_timestamp:
             return DONE  # the garbage collector deletes the ConfigMap
         await self._applier.apply(greeting, Controlled([config_map(greeting)], self.owns))
-        await patch_status(self._writer, greeting, {"configMap": f"{key.name}-greeting"})
+        status = replace(greeting.status, config_map=f"{key.name}-greeting")
+        await patch_status(self._writer, greeting, status)
         return DONE
 
 

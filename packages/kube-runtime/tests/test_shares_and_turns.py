@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.serving.peers import client_of
-from kube_runtime.serving.shares import ClientShares, ShareExhausted
-from kube_runtime.serving.turns import FairSemaphore
+from kube_runtime.serving.clients import ClientShares, FairSemaphore, ShareExhausted, client_of
 from simulated.clock import on_simulated_clock
 
 

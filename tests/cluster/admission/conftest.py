@@ -13,9 +13,9 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from devcluster.ports import free_ports
-from dynamo_operator.admission.registration import Registration, registration
 from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from reviews.asking import OPERATOR
+from reviews.registration import Registration, registration
 
 RELEASE = "dynamo-platform"
 NAMESPACE = "dyn"

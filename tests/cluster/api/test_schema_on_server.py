@@ -7,7 +7,7 @@ import pytest
 
 from cluster.api.documents import BAD, GOOD, graph, service
 from cluster.api.judge import Judge
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.validation.schema import schema_problems
 from kube_runtime.kind import Object
 

@@ -13,11 +13,11 @@ import yaml
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.conftest import ControlPlane
 from devcluster.helm import Helm, HelmError
-from dynamo_operator.admission.registration import Registration, registration
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamoctl.installation.manifests import RENDERED, mode
 from kube_runtime.kind import Object
+from reviews.registration import Registration, registration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "charts"
 CASES = sorted(GOLDEN.iterdir())

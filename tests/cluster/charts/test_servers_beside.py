@@ -18,15 +18,9 @@ from devcluster.build import CONTROL_PLANE, Pinned, build
 from devcluster.helm import Helm
 from devcluster.ports import free_ports
 from devcluster.progress import Silent
-from devcluster.toolchain import GO_MODULE
 from kube_runtime.kind import Object
 
-NATS = Pinned(
-    folder=GO_MODULE.with_name("gomodule-nats"),
-    title="NATS",
-    package="github.com/nats-io/nats-server/v2",
-    named={},
-)
+NATS = Pinned("gomodule-nats", "NATS", "github.com/nats-io/nats-server/v2")
 ETCD_CLIENT, ETCD_PEER = "2379", "2380"
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 

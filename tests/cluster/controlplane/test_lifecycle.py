@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.instance import Instance
-from dynamoctl.dev import app
+from dynamoctl.dev.commands import app
 from kube_runtime.errors import Unreachable
 
 pytestmark = pytest.mark.cluster

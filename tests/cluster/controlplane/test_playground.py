@@ -13,7 +13,7 @@ import pytest
 from cluster.controlplane.test_lifecycle import programs_below
 from devcluster.instance import Instance
 from devcluster.kubectl import KubectlError
-from dynamoctl.dev import app
+from dynamoctl.dev.commands import app
 from kube_runtime.errors import ConfigError
 
 pytestmark = pytest.mark.cluster
@@ -170,7 +170,9 @@ def test_without_an_operator_its_log_is_one_clear_line(state: Path) -> None:
     app(["down", "bare"])
 
 
-STARTER = "import sys; from dynamoctl.dev import app; app(['up', 'healed', '--nodes', '1'])"
+STARTER = (
+    "import sys; from dynamoctl.dev.commands import app; app(['up', 'healed', '--nodes', '1'])"
+)
 
 
 def test_up_heals_what_a_killed_up_left_and_two_at_once_are_one(state: Path) -> None:

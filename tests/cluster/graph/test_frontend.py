@@ -16,7 +16,7 @@ from cluster.person import Person
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamoctl.client import Cluster
-from dynamoctl.target import Missing
+from dynamoctl.cluster.target import Missing
 from kube_runtime.kind import Kind
 from kube_runtime.types.core import Pod, Service
 

@@ -61,5 +61,5 @@ def test_neither_a_secret_nor_a_graph_can_end_the_operator(
                 world.create(GRAPH, a_deep_graph("deep"))
             world.create(GRAPH, graph(turn, Frontend=service("frontend")))
             world.eventually(GRAPH, turn, is_ready)
-            world.eventually(GRAPH, "deep", lambda it: "status" in it)
+            world.eventually(GRAPH, "deep", lambda it: bool(it["status"]))
             assert 0 == operator.stop()

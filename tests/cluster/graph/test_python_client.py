@@ -14,9 +14,9 @@ from dynamo_graphs import Graph, InvalidObject, Model
 from dynamo_graphs.api.component import ExtraPodMetadata
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
+from dynamoctl.change.patches import Unwritable
 from dynamoctl.client import AsyncCluster, Cluster, NotReady
-from dynamoctl.patches import Unwritable
-from dynamoctl.target import Missing
+from dynamoctl.cluster.target import Missing
 from kube_runtime.errors import Conflict
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.

@@ -31,7 +31,7 @@ from cluster.journeys.user import User
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from devcluster.ports import free_ports
-from dynamo_operator.admission.registration import Registration, registration
+from reviews.registration import Registration, registration
 
 INSTALLED_IN = "dynamo-system"
 ACCOUNT = "dynamo-platform-dynamo-operator-controller-manager"

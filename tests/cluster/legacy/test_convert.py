@@ -1,5 +1,7 @@
 """`dynamoctl convert --cluster` reads what runs, and the API server takes what it prints."""
 
+import asyncio
+
 import pytest
 
 from cluster.conftest import ControlPlane
@@ -7,9 +9,8 @@ from cluster.legacy.deployments import COMPONENT, IMAGE, with_image, worker
 from cluster.world import World
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.files.yaml_reader import documents
-from dynamoctl.cluster_options import Where
-from dynamoctl.convert import convert_cluster
-from dynamoctl.convert_options import Choices
+from dynamoctl.authoring.convert import convert_cluster
+from dynamoctl.options import ConvertOptions, Where
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -20,7 +21,7 @@ def test_what_runs_is_converted(
     with_image(world)
     world.create(COMPONENT, worker())
     where = Where(namespace=world.namespace, kubeconfig=kinds.kubeconfig)
-    assert convert_cluster(where, Choices(suffix="-new")) == 0
+    assert asyncio.run(convert_cluster(where, ConvertOptions(suffix="-new"))) == 0
     text = capsys.readouterr().out
     [converted] = [each.value for each in documents("stdout", text)]
     assert converted["kind"] == DynamoComponentDeployment.KIND.name

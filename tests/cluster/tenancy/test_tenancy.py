@@ -14,7 +14,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, Installation
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.namespaces.scope import LEASE
+from dynamo_operator.process.scope import LEASE
 from dynamoctl.installation.rule import Feature
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment

@@ -24,12 +24,12 @@ def find(progress: ProgressReporter) -> Binaries:
 
     Raises: ConfigError if KUBEBUILDER_ASSETS is not a folder, or the build is impossible.
     """
-    found = given()
-    if missing := [name for name in PROGRAMS if name not in found]:
+    binaries = given()
+    if missing := [name for name in PROGRAMS if name not in binaries]:
         folder = None if built_folder().is_dir() else prebuilt.fetch(missing, progress)
         folder = folder or build(progress)
-        found |= {name: folder / name for name in missing}
-    return found
+        binaries |= {name: folder / name for name in missing}
+    return binaries
 
 
 def given() -> dict[str, Path]:

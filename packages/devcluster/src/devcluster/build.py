@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from devcluster.folders import cache_folder
@@ -44,11 +44,16 @@ class Pinned:
     `tags` choose parts of the sources, as Go's build constraints have it.
     """
 
-    folder: Path
+    module: str
     title: str
     package: str
-    named: Mapping[str, str]
+    named: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where go.mod and go.sum are, which is beside this file."""
+        return GO_MODULE.with_name(self.module)
 
     @property
     def version(self) -> str:
@@ -56,10 +61,10 @@ class Pinned:
         if not self.package:
             return ""
         text = (self.folder / "go.mod").read_text()
-        found = re.search(rf"\s{re.escape(self.package)} (v\S+)", text)
-        if found is None:
+        requirement = re.search(rf"\s{re.escape(self.package)} (v\S+)", text)
+        if requirement is None:
             raise ConfigError("go.mod", f"does not require {self.package}")
-        return found[1]
+        return requirement[1]
 
     @property
     def sources(self) -> list[Path]:
@@ -68,11 +73,11 @@ class Pinned:
         return [self.folder / "go.mod", self.folder / "go.sum", *own]
 
 
-CONTROL_PLANE = Pinned(GO_MODULE, "the control plane", "k8s.io/kubernetes", {"server": "etcd"})
+CONTROL_PLANE = Pinned(
+    *(GO_MODULE.name, "the control plane", "k8s.io/kubernetes"), named={"server": "etcd"}
+)
 LEADER_WORKER_SET = Pinned(
-    folder=GO_MODULE.with_name("gomodule-lws"),
-    title="the LeaderWorkerSet controller",
-    package="sigs.k8s.io/lws",
+    *("gomodule-lws", "the LeaderWorkerSet controller", "sigs.k8s.io/lws"),
     named={"cmd": "leaderworkerset"},
 )
 
@@ -102,10 +107,8 @@ def build(progress: ProgressReporter, pinned: Pinned = CONTROL_PLANE) -> Path:
     folder = built_folder(pinned)
     if folder.is_dir():
         return folder
-    with held(
-        folder.parent.with_suffix(".lock"),
-        waiting=lambda: progress.step(f"waiting for another process that builds {pinned.title}"),
-    ):
+    lock = folder.parent.with_suffix(".lock")
+    with held(lock, progress, f"another process that builds {pinned.title}"):
         if not folder.is_dir():
             _build(find_go(progress, pinned.folder), pinned, folder, progress)
     return folder

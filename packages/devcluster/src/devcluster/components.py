@@ -16,12 +16,15 @@ from devcluster.layout import Layout, Plan
 from devcluster.network_namespace import NODE_ADDRESS
 from devcluster.node_components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
 from devcluster.ports import LOOPBACK
-from devcluster.webhook_client import webhook_client_flags, write_webhook_client
 
 MANIFESTS = Path(__file__).with_name("manifests")
 SERVICE_NETWORK = "10.96.0.0/16"
 SERVICE_ADDRESS = IPv4Address("10.96.0.1")  # of the Service kubernetes.default, the network's first
 POD_NETWORK = "10.128.0.0/14"
+
+CLIENT_NAME = "kube-apiserver"
+"""The common name of the client certificate that the API server presents to admission webhooks."""
+_WEBHOOK_CA, _WEBHOOK_CLIENT, _ADMISSION = "webhook-clients-ca", "webhook-client", "admission.json"
 
 USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "admin": ("admin", ("system:masters",)),
@@ -58,9 +61,42 @@ def write_credentials(layout: Layout, plan: Plan) -> None:
     for name, pair in pairs.items():
         pair.write(layout.pki, name)
     write_key_pair(layout.pki, "service-account")
-    write_webhook_client(layout)
+    _write_webhook_client(layout)
     if plan.is_real:
         write_node_credentials(layout, authority)
+
+
+def _write_webhook_client(layout: Layout) -> None:
+    """Writes the certificate for webhooks, its CA, and the API server's configuration that names it.
+
+    Without it no webhook can distinguish the API server from a pod. Its CA signs nothing else, as
+    docs/admission.md recommends.
+    """
+    authority = new_authority("dynamo-operator webhook clients")
+    authority.pair.write(layout.pki, _WEBHOOK_CA)
+    authority.issue(CLIENT_NAME).write(layout.pki, _WEBHOOK_CLIENT)
+    files = {
+        "client-certificate": str(layout.pki / f"{_WEBHOOK_CLIENT}.crt"),
+        "client-key": str(layout.pki / f"{_WEBHOOK_CLIENT}.key"),
+    }
+    webhook_kubeconfig = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "users": [{"name": "*", "user": files}],  # for the webhooks of every host
+    }
+    file = layout.kubeconfigs / "webhooks.yaml"
+    write_private(file, json.dumps(webhook_kubeconfig).encode())
+    plugin = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "WebhookAdmissionConfiguration",
+        "kubeConfigFile": str(file),
+    }
+    content = {
+        "apiVersion": "apiserver.config.k8s.io/v1",
+        "kind": "AdmissionConfiguration",
+        "plugins": [{"name": "ValidatingAdmissionWebhook", "configuration": plugin}],
+    }
+    write_private(layout.pki / _ADMISSION, json.dumps(content).encode())
 
 
 def write_kubeconfigs(layout: Layout, plan: Plan, *, instance: str) -> None:
@@ -120,7 +156,7 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-maxbackup=2",
-        *webhook_client_flags(layout),
+        *_webhook_client_flags(layout),
         "--profiling=false",
     ]
 
@@ -142,6 +178,12 @@ def _reached_by_pods(layout: Layout) -> list[str]:
         f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
         f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
     ]
+
+
+def _webhook_client_flags(layout: Layout) -> list[str]:
+    """Arguments of kube-apiserver; none for an instance from before there was such a certificate."""
+    file = layout.pki / _ADMISSION
+    return [f"--admission-control-config-file={file}"] if file.is_file() else []
 
 
 def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:
@@ -173,11 +215,11 @@ def write_scheduler_settings(layout: Layout) -> None:
     Pods of groups name the scheduler `volcano`. It does not run here, so a second profile of that name
     places them: one by one, not all or none.
     """
-    kubeconfig = str(layout.kubeconfigs / "kube-scheduler.yaml")
+    file = str(layout.kubeconfigs / "kube-scheduler.yaml")
     content = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "clientConnection": {"kubeconfig": kubeconfig, "qps": 200, "burst": 400},
+        "clientConnection": {"kubeconfig": file, "qps": 200, "burst": 400},
         "leaderElection": {"leaderElect": False},
         "enableProfiling": False,
         "profiles": [{"schedulerName": name} for name in ("default-scheduler", "volcano")],

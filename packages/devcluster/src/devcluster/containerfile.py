@@ -1,4 +1,4 @@
-"""Reads a Containerfile: the part of its language that our images need, and nothing silently less.
+"""Reads a Containerfile and .dockerignore: what our images need of them, and nothing silently less.
 
 An image has one description then, which any builder accepts as well. What is not understood is an error with
 its line.
@@ -9,9 +9,10 @@ Source: the Dockerfile reference; substitution is that of ARG and ENV, without m
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
+from typing import Self
 
 from kube_runtime.errors import ConfigError
 
@@ -57,20 +58,20 @@ def parse(text: str, arguments: Mapping[str, str]) -> list[BuildStage]:
 
     Raises: ConfigError.
     """
-    known: dict[str, str] = {}
+    declared: dict[str, str] = {}
     stages: list[BuildStage] = []
-    for each in _instructions(text):
-        if each.word == "FROM":
-            base, _, name = substituted(each.text, known).partition(" AS ")
+    for instruction in _instructions(text):
+        if instruction.word == "FROM":
+            base, _, name = substituted(instruction.text, declared).partition(" AS ")
             stages.append(BuildStage(base.strip(), name.strip(), ()))
         elif stages:
             last = stages.pop()
-            stages.append(BuildStage(last.base, last.name, (*last.instructions, each)))
-        elif each.word == "ARG":
-            name, value = argument(each, arguments)
-            known[name] = value
+            stages.append(BuildStage(last.base, last.name, (*last.instructions, instruction)))
+        elif instruction.word == "ARG":
+            name, value = argument(instruction, arguments)
+            declared[name] = value
         else:
-            raise each.refused("stands before FROM")
+            raise instruction.refused("stands before FROM")
     if not stages:
         raise ConfigError("Containerfile", "has no FROM")
     return stages
@@ -82,18 +83,18 @@ def argument(instruction: Instruction, given: Mapping[str, str]) -> tuple[str, s
     return name, given.get(name, default)
 
 
-def pairs(instruction: Instruction, known: Mapping[str, str]) -> dict[str, str]:
+def pairs(instruction: Instruction, variables: Mapping[str, str]) -> dict[str, str]:
     """What an ENV or LABEL sets, with variables put in place.
 
     Raises: ConfigError.
     """
-    found = {}
+    values = {}
     for part in shlex.split(instruction.text):
         name, equals, value = part.partition("=")
         if not equals:
             raise instruction.refused(f"{part!r} has no value")
-        found[name] = substituted(value, known)
-    return found
+        values[name] = substituted(value, variables)
+    return values
 
 
 def command(instruction: Instruction) -> tuple[str, ...]:
@@ -108,12 +109,12 @@ def command(instruction: Instruction) -> tuple[str, ...]:
     return tuple(words)
 
 
-def copy(instruction: Instruction, known: Mapping[str, str]) -> Copy:
+def copy(instruction: Instruction, variables: Mapping[str, str]) -> Copy:
     """What a COPY copies.
 
     Raises: ConfigError.
     """
-    words = shlex.split(substituted(instruction.text, known))
+    words = shlex.split(substituted(instruction.text, variables))
     stage = ""
     while words and words[0].startswith("--"):
         option = words.pop(0)
@@ -126,14 +127,40 @@ def copy(instruction: Instruction, known: Mapping[str, str]) -> Copy:
     return Copy(stage, tuple(sources), target)
 
 
-def substituted(text: str, known: Mapping[str, str]) -> str:
+def substituted(text: str, variables: Mapping[str, str]) -> str:
     """The text with `$NAME` and `${NAME}` replaced. Unknown names become empty, as builders have it."""
-    return _VARIABLE.sub(lambda found: known.get(found[1] or found[2], ""), text)
+    return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
 def place(path: str, folder: str) -> PurePosixPath:
     """A path in an image, which may be relative to the working folder."""
     return PurePosixPath("/", folder, path)
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The lines of a .dockerignore file, each with whether it takes something back in.
+
+    Only as much as ours says: names and `**/name`, and `!`. The last line that matches decides.
+    """
+
+    rules: Sequence[tuple[re.Pattern[str], bool]]
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """The rules of a folder. Without a file, nothing is left out."""
+        file = folder / ".dockerignore"
+        lines = file.read_text().splitlines() if file.exists() else []
+        rules = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        return cls([(_pattern(rule.removeprefix("!")), rule.startswith("!")) for rule in rules])
+
+    def leaves_out(self, path: PurePosixPath) -> bool:
+        """Whether the file with this relative path stays away."""
+        out = False
+        for pattern, takes_in in self.rules:
+            if any(pattern.fullmatch(str(ancestor)) for ancestor in (path, *path.parents)):
+                out = not takes_in
+        return out
 
 
 def _instructions(text: str) -> Iterator[Instruction]:
@@ -148,8 +175,16 @@ def _instructions(text: str) -> Iterator[Instruction]:
             begun = begun[:-1]
             continue
         word, _, rest = begun.partition(" ")
-        found = Instruction(word.upper(), rest.strip(), start)
-        if found.word not in _KNOWN:
-            raise found.refused("is not understood here")
-        yield found
+        instruction = Instruction(word.upper(), rest.strip(), start)
+        if instruction.word not in _KNOWN:
+            raise instruction.refused("is not understood here")
+        yield instruction
         begun, start = "", 0
+
+
+def _pattern(rule: str) -> re.Pattern[str]:
+    parts = []
+    for part in re.split(r"(\*\*/|\*|\?)", rule.strip("/")):
+        special = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
+        parts.append(special.get(part, re.escape(part)))
+    return re.compile("".join(parts))

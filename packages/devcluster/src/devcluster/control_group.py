@@ -28,15 +28,15 @@ class ControlGroup:
 
     def processes(self) -> set[int]:
         """The pids of all that runs in it and below."""
-        found: set[int] = set()
+        pids: set[int] = set()
         for folder in self._folders():
             with suppress(FileNotFoundError, OSError):
-                found |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
-        return found - {0}
+                pids |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        return pids - {0}
 
     def remove(self) -> None:
         """Removes it with all below. What something runs in stays."""
-        for folder in sorted(self._folders(), key=lambda each: len(each.parts), reverse=True):
+        for folder in sorted(self._folders(), key=lambda folder: len(folder.parts), reverse=True):
             with suppress(OSError):
                 folder.rmdir()
 
@@ -44,4 +44,4 @@ class ControlGroup:
         for place in (self.root / self.name, *self.root.glob(f"*/{self.name}")):
             if place.is_dir():
                 yield place
-                yield from (each for each in place.rglob("*") if each.is_dir())
+                yield from (folder for folder in place.rglob("*") if folder.is_dir())

@@ -6,20 +6,14 @@ caller names its own.
 """
 
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.build import Pinned, build
-from devcluster.progress import ProgressReporter, Silent
-from devcluster.toolchain import GO_MODULE
+from devcluster.processes import completed
+from devcluster.progress import SILENT, ProgressReporter
 
-HELM = Pinned(
-    folder=GO_MODULE.with_name("gomodule-helm"),
-    title="Helm",
-    package="helm.sh/helm/v4",
-    named={},
-)
+HELM = Pinned("gomodule-helm", "Helm", "helm.sh/helm/v4")
 
 
 class HelmError(Exception):
@@ -39,31 +33,23 @@ class Helm:
 
         Raises: HelmError.
         """
-        done = subprocess.run(  # noqa: S603 - the program that we built
-            [self.program, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={
-                "PATH": os.environ.get("PATH", ""),
-                "HOME": str(self.home),
-                "HELM_CACHE_HOME": str(self.home / "cache"),
-                "HELM_CONFIG_HOME": str(self.home / "config"),
-                "HELM_DATA_HOME": str(self.home / "data"),
-                "KUBECONFIG": str(self.kubeconfig or os.devnull),
-            },
-        )
+        environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(self.home),
+            "HELM_CACHE_HOME": str(self.home / "cache"),
+            "HELM_CONFIG_HOME": str(self.home / "config"),
+            "HELM_DATA_HOME": str(self.home / "data"),
+            "KUBECONFIG": str(self.kubeconfig or os.devnull),
+        }
+        done = completed([self.program, *arguments], environment, stdin=stdin)
         if done.returncode:
             raise HelmError(done.stderr.strip() or done.stdout.strip())
         return done.stdout
 
 
-def helm(
-    home: Path, kubeconfig: Path | None = None, progress: ProgressReporter | None = None
-) -> Helm:
+def helm(home: Path, kubeconfig: Path | None = None, progress: ProgressReporter = SILENT) -> Helm:
     """Helm, built if it is not there yet.
 
     Raises: ConfigError if it cannot be built.
     """
-    return Helm(build(progress or Silent(), HELM) / "helm", home, kubeconfig)
+    return Helm(build(progress, HELM) / "helm", home, kubeconfig)

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -19,17 +18,32 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from devcluster import containerfile
-from devcluster.containerfile import BuildStage, Copy, Instruction
+from devcluster.containerfile import BuildStage, Copy, Ignored, Instruction
 from devcluster.folders import cache_folder
-from devcluster.ignored import Ignored
 from devcluster.locks import held
 from devcluster.machine import PATH
 from devcluster.node_images import architecture
-from devcluster.oci import Layer, Settings, TarEntry, folder_entries, layer, write_image
+from devcluster.oci import (
+    Layer,
+    Settings,
+    TarEntry,
+    existing_layer,
+    folder_entries,
+    write_image,
+    write_layer,
+)
+from devcluster.processes import completed, last_line
 from devcluster.progress import ProgressReporter
-from devcluster.root_file_system import BASE, base_layer
 from kube_runtime.errors import ConfigError
 
+BASE = "localhost/debian-python:12"
+"""What the base is called in FROM (see `--build-arg BASE`): a small Debian with Python, made by Debian's own
+tool in place of `python:*-slim`, which lives in a registry."""
+
+_BASE_SUITE = "bookworm"
+_BASE_PACKAGES = ("ca-certificates", "curl", "libgomp1", "python3", "python3-venv")
+_BASE_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+_BASE_MOMENT = "315532800"  # of all files, so that the same packages make the same bytes
 _SHARED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")
 _PASSED = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -53,9 +67,14 @@ class _Running:
     """A stage in the making."""
 
     root: Path
-    known: dict[str, str]
+    arguments: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": PATH})
     folder: str = "/"
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What an instruction may refer to."""
+        return self.arguments | self.environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +99,18 @@ class ImageBuild:
         """What identifies an image before it is built: all that goes into it from here."""
         parts: list[object] = [self.name, base.digest, dict(self.arguments), dict(self.labels)]
         for stage in self.stages:
-            parts.append((stage.base, [(each.word, each.text) for each in stage.instructions]))
-            for each in stage.instructions:
-                copied = containerfile.copy(each, self.arguments) if each.word == "COPY" else None
+            parts.append(
+                (
+                    stage.base,
+                    [(instruction.word, instruction.text) for instruction in stage.instructions],
+                )
+            )
+            for instruction in stage.instructions:
+                copied = (
+                    containerfile.copy(instruction, self.arguments)
+                    if instruction.word == "COPY"
+                    else None
+                )
                 if copied and not copied.stage:
                     parts += [_fingerprint(entry) for entry in self._entries(copied, "", {})]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -126,27 +154,26 @@ class ImageBuild:
             _require_base(stage)
             root.mkdir()
             _checked(["tar", "--extract", f"--file={base.file}", f"--directory={root}"], "base")
-        running = _Running(root, {})
-        for each in stage.instructions:
-            match each.word:
+        running = _Running(root)
+        for instruction in stage.instructions:
+            match instruction.word:
                 case "ARG":
-                    name, value = containerfile.argument(each, arguments)
-                    running.known[name] = value
+                    name, value = containerfile.argument(instruction, arguments)
+                    running.arguments[name] = value
                 case "ENV":
-                    found = containerfile.pairs(each, running.known | running.environment)
-                    running.environment |= found
+                    running.environment |= containerfile.pairs(instruction, running.variables)
                 case "WORKDIR":
-                    running.folder = str(containerfile.place(each.text, running.folder))
+                    running.folder = str(containerfile.place(instruction.text, running.folder))
                     inside = running.root / running.folder.lstrip("/")
                     inside.mkdir(parents=True, exist_ok=True)
                 case "COPY":
-                    variables = running.known | running.environment
-                    self._copy_into(running, containerfile.copy(each, variables), roots)
+                    copied = containerfile.copy(instruction, running.variables)
+                    self._copy_into(running, copied, roots)
                 case "RUN":
-                    progress.step(f"{self.name}: {each.text[:60]}")
-                    _run(running, each)
+                    progress.step(f"{self.name}: {instruction.text[:60]}")
+                    _run(running, instruction)
                 case _:
-                    raise each.refused("belongs into the last stage")
+                    raise instruction.refused("belongs into the last stage")
 
     def _copy_into(self, running: _Running, copied: Copy, roots: Mapping[str, Path]) -> None:
         def is_folder(place: PurePosixPath) -> bool:
@@ -193,28 +220,28 @@ class ImageBuild:
         command: tuple[str, ...] = ()
         user = place = ""
         ports: list[str] = []
-        for number, each in enumerate(stage.instructions):
-            match each.word:
+        for number, instruction in enumerate(stage.instructions):
+            match instruction.word:
                 case "ENV":
-                    environment |= containerfile.pairs(each, environment)
+                    environment |= containerfile.pairs(instruction, environment)
                 case "LABEL":
-                    labels |= containerfile.pairs(each, environment)
+                    labels |= containerfile.pairs(instruction, environment)
                 case "COPY":
-                    copied = containerfile.copy(each, environment)
+                    copied = containerfile.copy(instruction, environment)
                     entries = self._entries(copied, place, roots)
-                    layers.append(layer(folder / f"layer-{number}.tar", entries))
+                    layers.append(write_layer(folder / f"layer-{number}.tar", entries))
                 case "WORKDIR":
-                    place = str(containerfile.place(each.text, place))
+                    place = str(containerfile.place(instruction.text, place))
                 case "USER":
-                    user = each.text
+                    user = instruction.text
                 case "EXPOSE":
-                    ports += each.text.split()
+                    ports += instruction.text.split()
                 case "ENTRYPOINT":
-                    entrypoint = containerfile.command(each)
+                    entrypoint = containerfile.command(instruction)
                 case "CMD":
-                    command = containerfile.command(each)
+                    command = containerfile.command(instruction)
                 case _:
-                    raise each.refused("does not belong into the last stage")
+                    raise instruction.refused("does not belong into the last stage")
         return layers, Settings(entrypoint, command, environment, user, place, labels, ports)
 
 
@@ -239,16 +266,44 @@ def built_image(build: ImageBuild, progress: ProgressReporter) -> Path:
     """
     folder = cache_folder() / "images"
     title = re.sub(r"[^A-Za-z0-9.]+", "-", build.name)
-    with held(
-        folder / f"{title}.lock",
-        waiting=lambda: progress.step(f"waiting for another process that builds {build.name}"),
-    ):
+    lock = folder / f"{title}.lock"
+    with held(lock, progress, f"another process that builds {build.name}"):
         file = folder / f"{title}-{build.digest(base_layer(progress))[:16]}.tar"
         if not file.exists():
             for old in folder.glob(f"{title}-*.tar"):
                 old.unlink()
             build.write(file, progress)
     return file
+
+
+def base_layer(progress: ProgressReporter) -> Layer:
+    """The base, made if it is not there yet. It has the packages of the day on which it was made.
+
+    Raises: ConfigError if it cannot be made.
+    """
+    options = [
+        "mmdebstrap",
+        "--variant=minbase",
+        f"--include={','.join(_BASE_PACKAGES)}",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _BASE_LEFT_OUT),
+        _BASE_SUITE,
+    ]
+    named = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
+    folder = cache_folder() / "images"
+    file = folder / f"base-{named}.tar"
+    with held(folder / "base.lock", progress, "another process that makes the base of images"):
+        if not file.exists():
+            progress.step("making the base of images from Debian packages")
+            partial = file.with_suffix(".partial.tar")
+            environment = {**os.environ, "PATH": PATH, "SOURCE_DATE_EPOCH": _BASE_MOMENT}
+            done = completed([*options, str(partial)], environment)
+            if done.returncode:
+                partial.unlink(missing_ok=True)
+                raise ConfigError(
+                    "mmdebstrap", last_line(done.stderr, f"exit code {done.returncode}")
+                )
+            partial.rename(file)
+    return existing_layer(file)
 
 
 def _require_base(stage: BuildStage) -> None:
@@ -266,7 +321,7 @@ def _run(running: _Running, instruction: Instruction) -> None:
         for name, value in os.environ.items()
         if name.startswith(_PASSED) or name in _PROXIES
     }
-    environment = {"HOME": "/root", **passed, **running.known, **running.environment}
+    environment = {"HOME": "/root", **passed, **running.variables}
     with suppress(KeyError):
         del environment["PIP_FIND_LINKS"]  # a folder of this machine
     script = _INSIDE.format(shared=" ".join(_SHARED))
@@ -281,10 +336,8 @@ def _run(running: _Running, instruction: Instruction) -> None:
     )
 
 
-def _checked(command: list[str], what: str) -> None:
-    done = subprocess.run(  # noqa: S603 - commands of the image's own Containerfile
-        command, env={"PATH": PATH}, capture_output=True, text=True, check=False
-    )
+def _checked(command: list[str], subject: str) -> None:
+    done = completed(command, {"PATH": PATH})
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise ConfigError(what, " / ".join(words) or f"exit code {done.returncode}")
+        raise ConfigError(subject, " / ".join(words) or f"exit code {done.returncode}")

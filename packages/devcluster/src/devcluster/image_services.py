@@ -15,21 +15,12 @@ from pathlib import Path
 from devcluster.build import Pinned, build
 from devcluster.machine import PATH
 from devcluster.processes import ProcessError
-from devcluster.progress import ProgressReporter, Silent
-from devcluster.toolchain import GO_MODULE
+from devcluster.progress import SILENT, ProgressReporter
 
 REGISTRY = Pinned(
-    folder=GO_MODULE.with_name("gomodule-registry"),
-    title="the image registry",
-    package="github.com/distribution/distribution/v3",
-    named={},
+    "gomodule-registry", "the image registry", "github.com/distribution/distribution/v3"
 )
-BUILDKIT = Pinned(
-    folder=GO_MODULE.with_name("gomodule-buildkit"),
-    title="BuildKit",
-    package="github.com/moby/buildkit",
-    named={},
-)
+BUILDKIT = Pinned("gomodule-buildkit", "BuildKit", "github.com/moby/buildkit")
 """The programs `buildkitd` and `buildctl`."""
 
 USER, PASSWORD = "builder", "word"
@@ -55,24 +46,22 @@ def registry(
     folder: Path,
     *,
     entering: Sequence[str] = (),
-    is_open: bool = False,
-    progress: ProgressReporter | None = None,
+    progress: ProgressReporter = SILENT,
 ) -> Iterator[None]:
-    """A registry at this address, without TLS. It asks for `USER` and `PASSWORD` unless it is open.
+    """A registry at this address, without TLS, that asks for `USER` and `PASSWORD`.
 
     Raises: ConfigError if it cannot be built; ProcessError if it does not start.
     """
-    program = build(progress or Silent(), REGISTRY) / "registry"
+    program = build(progress, REGISTRY) / "registry"
     folder.mkdir(parents=True, exist_ok=True)
+    users = folder / "users"
+    users.write_text(f"{USER}:{_HASHED}\n")
     settings = {
         "version": 0.1,
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
         "http": {"addr": address},
+        "auth": {"htpasswd": {"realm": "tests", "path": str(users)}},
     }
-    if not is_open:
-        users = folder / "users"
-        users.write_text(f"{USER}:{_HASHED}\n")
-        settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(users)}}
     file = folder / "registry.yaml"
     file.write_text(json.dumps(settings))
     with _running(Server("registry", [*entering, program, "serve", file], folder, "listening on")):
@@ -86,16 +75,16 @@ def build_daemon(
     *,
     entering: Sequence[str] = (),
     registries: Sequence[str] = (),
-    progress: ProgressReporter | None = None,
+    progress: ProgressReporter = SILENT,
 ) -> Iterator[None]:
     """BuildKit's daemon at this address. It speaks no TLS with `registries`. Needs root, and runc.
 
     Raises: ConfigError if it cannot be built; ProcessError if it does not start.
     """
-    program = build(progress or Silent(), BUILDKIT) / "buildkitd"
+    program = build(progress, BUILDKIT) / "buildkitd"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "buildkitd.toml"
-    file.write_text("".join(f'[registry."{each}"]\nhttp = true\n' for each in registries))
+    file.write_text("".join(f'[registry."{host}"]\nhttp = true\n' for host in registries))
     arguments = [
         f"--addr=tcp://{address}",
         f"--config={file}",

@@ -31,7 +31,7 @@ from devcluster.node_programs import build_node_programs
 from devcluster.nodes import node_name
 from devcluster.ports import free_ports
 from devcluster.processes import Process, stop
-from devcluster.progress import ProgressReporter, Silent
+from devcluster.progress import SILENT, ProgressReporter
 from devcluster.real_node import RealNode, namespaces
 from devcluster.startup import COMPANION, Startup, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
@@ -117,7 +117,7 @@ class Instance:
         real: bool = False,
         crds: Sequence[str] = (),
         crd_files: Sequence[Path] = (),
-        progress: ProgressReporter | None = None,
+        progress: ProgressReporter = SILENT,
     ) -> None:
         """Starts whatever does not run, and returns when pods can be scheduled.
 
@@ -129,7 +129,6 @@ class Instance:
         None means: `nodes` as before; `DEFAULT_NODES` for a new instance.
         Raises: ConfigError, ProcessError, KubectlError.
         """
-        progress = progress or Silent()
         is_real = self._is_to_be_real(real, nodes)
         if is_real:
             require_node_support(progress)
@@ -155,12 +154,11 @@ class Instance:
                     self._layout.plan.unlink()
                 raise
 
-    def down(self, *, progress: ProgressReporter | None = None) -> None:
+    def down(self, *, progress: ProgressReporter = SILENT) -> None:
         """Stops everything and removes the folder. Does nothing if there is none.
 
         Raises: ProcessError.
         """
-        progress = progress or Silent()
         if self._layout.folder.exists():
             with self._held(progress):
                 progress.step(f"stopping {self.name}")
@@ -183,14 +181,14 @@ class Instance:
 
         Raises: KubectlError.
         """
-        return self._startup(Silent()).kubectl(*arguments, stdin=stdin)
+        return self._startup(SILENT).kubectl(*arguments, stdin=stdin)
 
     def install_crds(
         self,
         names: Sequence[str] = (),
         files: Sequence[Path] = (),
         *,
-        progress: ProgressReporter | None = None,
+        progress: ProgressReporter = SILENT,
     ) -> None:
         """Installs kinds of other projects by name, or any CustomResourceDefinitions from files.
 
@@ -199,13 +197,12 @@ class Instance:
 
         Raises: ConfigError, Unreachable, KubectlError.
         """
-        progress = progress or Silent()
-        found = [*optional_crds.files(names, progress), *files]
+        crd_files = [*optional_crds.files(names, progress), *files]
         if self.status().version is None:
             raise Unreachable(f"{self.name}: no answer from {self.server}; is it up?")
         with self._held(progress):
             startup = self._startup(progress)
-            startup.install(found)
+            startup.install(crd_files)
             startup.restart_controller_manager()
 
     @property
@@ -218,13 +215,13 @@ class Instance:
         command: Sequence[str | Path],
         variables: Mapping[str, str],
         *,
-        progress: ProgressReporter | None = None,
+        progress: ProgressReporter = SILENT,
     ) -> None:
         """Start the operator under test unless it runs: with this environment and these variables.
 
         Raises: ConfigError if there is no such instance.
         """
-        with self._held(progress or Silent()):
+        with self._held(progress):
             self._plan()
             if self.companion.pid() is None:
                 self.companion.start(command, {**os.environ, **variables})
@@ -235,7 +232,7 @@ class Instance:
 
         Raises: ConfigError if it has none.
         """
-        return self._real_node(Silent()).entering
+        return self._real_node(SILENT).entering
 
     @property
     def network(self) -> Path:
@@ -247,37 +244,36 @@ class Instance:
         """The folder whose `run` and `var` are those of the real node."""
         return self._layout.node
 
-    def load_image(self, file: Path, *, progress: ProgressReporter | None = None) -> None:
+    def load_image(self, file: Path, *, progress: ProgressReporter = SILENT) -> None:
         """Gives the real node the images in an OCI archive.
 
         Raises: ConfigError if it has none, ProcessError.
         """
-        self._real_node(progress or Silent()).import_image(file)
+        self._real_node(progress).import_image(file)
 
     def push_image(self, name: str, target: str, login: str) -> None:
         """Pushes an image that the real node has to a registry in its network.
 
         Raises: ConfigError if there is no real node, ProcessError.
         """
-        self._real_node(Silent()).push_image(name, target, login)
+        self._real_node(SILENT).push_image(name, target, login)
 
     def restart_kubelet(self) -> None:
         """Ends and starts the kubelet of the real node. Containers keep running.
 
         Raises: ConfigError if it has none, ProcessError.
         """
-        node = self._real_node(Silent())
+        node = self._real_node(SILENT)
         stop([process(self._layout, "kubelet")])
         node.start("kubelet")
 
-    def run_leader_worker_sets(self, *, progress: ProgressReporter | None = None) -> None:
+    def run_leader_worker_sets(self, *, progress: ProgressReporter = SILENT) -> None:
         """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
 
         Its kind (`lws`) must be there. It runs until `down`; a later `up` does not start it again.
 
         Raises: ConfigError, ProcessError, KubectlError.
         """
-        progress = progress or Silent()
         program = build(progress, LEADER_WORKER_SET) / leaderworkerset.NAME
         with self._held(progress):
             self._startup(progress).leader_worker_sets(program)
@@ -344,10 +340,8 @@ class Instance:
         return self._held(progress, ".operator")
 
     def _held(self, progress: ProgressReporter, part: str = "") -> AbstractContextManager[None]:
-        return held(
-            self._root / ".locks" / f"{self.name}{part}",
-            waiting=lambda: progress.step(f"waiting for another command on {self.name}"),
-        )
+        lock = self._root / ".locks" / f"{self.name}{part}"
+        return held(lock, progress, f"another command on {self.name}")
 
     def _plan(self) -> Plan:
         try:
@@ -359,21 +353,18 @@ class Instance:
             advice = f"{error}; remove it with: dynamoctl dev down {self.name}"
             raise ConfigError(str(self._layout.plan), advice) from error
 
-    def _is_to_be_real(self, wanted: bool, nodes: int | None) -> bool:
-        if not self.exists:
-            is_real = wanted
-        elif wanted and not self._plan().is_real:
+    def _is_to_be_real(self, real: bool, nodes: int | None) -> bool:
+        is_real = self._plan().is_real if self.exists else real
+        if real and not is_real:
             raise ConfigError(self.name, "has fake nodes; choose another name, or take it down")
-        else:
-            is_real = self._plan().is_real
         if is_real and nodes is not None:
             raise ConfigError("nodes", f"{self.name} has one real node and no fake ones")
         return is_real
 
     def _make(self, *, is_real: bool) -> Plan:
         self._remove()
-        others = (other for other in type(self).all(self._root) if other.exists)
-        reserved = {port for other in others for port in other.ports}
+        others = (instance for instance in type(self).all(self._root) if instance.exists)
+        reserved = {port for instance in others for port in instance.ports}
         server_port, etcd_port, etcd_peer_port = free_ports(3, reserved=reserved)
         plan = Plan(
             server_port=server_port,

@@ -1,9 +1,9 @@
 """kubectl as a function: what the control plane itself asks of its API server goes through it."""
 
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from devcluster.processes import completed
 from kube_runtime.errors import OperatorError
 
 
@@ -24,18 +24,8 @@ class Kubectl:
 
         Raises: KubectlError.
         """
-        answer = subprocess.run(  # noqa: S603 - a program found or built here
-            [
-                self.program,
-                f"--kubeconfig={self.kubeconfig}",
-                f"--cache-dir={self.cache}",
-                *arguments,
-            ],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        flags = (f"--kubeconfig={self.kubeconfig}", f"--cache-dir={self.cache}")
+        answer = completed([self.program, *flags, *arguments], stdin=stdin)
         if answer.returncode:
             words = " ".join(answer.stderr.split()) or f"exit code {answer.returncode}"
             raise KubectlError(f"kubectl {arguments[0]}: {words}")

@@ -2,14 +2,16 @@
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from devcluster.progress import ProgressReporter
+
 
 @contextmanager
-def held(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock file `path`; `waiting` is called once if another process holds it now.
+def held(path: Path, progress: ProgressReporter, awaited: str) -> Iterator[None]:
+    """Holds the lock file `path`; `progress` says once that it waits for `awaited` if another process does.
 
     The file is never removed: a waiter would keep waiting on the removed one, beside a new holder.
     """
@@ -19,7 +21,7 @@ def held(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            progress.step(f"waiting for {awaited}")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

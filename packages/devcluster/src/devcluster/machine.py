@@ -6,11 +6,11 @@ tried, in namespaces that end with the trial.
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from devcluster.processes import completed, last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
@@ -74,14 +74,14 @@ def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
     """
     unified = hierarchies / "cgroup.controllers"
     if unified.exists():
-        found = dict.fromkeys(unified.read_text().split(), hierarchies)
+        controllers = dict.fromkeys(unified.read_text().split(), hierarchies)
     else:
-        found = {
+        controllers = {
             tree.name: tree for tree in (hierarchies.iterdir() if hierarchies.exists() else ())
         }
-    if missing := [name for name in _CONTROLLERS if name not in found]:
+    if missing := [name for name in _CONTROLLERS if name not in controllers]:
         raise _refused(f"no control groups for {', '.join(missing)} below {hierarchies}")
-    if shut := [name for name in _CONTROLLERS if not os.access(found[name], os.W_OK)]:
+    if shut := [name for name in _CONTROLLERS if not os.access(controllers[name], os.W_OK)]:
         raise _refused(f"control groups for {', '.join(shut)} below {hierarchies} are read-only")
 
 
@@ -107,26 +107,13 @@ def _require_packages(progress: ProgressReporter) -> None:
         ("apt-get", "update"),
         ("apt-get", "install", "--yes", "--no-install-recommends", *missing),
     ):
-        done = subprocess.run(  # noqa: S603 - the system's own installer
-            command, env=environment, capture_output=True, text=True, check=False
-        )
+        done = completed(command, environment)
         if done.returncode:
             # No refusal: the machine could be a node, and a test must not be left out for a mirror's sake.
-            raise ConfigError(" ".join(command[:2]), _last_line(done.stderr))
+            raise ConfigError(" ".join(command[:2]), last_line(done.stderr, "no reason given"))
 
 
 def _failure(command: str) -> str:
     """The end of the output of a command in its own namespaces. Empty means: it succeeded."""
-    done = subprocess.run(  # noqa: S603 - the commands above
-        ["unshare", "--net", "--mount", "/bin/sh", "-c", command],  # noqa: S607 - PATH is set
-        env={"PATH": PATH},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return _last_line(done.stderr) if done.returncode else ""
-
-
-def _last_line(words: str) -> str:
-    lines = [line for line in words.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "no reason given"
+    done = completed(["unshare", "--net", "--mount", "/bin/sh", "-c", command], {"PATH": PATH})
+    return last_line(done.stderr, "no reason given") if done.returncode else ""

@@ -8,7 +8,6 @@ below /run and /var these are folders of the instance.
 import os
 import select
 import signal
-import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from devcluster.control_group import ControlGroup
 from devcluster.machine import PATH
-from devcluster.processes import ProcessError
+from devcluster.processes import ProcessError, completed
 
 NODE_ADDRESS = "10.90.0.1"
 _NODE_NETWORK = f"{NODE_ADDRESS}/24"
@@ -101,14 +100,14 @@ class Namespaces:
         """
         kept = {_number(file) for file in self._files if _is_mounted(file)}
         parents = _parents()
-        found = self.groups.processes() | {
+        pids = self.groups.processes() | {
             pid
             for pid in parents
             if kept & {_number(Path(f"/proc/{pid}/ns/{kind}")) for kind in ("net", "mnt")} - {None}
         }
-        while children := {pid for pid in parents if parents[pid] in found} - found:
-            found |= children
-        return found
+        while children := {pid for pid in parents if parents[pid] in pids} - pids:
+            pids |= children
+        return pids
 
     def _make_network(self) -> None:
         """The node's address, on one end of a pair; the default route leads into the other, to nowhere."""
@@ -138,13 +137,13 @@ class Namespaces:
 
 def _parents() -> dict[int, int]:
     """The parent of each process on this machine."""
-    found = {}
+    parents = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             with suppress(FileNotFoundError, ProcessLookupError):
                 stat = (folder / "stat").read_text()
-                found[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
-    return found
+                parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+    return parents
 
 
 def _number(path: Path) -> int | None:
@@ -180,8 +179,6 @@ def _killed(pids: Iterable[int]) -> bool:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(  # noqa: S603 - system programs, with our arguments
-        command, env={"PATH": PATH}, capture_output=True, text=True, check=False
-    )
+    done = completed(command, {"PATH": PATH})
     if done.returncode:
         raise ProcessError(f"{' '.join(command)}: {done.stderr.strip()}")

@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 
 from devcluster.folders import cache_folder
 from devcluster.locks import held
-from devcluster.oci import Settings, TarEntry, layer, write_image
+from devcluster.oci import Settings, TarEntry, write_image, write_layer
+from devcluster.progress import SILENT
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
@@ -33,10 +34,10 @@ def program_image(name: str, program: Path, settings: Settings) -> Path:
     """
     folder = cache_folder() / "images"
     file = folder / f"{program.name}-{program.parents[1].name}.tar"
-    with held(folder / f"{program.name}.lock", waiting=lambda: None):
+    with held(folder / f"{program.name}.lock", SILENT, f"the image of {program.name}"):
         if not file.exists():
             part = file.with_suffix(".layer")
-            only = layer(part, [TarEntry(PurePosixPath("/", program.name), program)])
+            only = write_layer(part, [TarEntry(PurePosixPath("/", program.name), program)])
             write_image(file, name, [only], settings, architecture=architecture())
             part.unlink()
     return file

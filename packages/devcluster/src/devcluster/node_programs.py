@@ -10,26 +10,20 @@ from pathlib import Path
 
 from devcluster.build import CONTROL_PLANE, Pinned, build
 from devcluster.progress import ProgressReporter
-from devcluster.toolchain import GO_MODULE
-
-
-def _pinned(name: str, title: str, package: str) -> Pinned:
-    return Pinned(GO_MODULE.with_name(f"gomodule-{name}"), title, package, named={})
-
 
 NODE_MODULES: Sequence[tuple[Pinned, tuple[str, ...]]] = (
     (
-        _pinned("kubelet", "the kubelet", CONTROL_PLANE.package),
+        Pinned("gomodule-kubelet", "the kubelet", CONTROL_PLANE.package),
         ("kubelet", "kube-proxy"),
     ),
     (
-        _pinned("containerd", "containerd", "github.com/containerd/containerd/v2"),
+        Pinned("gomodule-containerd", "containerd", "github.com/containerd/containerd/v2"),
         ("containerd", "containerd-shim-runc-v2", "ctr"),
     ),
-    (_pinned("pause", "the pause container", ""), ("pause",)),
-    (_pinned("coredns", "CoreDNS", "github.com/coredns/coredns"), ("coredns",)),
+    (Pinned("gomodule-pause", "the pause container", ""), ("pause",)),
+    (Pinned("gomodule-coredns", "CoreDNS", "github.com/coredns/coredns"), ("coredns",)),
     (
-        _pinned("nats", "the NATS server", "github.com/nats-io/nats-server/v2"),
+        Pinned("gomodule-nats", "the NATS server", "github.com/nats-io/nats-server/v2"),
         ("nats-server",),
     ),
 )
@@ -41,8 +35,8 @@ def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
 
     Raises: ConfigError if one cannot be built.
     """
-    found: dict[str, Path] = {}
+    binaries: dict[str, Path] = {}
     for pinned, programs in NODE_MODULES:
         folder = build(progress, pinned)
-        found |= {program: folder / program for program in programs}
-    return found
+        binaries |= {program: folder / program for program in programs}
+    return binaries

@@ -13,7 +13,7 @@ import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any
 
 from kube_runtime.kind import Fields, Object
 
@@ -56,7 +56,7 @@ class TarEntry:
     source: Path
 
 
-def layer(file: Path, entries: Iterable[TarEntry]) -> Layer:
+def write_layer(file: Path, entries: Iterable[TarEntry]) -> Layer:
     """A new layer file with these entries and the folders above them. All belong to root."""
     file.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(entries, key=lambda entry: entry.place.parts)
@@ -82,8 +82,8 @@ def existing_layer(file: Path) -> Layer:
 def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[TarEntry]:
     """Everything in a folder, and the folder itself, for a place in the image."""
     yield TarEntry(place, folder)
-    for each in sorted(folder.rglob("*")):
-        yield TarEntry(place / each.relative_to(folder), each)
+    for path in sorted(folder.rglob("*")):
+        yield TarEntry(place / path.relative_to(folder), path)
 
 
 def write_image(
@@ -99,16 +99,16 @@ def write_image(
         "mediaType": _MANIFEST,
         "config": _descriptor(_CONFIG, config),
         "layers": [
-            {"mediaType": _LAYER, "digest": each.digest, "size": each.size} for each in layers
+            {"mediaType": _LAYER, "digest": layer.digest, "size": layer.size} for layer in layers
         ],
     }
     platform = {"architecture": architecture, "os": "linux"}
     partial = file.with_name(f"{file.name}.partial")
     with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
         digest = _write_heads(archive, name, manifest, config, platform)
-        for each in dict.fromkeys(layers):  # two that are equal are one blob
-            with each.file.open("rb") as content:
-                archive.addfile(_plain(_blob(each.digest), each.size), content)
+        for layer in dict.fromkeys(layers):  # two that are equal are one blob
+            with layer.file.open("rb") as content:
+                archive.addfile(_plain(_blob(layer.digest), layer.size), content)
     partial.rename(file)
     return digest
 
@@ -124,9 +124,9 @@ def relabelled(file: Path, new: Path, name: str, labels: Mapping[str, str]) -> s
         manifest["config"] = _descriptor(_CONFIG, changed)
         with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as target:
             digest = _write_heads(target, name, manifest, changed, described["platform"])
-            for each in manifest["layers"]:
-                blob = _blob(each["digest"])
-                target.addfile(_plain(blob, each["size"]), archive.extractfile(blob))
+            for layer in manifest["layers"]:
+                blob = _blob(layer["digest"])
+                target.addfile(_plain(blob, layer["size"]), archive.extractfile(blob))
     return digest
 
 
@@ -175,7 +175,7 @@ def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> O
         "architecture": architecture,
         "os": "linux",
         "config": {key: value for key, value in start.items() if value},
-        "rootfs": {"type": "layers", "diff_ids": [each.digest for each in layers]},
+        "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
         "history": [{"created": _CREATED} for _ in layers],
     }
 
@@ -207,8 +207,7 @@ def _plain(name: str, size: int) -> tarfile.TarInfo:
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    file: BinaryIO = io.BytesIO(content)
-    archive.addfile(_plain(name, len(content)), file)
+    archive.addfile(_plain(name, len(content)), io.BytesIO(content))
 
 
 def _blob(digest: str) -> str:

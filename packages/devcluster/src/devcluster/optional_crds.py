@@ -6,7 +6,6 @@ fields and says only what makes the API server behave alike (names, scope, subre
 """
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from devcluster.certificates import write_private
 from devcluster.components import MANIFESTS
 from devcluster.folders import cache_folder
 from devcluster.locks import held
+from devcluster.processes import completed
 from devcluster.progress import ProgressReporter
 from devcluster.toolchain import Go, find_go
 from kube_runtime.errors import ConfigError
@@ -77,10 +77,7 @@ def _file(name: str, progress: ProgressReporter) -> Path:
     if source is None:
         return MANIFESTS / "crds" / f"{name}.yaml"
     path = cache_folder() / "crds" / f"{name}-{source.version}.yaml"
-    with held(
-        path.with_suffix(".lock"),
-        waiting=lambda: progress.step(f"waiting for another process that downloads {name}"),
-    ):
+    with held(path.with_suffix(".lock"), progress, f"another process that downloads {name}"):
         if not path.exists():
             go = find_go(progress)
             progress.step(f"downloading {source.module} {source.version}")
@@ -100,18 +97,12 @@ def _definition(source: Source, module: Path) -> bytes:
 
 def _download(go: Go, source: Source) -> Path:
     module = f"{source.module}@{source.version}"
-    answer = subprocess.run(  # noqa: S603 - the toolchain found or installed
-        [go.program, "mod", "download", "-json", module],
-        cwd=cache_folder(),
-        env=go.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    said = json.loads(answer.stdout) if answer.stdout.strip() else {}
-    if answer.returncode or "Error" in said:
-        words = " ".join(str(said.get("Error") or answer.stderr).split())
+    command = (str(go.program), "mod", "download", "-json", module)
+    answer = completed(command, go.environment(), folder=cache_folder())
+    download = json.loads(answer.stdout) if answer.stdout.strip() else {}
+    if answer.returncode or "Error" in download:
+        words = " ".join(str(download.get("Error") or answer.stderr).split())
         raise ConfigError(module, f"cannot be downloaded: {words}")
-    if said["Sum"] != source.sum:
-        raise ConfigError(module, f"has the sum {said['Sum']}, expected {source.sum}")
-    return Path(said["Dir"])
+    if download["Sum"] != source.sum:
+        raise ConfigError(module, f"has the sum {download['Sum']}, expected {source.sum}")
+    return Path(download["Dir"])

@@ -56,9 +56,9 @@ class Pin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def pins(table: Path = TABLE) -> tuple[Pin, ...]:
     """The files for this machine."""
-    found = tomllib.loads(table.read_text(encoding="utf-8"))
     machine = f"{platform.system()}-{platform.machine()}".lower()
-    return msgspec.convert(found.get(machine, ()), tuple[Pin, ...])
+    by_machine = tomllib.loads(table.read_text(encoding="utf-8"))
+    return msgspec.convert(by_machine.get(machine, ()), tuple[Pin, ...])
 
 
 def fetch(names: Collection[str], progress: ProgressReporter, table: Path = TABLE) -> Path | None:
@@ -66,12 +66,9 @@ def fetch(names: Collection[str], progress: ProgressReporter, table: Path = TABL
     chosen = pins(table)
     if os.environ.get(MIRROR) == "off" or not set(names) <= {n for p in chosen for n in p.programs}:
         return None
-    digest = hashlib.sha256("".join(each.sha512 for each in chosen).encode()).hexdigest()[:16]
+    digest = hashlib.sha256("".join(pin.sha512 for pin in chosen).encode()).hexdigest()[:16]
     folder = cache_folder() / f"prebuilt-{digest}"
-    with held(
-        folder.with_suffix(".lock"),
-        waiting=lambda: progress.step("waiting for another process that downloads programs"),
-    ):
+    with held(folder.with_suffix(".lock"), progress, "another process that downloads programs"):
         try:
             return folder / "bin" if folder.is_dir() else _fetched(chosen, folder, progress)
         except (OperatorError, OSError, HTTPException, tarfile.TarError) as error:
@@ -116,10 +113,10 @@ def _downloaded(pin: Pin, progress: ProgressReporter) -> Path:
     else:
         raise NotFetched(f"{pin.location} ended after {file.stat().st_size} of {size} bytes")
     with file.open("rb") as content:
-        found = hashlib.file_digest(content, "sha512").hexdigest()
-    if found != pin.sha512:
+        sha512 = hashlib.file_digest(content, "sha512").hexdigest()
+    if sha512 != pin.sha512:
         file.unlink()
-        raise NotFetched(f"{pin.location} has the SHA-512 {found[:16]}…, not {pin.sha512[:16]}…")
+        raise NotFetched(f"{pin.location} has the SHA-512 {sha512[:16]}…, not {pin.sha512[:16]}…")
     return file
 
 
@@ -147,7 +144,9 @@ def _unpack(pin: Pin, file: Path, folder: Path) -> None:
         return
     with tarfile.open(file) as archive:
         # By the last part of their names: nothing is written where an archive says.
-        members = {Path(each.name).name: each for each in archive.getmembers() if each.isfile()}
+        members = {
+            Path(member.name).name: member for member in archive.getmembers() if member.isfile()
+        }
         for name in pin.programs:
             content = archive.extractfile(members[name]) if name in members else None
             if content is None:

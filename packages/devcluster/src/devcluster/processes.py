@@ -9,6 +9,7 @@ so a starter that is killed leaves no unknown one.
 import os
 import select
 import signal
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -113,6 +114,30 @@ class Process:
     @property
     def _record(self) -> Path:
         return self.records / f"{self.name}.pid"
+
+
+def completed(
+    command: Sequence[str | Path],
+    environment: Mapping[str, str] | None = None,
+    *,
+    stdin: str | None = None,
+    folder: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """A command that has run to its end, with what it printed. No `environment` means: ours."""
+    return subprocess.run(  # noqa: S603 - programs of the system, or found or built here
+        command,
+        env=environment,
+        input=stdin,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def last_line(text: str, otherwise: str) -> str:
+    """The last line of an output that is not blank, which usually says why a program has failed."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), otherwise)
 
 
 def identity(pid: int) -> ProcessIdentity | None:

@@ -37,6 +37,9 @@ class Silent:
         """Ignored."""
 
 
+SILENT = Silent()
+
+
 class Lines:
     """Plain lines; between those about one step lie `QUIET_SECONDS`."""
 

@@ -14,19 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from devcluster.build import Pinned, build
 from devcluster.ports import free_ports
-from devcluster.progress import ProgressReporter, Silent
-from devcluster.toolchain import GO_MODULE
+from devcluster.processes import completed
+from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.kind import Object
 
 PROMETHEUS = Pinned(
-    folder=GO_MODULE.with_name("gomodule-prometheus"),
-    title="Prometheus",
-    package="github.com/prometheus/prometheus",
-    named={},
+    *("gomodule-prometheus", "Prometheus", "github.com/prometheus/prometheus"),
     tags=("remove_all_sd",),
 )
 _PAUSE_SECONDS = 0.1
@@ -48,8 +45,7 @@ class Prometheus:
 
         Raises: PrometheusError.
         """
-        found: list[Object] = self.get("query", query=expression)["result"]
-        return found
+        return cast("list[Object]", self.get("query", query=expression)["result"])
 
     def get(self, path: str, **parameters: str) -> Any:
         """What its API says to a question.
@@ -76,8 +72,8 @@ class Prometheus:
         deadline = time.monotonic() + within_seconds
         while True:
             try:
-                if found := holds(self):
-                    return found
+                if answer := holds(self):
+                    return answer
             except PrometheusError:
                 if time.monotonic() > deadline:
                     raise
@@ -86,15 +82,13 @@ class Prometheus:
             time.sleep(_PAUSE_SECONDS)
 
 
-def promtool(*arguments: str | Path, progress: ProgressReporter | None = None) -> str:
+def promtool(*arguments: str | Path) -> str:
     """What promtool prints.
 
     Raises: PrometheusError; ConfigError if it cannot be built.
     """
-    program = build(progress or Silent(), PROMETHEUS) / "promtool"
-    done = subprocess.run(  # noqa: S603  # the program that we built
-        [program, *arguments], capture_output=True, text=True, check=False
-    )
+    program = build(SILENT, PROMETHEUS) / "promtool"
+    done = completed([program, *arguments])
     if done.returncode:
         raise PrometheusError((done.stdout + done.stderr).strip())
     return done.stdout
@@ -102,13 +96,13 @@ def promtool(*arguments: str | Path, progress: ProgressReporter | None = None) -
 
 @contextmanager
 def running(
-    configuration: Path, folder: Path, progress: ProgressReporter | None = None
+    configuration: Path, folder: Path, progress: ProgressReporter = SILENT
 ) -> Iterator[Prometheus]:
     """A Prometheus with this configuration, on a free port of this machine; its data is in `folder`.
 
     Raises: ConfigError if it cannot be built; PrometheusError if it does not start.
     """
-    program = build(progress or Silent(), PROMETHEUS) / "prometheus"
+    program = build(progress, PROMETHEUS) / "prometheus"
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "log").open("wb") as log:
@@ -122,23 +116,23 @@ def running(
             stdout=log,
             stderr=log,
         )
-    found = Prometheus(f"http://127.0.0.1:{port}")
+    prometheus = Prometheus(f"http://127.0.0.1:{port}")
     try:
-        _await_start(process, found, folder / "log")
-        yield found
+        _await_start(process, prometheus, folder / "log")
+        yield prometheus
     finally:
         process.terminate()
         process.wait(_STOP_SECONDS)
 
 
-def _await_start(process: subprocess.Popen[bytes], found: Prometheus, log: Path) -> None:
+def _await_start(process: subprocess.Popen[bytes], prometheus: Prometheus, log: Path) -> None:
     def answers(which: Prometheus) -> object:
         if process.poll() is not None:
             return "ended"
         return which.get("status/runtimeinfo")
 
     try:
-        answer = found.until(answers, within_seconds=_STOP_SECONDS)
+        answer = prometheus.until(answers, within_seconds=_STOP_SECONDS)
     except (PrometheusError, TimeoutError) as error:
         raise PrometheusError(log.read_text()) from error
     if answer == "ended":

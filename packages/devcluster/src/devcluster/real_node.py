@@ -16,7 +16,7 @@ from devcluster.layout import Layout, Plan
 from devcluster.machine import PATH
 from devcluster.network_namespace import Namespaces
 from devcluster.node_components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
-from devcluster.processes import Process, ProcessError, first_ended
+from devcluster.processes import Process, ProcessError, completed, first_ended
 from kube_runtime.errors import ConfigError
 
 FORWARDER = "forwarder"
@@ -81,22 +81,15 @@ class RealNode:
 
         Raises: ProcessError.
         """
-        done = self._ctr("images", "import", "--local", str(file))
-        if done.returncode:
-            raise ProcessError(f"ctr images import {file}: {done.stderr.strip()}")
+        self._images("import", "--local", str(file))
 
     def push_image(self, name: str, target: str, login: str) -> None:
         """Pushes an image of the node to a registry without TLS; `login` is `<user>:<password>`.
 
         Raises: ProcessError.
         """
-        for words in (
-            ("tag", "--force", name, target),
-            ("push", "--plain-http", "--user", login, target),
-        ):
-            done = self._ctr("images", *words)
-            if done.returncode:
-                raise ProcessError(f"ctr images {words[0]} {target}: {done.stderr.strip()}")
+        self._images("tag", "--force", name, target)
+        self._images("push", "--plain-http", "--user", login, target)
 
     def start(self, name: str) -> None:
         """Starts a program of the node unless it runs."""
@@ -105,16 +98,15 @@ class RealNode:
             arguments = NODE_ARGUMENTS[name](self.layout, self.plan)
             process.start([*self.entering, self.programs[name], *arguments], self._environment())
 
+    def _images(self, verb: str, *arguments: str) -> None:
+        done = self._ctr("images", verb, *arguments)
+        if done.returncode:
+            raise ProcessError(f"ctr images {verb} {arguments[-1]}: {done.stderr.strip()}")
+
     def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         program = str(self.programs["ctr"])
         fixed = (f"--address={CONTAINERD_SOCKET}", "--namespace=k8s.io")
-        return subprocess.run(  # noqa: S603 - a program that we built
-            [*self.entering, program, *fixed, *arguments],
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return completed([*self.entering, program, *fixed, *arguments], self._environment())
 
     def _require(self, name: str, deadline: float) -> None:
         process = self._process(name)

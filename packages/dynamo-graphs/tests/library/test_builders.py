@@ -18,9 +18,10 @@ from dynamo_graphs import (
 )
 from dynamo_graphs.api.component import SharedMemory, VolumeMount
 from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
+from dynamo_graphs.api.names import dynamo_namespace
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.validation import ProblemKind
-from dynamoctl.installed import rendering_settings
+from dynamoctl.installation.installed import rendering_settings
 from kube_runtime.kind import Object
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -296,3 +297,16 @@ def test_what_a_graph_renders_is_what_an_operator_of_the_charts_applies() -> Non
     (frontend, _) = (each for each in GRAPH.render() if each["kind"] == "Deployment")
     assert "default" == frontend["metadata"]["namespace"]
     assert () == ADAPTER.render()
+
+
+def test_the_pods_of_a_graph_with_a_long_name_find_each_other_as_in_a_cluster() -> None:
+    name = "chat-" + "x" * 70
+    (pod,) = (
+        document["spec"]["template"]["spec"]
+        for document in Graph(name, namespace="prod").frontend().render()
+        if document["kind"] == "Deployment"
+    )
+    assert f"{name}-k8s-service-discovery" == pod["serviceAccountName"]
+    variables = {entry["name"]: entry.get("value") for entry in pod["containers"][0]["env"]}
+    assert name == variables["DYN_PARENT_DGD_K8S_NAME"]
+    assert dynamo_namespace("prod", name) == variables["DYN_NAMESPACE"]

@@ -15,8 +15,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
 from dynamo_graphs.library.fields import ComponentFields, GraphFields
 from dynamo_graphs.library.others import RequestFields
-from kube_runtime.crd.definition import resource_schema
-from kube_runtime.crd.structural import SHAPES, unwrapped
+from kube_runtime.crd.definition import SHAPES, resource_schema, unwrapped
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.plan.budget import Budget, budget, is_recreated
+from dynamo_graphs.plan.rollout import Budget, budget, is_recreated
 from specs import a_service
 
 SURGE = "nvidia.com/deployment-rolling-update-max-surge"

@@ -77,7 +77,7 @@ def said(text: str) -> str:
 
 def test_a_native_graph_has_no_generations() -> None:
     found = revisions(graph("native"), [component()])
-    assert found.is_plain
+    assert not found.old
     assert PLAIN == found.target
 
 

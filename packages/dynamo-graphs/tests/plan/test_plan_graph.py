@@ -17,13 +17,12 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.graph import GraphInputs, GraphPlan, plan_graph
 from dynamo_graphs.plan.observed import ServiceObserved
 from dynamo_graphs.settings import RenderSettings
-from kube_runtime.types.meta import OwnerReference
-from kube_runtime.types.scaled import ScaledMetadata
+from kube_runtime.types.meta import OwnerReference, ScaledMetadata
 from specs import a_graph, a_service
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SCALED: dict[str, Any] = {"scalingAdapter": {"enabled": True}}
-RUNNING = {"W": ServiceObserved(exists=True, wanted=5, replicas=5, ready=5)}
+RUNNING = {"W": ServiceObserved(exists=True, desired=5, replicas=5, ready=5)}
 
 
 def graph(**service: Any) -> DynamoGraphDeployment:

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
-from dynamo_graphs.plan.request_base import completed_base
+from dynamo_graphs.plan.request_graph import completed_base
 from kube_runtime.kind import Object
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}

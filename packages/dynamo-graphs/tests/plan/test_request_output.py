@@ -15,8 +15,8 @@ from dynamo_graphs.plan.request_graph import completed, config_map
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingResult,
-    found,
     named_config_maps,
+    parse_results,
     progress,
     require_small,
 )
@@ -36,7 +36,7 @@ CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"
 def read(text: str, **more: bool) -> ProfilingResult:
     """What is found in the results."""
     data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
-    return found(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
+    return parse_results(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
 
 
 def stream(*documents: object) -> str:
@@ -145,7 +145,7 @@ def test_what_cannot_be_used_is_refused_with_its_cause(text: str, cause: str) ->
 
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
-        found({}, "dgdr-output-r", is_mocked=True, name="r")
+        parse_results({}, "dgdr-output-r", is_mocked=True, name="r")
 
 
 SCALARS = st.sampled_from(

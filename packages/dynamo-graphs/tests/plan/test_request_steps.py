@@ -182,6 +182,21 @@ def test_the_job_of_an_earlier_spec_goes_first() -> None:
     assert Action.START is next_step(anew, RequestFacts())
 
 
+def test_results_of_an_earlier_job_make_way_and_those_of_others_keep_their_name() -> None:
+    pending = request(RequestState.PENDING)
+    earlier = Output(Metadata(labels={labels.REQUEST: "r"}))
+    assert Action.START is next_step(pending, RequestFacts(output=earlier))
+    for stranger in (Output(), Output(Metadata(labels={labels.REQUEST: "other"}))):
+        assert Action.OUTPUT_TAKEN is next_step(pending, RequestFacts(output=stranger))
+        assert Action.ACCEPT is next_step(
+            request(RequestState.PENDING, generation=2), RequestFacts(output=stranger)
+        )
+
+
+def test_what_was_not_read_is_no_place_to_create_something() -> None:
+    assert RequestFacts().destination.refusal
+
+
 def test_only_what_others_can_clear_away_is_tried_again() -> None:
     for (type_, reason), where in RETRIED.items():
         assert where is stage(request(RequestState.FAILED, conditions=failed(type_, reason)))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamo_graphs.plan.budget import Budget
 from dynamo_graphs.plan.rollout import (
     NOTHING,
+    Budget,
     RevisionScale,
     RolloutStep,
     is_through,

@@ -9,8 +9,8 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
+from dynamo_graphs.plan.graph import next_step
 from dynamo_graphs.plan.observed import ServiceObserved
-from dynamo_graphs.plan.step import next_step
 from dynamo_graphs.plan.suspension import Suspension, suspension
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -19,7 +19,7 @@ SERVICES = {
     "decode": ComponentSpec(component_type="worker", replicas=4),
     "router": ComponentSpec(),
 }
-RUNS = ServiceObserved(exists=True, is_ready=True, wanted=1, replicas=1, ready=1)
+RUNS = ServiceObserved(exists=True, is_ready=True, desired=1, replicas=1, ready=1)
 GONE = ServiceObserved(exists=True, is_ready=True)
 GOING = ServiceObserved(exists=True, replicas=1)
 ALL = dict.fromkeys(SERVICES, RUNS)

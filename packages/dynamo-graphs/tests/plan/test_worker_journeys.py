@@ -17,8 +17,8 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.budget import budget
 from dynamo_graphs.plan.graph import observed_revisions
+from dynamo_graphs.plan.rollout import budget
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings

@@ -1,6 +1,5 @@
 """The page about adding a backend is right: its code runs, and nothing is missing from its lists."""
 
-import inspect
 import os
 import re
 import shutil
@@ -8,8 +7,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import FunctionType, ModuleType
-from typing import Any, cast
+from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
@@ -37,7 +36,9 @@ def quill() -> Backend:
     (code,) = blocks("python")
     module = ModuleType("quill")
     exec(compile(code, "quill.py", "exec"), module.__dict__)  # noqa: S102  # our own page
-    return cast("Backend", module)
+    backend = module.BACKEND
+    assert isinstance(backend, Backend)
+    return backend
 
 
 def a_worker(**fields: Any) -> DynamoComponentDeployment:
@@ -60,27 +61,9 @@ def environment(container: Object) -> dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in container["env"]}
 
 
-def test_the_module_has_the_shape_of_a_backend(quill: Backend) -> None:
-    assert_has_the_shape(quill)
-
-
 @pytest.mark.parametrize("name", BACKENDS)
-def test_every_module_of_the_table_has_it(name: str) -> None:
-    assert_has_the_shape(BACKENDS[name])
-
-
-def assert_has_the_shape(quill: Backend) -> None:
-    shape = {name: each for name, each in vars(Backend).items() if not name.startswith("_")}
-    for name, wanted in shape.items():
-        found = getattr(quill, name)
-        if isinstance(wanted, FunctionType):
-            signature = inspect.signature(wanted)
-            _, *parameters = signature.parameters.values()
-            assert signature.replace(parameters=parameters) == inspect.signature(found), name
-        else:
-            assert isinstance(wanted, property)
-            assert wanted.fget is not None
-            assert isinstance(found, inspect.signature(wanted.fget).return_annotation), name
+def test_every_module_of_the_table_has_a_backend(name: str) -> None:
+    assert isinstance(BACKENDS[name], Backend)
 
 
 def test_a_component_on_one_node_learns_its_cache_and_nothing_else(quill: Backend) -> None:

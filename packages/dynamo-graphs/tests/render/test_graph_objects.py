@@ -117,7 +117,7 @@ def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
 def test_the_planners_account_is_shared_and_made_only_where_there_is_a_planner(
     services: dict[str, Object], settings: RenderSettings, kinds: list[str]
 ) -> None:
-    shared = graph_shared_objects(a_graph(services), Facts(), settings)
+    shared = graph_shared_objects(a_graph(services), settings)
     assert kinds == [each["kind"] for each in shared]
     assert "planner-serviceaccount" not in str(objects(services, settings)[:3])
 

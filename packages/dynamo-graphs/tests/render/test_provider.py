@@ -12,7 +12,6 @@ from dynamo_graphs.api.provider import COMPONENT, GROVE
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.provider import (
-    PROVIDERS,
     has_begun,
     is_available,
     runs_on_withheld_grove,
@@ -61,10 +60,9 @@ def test_without_grove_a_new_graph_has_components() -> None:
     assert COMPONENT == workload_provider(graph(), WITHOUT, ("ServiceAccount",))
 
 
-def test_with_grove_a_new_graph_is_groves_if_we_can_render_that() -> None:
-    expected = GROVE if GROVE in PROVIDERS else COMPONENT
+def test_with_grove_a_new_graph_is_groves() -> None:
     for annotations in ({}, {"enable_grove": "true"}, {"enable_grove": "0"}):
-        assert expected == workload_provider(graph(**annotations), WITH_GROVE, ())
+        assert GROVE == workload_provider(graph(**annotations), WITH_GROVE, ())
 
 
 def test_who_is_unknown_or_not_there_is_unavailable() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.entry_point import is_shell
-from dynamo_graphs.render.shell import Fragment, Word, line, quoted
+from dynamo_graphs.render.launch import Fragment, Word, line, quoted
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.render.lazily import Concatenated
+from dynamo_graphs.render.objects import Concatenated
 from kube_runtime.kind import Object
 
 OBJECTS: tuple[Object, ...] = tuple({"kind": f"Kind{number}"} for number in range(5))

@@ -17,7 +17,6 @@ from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.workload import Readiness
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference
 
 COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
@@ -37,7 +36,7 @@ def a_component(
     )
     said = (Condition("Available", available),)
     service = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, reason=reason)
-    status = DynamoComponentDeploymentStatus(observed, said, service=service)
+    status = DynamoComponentDeploymentStatus(said, observed, service=service)
     return DynamoComponentDeployment(metadata, spec, status)
 
 
@@ -50,23 +49,30 @@ def late(**state: bool) -> Readiness:
     )
 
 
-def of(readiness: Readiness, diagnosis: Diagnosis = UNKNOWN, **component: Any) -> Object:
+def of(
+    readiness: Readiness, diagnosis: Diagnosis = UNKNOWN, **component: Any
+) -> DynamoComponentDeploymentStatus:
     return component_status(a_component(**component), readiness, COUNTS, (), diagnosis)
+
+
+def service_of(status: DynamoComponentDeploymentStatus) -> ServiceReplicaStatus:
+    assert status.service is not None
+    return status.service
 
 
 def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
     status = of(late(), CRASHING)
-    said = status["conditions"][1]
+    said = status.conditions[1]
     assert ("Available", "DeploymentNotReady") == (said.type, said.reason)
     assert "Deployment is not ready: 1 of 2; pod x-0 OOMKilled" == said.message
-    service = status["service"]
+    service = service_of(status)
     assert ("pods_crashing", "pod x-0 OOMKilled", 2, "prod-chat") == (
-        service["reason"],
-        service["message"],
-        service["scheduledReplicas"],
-        service["runtimeNamespace"],
+        service.reason,
+        service.message,
+        service.scheduled_replicas,
+        service.runtime_namespace,
     )
-    assert ["x-0"] == [each["name"] for each in service["blockedPods"]]
+    assert ["x-0"] == [each.name for each in service.blocked_pods]
 
 
 def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_takes() -> None:
@@ -75,22 +81,22 @@ def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_tak
         for index in range(100)
     ]
     status = component_status(a_component(), late(), COUNTS, refused)
-    said = status["conditions"][1].message
+    said = status.conditions[1].message
     assert said.startswith("0: quota")
     assert "97 more" in said
     assert len(said) <= 1024
 
 
 def test_a_component_that_is_ready_explains_nothing() -> None:
-    service = of(READY, CRASHING)["service"]
-    assert [None, None, None] == [service[each] for each in ("reason", "message", "blockedPods")]
-    assert 2 == service["scheduledReplicas"]
+    service = service_of(of(READY, CRASHING))
+    assert (None, None, ()) == (service.reason, service.message, service.blocked_pods)
+    assert 2 == service.scheduled_replicas
 
 
 def test_what_is_not_known_is_absent() -> None:
-    service = of(late())["service"]
-    assert (None, None) == (service["reason"], service["scheduledReplicas"])
-    assert "chat-decode: Deployment is not ready: 1 of 2" == service["message"]
+    service = service_of(of(late()))
+    assert (None, None) == (service.reason, service.scheduled_replicas)
+    assert "chat-decode: Deployment is not ready: 1 of 2" == service.message
 
 
 @pytest.mark.parametrize(
@@ -108,18 +114,18 @@ def test_what_is_not_known_is_absent() -> None:
 def test_an_update_is_told_from_pods_that_do_not_get_ready(
     component: dict[str, Any], readiness: Readiness, expected: str
 ) -> None:
-    assert expected == of(readiness, STARTING, **component)["service"]["reason"]
+    assert expected == service_of(of(readiness, STARTING, **component)).reason
 
 
 def test_pods_that_crash_during_an_update_are_not_hidden_by_it() -> None:
     readiness = late(is_rolling=True, has_older=True)
-    assert "pods_crashing" == of(readiness, CRASHING)["service"]["reason"]
+    assert "pods_crashing" == service_of(of(readiness, CRASHING)).reason
 
 
 def test_pods_are_selected_by_their_workload_and_of_several_nodes_only_leaders_count() -> None:
     one = of(READY)
-    assert {"nvidia.com/selector": "chat-decode"} == one["podSelector"]
-    assert "nvidia.com/selector=chat-decode" == one["selector"]
+    assert {"nvidia.com/selector": "chat-decode"} == one.pod_selector
+    assert "nvidia.com/selector=chat-decode" == one.selector
     several = of(READY, nodes=2)
-    assert "role" not in several["podSelector"]
-    assert several["selector"].endswith(",role=leader")
+    assert "role" not in several.pod_selector
+    assert (several.selector or "").endswith(",role=leader")

@@ -21,7 +21,7 @@ def component(
     return DynamoComponentDeployment(
         Metadata("chat-decode", generation=NEWEST),
         DynamoComponentDeploymentSpec(replicas=replicas),
-        DynamoComponentDeploymentStatus(observed, (said,)),
+        DynamoComponentDeploymentStatus((said,), observed),
     )
 
 

@@ -15,8 +15,7 @@ from dynamo_graphs.api.graph import (
 )
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.graph import GraphStatus, graph_status
-from dynamo_graphs.status.progress import goal_hash
+from dynamo_graphs.status.graph import GraphStatus, goal_hash, graph_status
 from dynamo_graphs.status.service import ServiceView, diagnosed
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.apply.status_patch import with_transition_times
@@ -65,17 +64,17 @@ def of(graph: DynamoGraphDeployment | None = None, **services: ServiceView) -> G
 
 
 def reason(status: GraphStatus) -> str:
-    found: str = status.status["conditions"][0].reason
+    found: str = status.status.conditions[0].reason
     return found
 
 
 def message(status: GraphStatus) -> str:
-    found: str = status.status["conditions"][0].message
+    found: str = status.status.conditions[0].message
     return found
 
 
 def progressing(status: GraphStatus) -> tuple[str, str]:
-    found = status.status["conditions"][-1]
+    found = status.status.conditions[-1]
     assert "Progressing" == found.type
     assert 2 == found.observed_generation
     return found.status, found.reason
@@ -85,7 +84,7 @@ def test_one_service_gives_the_graph_its_reason() -> None:
     status = of(Decode=late("image_pull_failed", "pod x-0 no"), Frontend=READY)
     assert "image_pull_failed" == reason(status)
     assert "Decode: 3/4 ready; pod x-0 no" == message(status)
-    assert "1/2" == status.status["readyServices"]
+    assert "1/2" == status.status.ready_services
 
 
 @pytest.mark.parametrize(
@@ -133,23 +132,22 @@ def test_an_update_is_told_from_a_failure(
 ) -> None:
     status = of(graph, Decode=service)
     assert expected == reason(status)
-    assert expected == status.status["services"]["Decode"]["reason"]
+    assert expected == status.status.services["Decode"].reason
 
 
 def test_a_service_that_is_ready_explains_nothing() -> None:
     old = counts(4, reason="updating", message="m", blocked_pods=(BlockedPod("x-0", "r"),))
-    found = of(Decode=ServiceView("chat-decode", old, 4)).status["services"]["Decode"]
-    assert [None, None, None] == [found[each] for each in ("reason", "message", "blockedPods")]
+    found = of(Decode=ServiceView("chat-decode", old, 4)).status.services["Decode"]
+    assert (None, None, ()) == (found.reason, found.message, found.blocked_pods)
 
 
 def test_gpus_are_those_of_all_nodes_of_all_replicas() -> None:
-    assert 4 * 4 + 2 * 4 == of(Decode=late()).status["gpus"]
+    assert 4 * 4 + 2 * 4 == of(Decode=late()).status.gpus
 
 
 def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
     status = of(Decode=late(ready=3, requeue_after_seconds=900.0))
-    expected = msgspec.to_builtins(reached(3, "2026-01-01T00:00:00Z"))
-    assert expected == status.status["progress"]
+    assert reached(3, "2026-01-01T00:00:00Z") == status.status.progress
     assert 600.0 == status.requeue_after_seconds
     assert ("True", "updating") == progressing(status)
 
@@ -158,7 +156,7 @@ def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
     status = of(a_graph(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert ("pending", STARTING, None) == (
-        status.status["state"],
+        status.status.state,
         reason(status),
         status.requeue_after_seconds,
     )
@@ -167,7 +165,7 @@ def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
 def test_a_graph_that_is_ready_is_complete() -> None:
     status = of(a_graph(progress=reached(3)), Frontend=READY)
     assert ("True", "update_complete") == progressing(status)
-    assert (None, None) == (status.status["progress"], status.requeue_after_seconds)
+    assert (None, None) == (status.status.progress, status.requeue_after_seconds)
 
 
 def test_nothing_is_said_anew_because_time_passes() -> None:
@@ -190,7 +188,7 @@ def test_nothing_is_said_anew_because_time_passes() -> None:
 def test_a_graph_initializes_until_something_of_it_is_seen(
     graph: DynamoGraphDeployment, expected: str, *, exists: bool
 ) -> None:
-    assert expected == of(graph, Decode=late(exists=exists)).status["state"]
+    assert expected == of(graph, Decode=late(exists=exists)).status.state
 
 
 @pytest.mark.parametrize(
@@ -207,15 +205,15 @@ def test_a_suspended_graph_is_not_ready_and_only_one_that_is_going_has_something
 ) -> None:
     suspended = Condition("Suspended", "Unknown", reason_, "text")
     status = graph_status(a_graph(), {"Frontend": READY}, (), now=NOW, suspended=suspended)
-    assert expected == (status.status["state"], reason(status), message(status))
-    assert (reason_ != "suspending") == (status.status["progress"] is None)
+    assert expected == (status.status.state, reason(status), message(status))
+    assert (reason_ != "suspending") == (status.status.progress is None)
 
 
 def test_a_graph_at_zero_has_no_service_that_serves() -> None:
     suspended = Condition("Suspended", "True", "suspended", "text")
     status = graph_status(a_graph(), {"Frontend": READY}, (), now=NOW, suspended=suspended)
-    assert "0/1" == status.status["readyServices"]
-    assert "The graph is suspended" == status.status["conditions"][-1].message
+    assert "0/1" == status.status.ready_services
+    assert "The graph is suspended" == status.status.conditions[-1].message
 
 
 def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
@@ -224,7 +222,7 @@ def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
     graph = a_graph(progress=ProgressStatus(1, "2025-12-31T23:00:00Z", 2, goal))
     status = graph_status(graph, {"Frontend": READY}, (), now=NOW, suspended=suspended)
     assert ("False", "progress_deadline_exceeded") == progressing(status)
-    assert status.status["conditions"][-1].message.endswith(
+    assert status.status.conditions[-1].message.endswith(
         "Suspending the graph, since 2025-12-31T23:00:00Z"
     )
 
@@ -259,6 +257,7 @@ def test_our_schema_takes_all_that_we_say() -> None:
         runtime_namespace="ns",
     )
     status = of(Decode=ServiceView("chat-decode", said, 4, obstacles=("o",))).status
-    conditions = with_transition_times(status["conditions"], (), now="2026-01-01T00:00:00Z")
-    stored: Object = msgspec.json.decode(msgspec.json.encode({**status, "conditions": conditions}))
+    conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
+    status = status.with_conditions(conditions)
+    stored: Object = msgspec.json.decode(msgspec.json.encode(status))
     assert () == status_problems(DynamoGraphDeployment, stored)

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.status.groups import Group, groups_readiness, groups_replicas
-from dynamo_graphs.status.service import service_json
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Object
@@ -107,16 +107,9 @@ def test_of_many_groups_the_first_are_named() -> None:
 
 def test_the_counts_are_those_of_all_groups_together() -> None:
     groups = {"w-0": a_set(), "w-1": a_set(readyReplicas=0), "w-2": Group(None, None, None)}
-    expected = {
-        "componentKind": "LeaderWorkerSet",
-        "componentName": "w-0",
-        "componentNames": ("w-0", "w-1"),
-        "replicas": 2,
-        "updatedReplicas": 2,
-        "readyReplicas": 1,
-    }
-    found = service_json(groups_replicas(groups, "w-0"))
-    assert expected == {name: each for name, each in found.items() if each is not None}
+    names = ("w-0", "w-1")
+    expected = ServiceReplicaStatus("LeaderWorkerSet", "w-0", 2, 2, 1, component_names=names)
+    assert expected == groups_replicas(groups, "w-0")
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,16 @@ from typing import Literal
 import msgspec
 import pytest
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo, ModelSource
+from dynamo_graphs.api.model import (
+    DynamoModel,
+    DynamoModelSpec,
+    DynamoModelStatus,
+    EndpointInfo,
+    ModelSource,
+)
 from dynamo_graphs.plan.lora_calls import Endpoint, Lora
 from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status
 from dynamo_graphs.validation.model import model_problems
-from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Metadata
 
 BASE = "orion/base-13b"
@@ -27,14 +32,14 @@ def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
     return Endpoint(address, f"uid-{name}", is_callable=True, pod_name=name, loaded=loaded)
 
 
-def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> Object:
+def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> DynamoModelStatus:
     found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     services = ("dynamo-model-52e17085",) if endpoints else ()
     return model_status(found, model or spec(), ObservedModel(services, endpoints))
 
 
-def ready(status: Object) -> tuple[str, str, str]:
-    condition: Condition = status["conditions"][-1]
+def ready(status: DynamoModelStatus) -> tuple[str, str, str]:
+    condition: Condition = status.conditions[-1]
     assert ("EndpointsReady", 3) == (condition.type, condition.observed_generation)
     return condition.status, condition.reason, condition.message
 
@@ -53,10 +58,10 @@ def info(name: str) -> EndpointInfo:
 
 def test_a_lora_that_is_everywhere_is_ready() -> None:
     status = status_of(worker("a"), worker("b"))
-    assert (info("a"), info("b")) == status["endpoints"]
-    assert (2, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    assert (info("a"), info("b")) == status.endpoints
+    assert (2, 2) == (status.ready_endpoints, status.total_endpoints)
     assert ["ValidationPassed", "ServicesFound", "AllEndpointsReady"] == [
-        each.reason for each in status["conditions"]
+        each.reason for each in status.conditions
     ]
     assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == ready(status)
 
@@ -86,7 +91,7 @@ def test_endpoints_of_a_base_model_are_found_and_never_ready(
     type_: Literal["base", "adapter"],
 ) -> None:
     status = status_of(worker("a"), worker("b"), model=spec(type_))
-    assert (0, 2) == (status["readyEndpoints"], status["totalEndpoints"])
+    assert (0, 2) == (status.ready_endpoints, status.total_endpoints)
     text = "Found 2 endpoint(s) for base model"
     assert ("True", "EndpointsDiscovered", text) == ready(status)
 
@@ -94,14 +99,14 @@ def test_endpoints_of_a_base_model_are_found_and_never_ready(
 def test_without_endpoints_both_conditions_say_so() -> None:
     status = status_of()
     assert ("False", "NoEndpoints", NONE_FOUND) == ready(status)
-    found = status["conditions"][1]
+    found = status.conditions[1]
     assert ("NoServicesFound", NONE_FOUND) == (found.reason, found.message)
-    assert (0, 0, ()) == (status["readyEndpoints"], status["totalEndpoints"], status["endpoints"])
+    assert (0, 0, ()) == (status.ready_endpoints, status.total_endpoints, status.endpoints)
 
 
 def test_an_invalid_model_says_what_is_wrong() -> None:
     model = DynamoModel(spec=DynamoModelSpec("", BASE))
-    (condition,) = invalid_status(model, model_problems(model))["conditions"]
+    (condition,) = invalid_status(model, model_problems(model)).conditions
     assert ("Valid", "False", "ValidationFailed") == (
         condition.type,
         condition.status,
@@ -118,8 +123,8 @@ def test_a_status_is_never_too_large_to_be_stored() -> None:
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
     status = status_of(*ends, model=model)
     assert len(msgspec.json.encode(status)) < 1_400_000
-    assert 3000 == status["totalEndpoints"]
-    left = 3000 - len(status["endpoints"])
+    assert 3000 == status.total_endpoints
+    left = 3000 - len(status.endpoints)
     assert 0 < left
     state, reason, message = ready(status)
     assert ("False", "NotReady") == (state, reason)
@@ -131,9 +136,9 @@ def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> 
     nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
     status = status_of(*nothing, worker("z", loaded=long), model=model)
-    assert "z" in [each.pod_name for each in status["endpoints"]]
+    assert "z" in [each.pod_name for each in status.endpoints]
 
 
 def test_messages_of_a_thousand_pods_are_whole() -> None:
     ends = [replace(worker(f"{each}", loaded=None), message="m" * 250) for each in range(1000)]
-    assert {250} == {len(each.message) for each in status_of(*ends)["endpoints"]}
+    assert {250} == {len(each.message) for each in status_of(*ends).endpoints}

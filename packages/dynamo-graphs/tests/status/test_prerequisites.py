@@ -80,14 +80,14 @@ def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
     waiting = a_graph({"w": a_service()}, pvcs=pvcs)
     status = lacking_status(waiting, missing(waiting, Facts()))
     assert ("pending", "some_resources_are_not_ready") == (
-        status["state"],
-        status["conditions"][0].reason,
+        status.state,
+        status.conditions[0].reason,
     )
     failed = a_graph({"w": a_service(), "e": a_service("epp")}, pvcs=pvcs)
     status = lacking_status(failed, missing(failed, Facts()))
     assert ("failed", "failed_to_reconcile_the_resources") == (
-        status["state"],
-        status["conditions"][0].reason,
+        status.state,
+        status.conditions[0].reason,
     )
-    assert "observedGeneration" not in status, "that spec was not carried out"
-    assert "mine" in status["conditions"][0].message
+    assert 0 == status.observed_generation, "that spec was not carried out"
+    assert "mine" in status.conditions[0].message

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, ProgressStatus
-from dynamo_graphs.status.progress import Advance, advance, goal_hash
+from dynamo_graphs.status.graph import Advance, advance, goal_hash
 from kube_runtime.types.meta import Metadata
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,8 +15,8 @@ from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestRea
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
+from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
-from dynamo_graphs.status.request_conditions import RequestReport
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -100,7 +100,7 @@ def test_every_condition_that_is_told_has_its_row() -> None:
     seen = {
         (each.type, each.status, each.reason)
         for told in everything_told()
-        for each in told.status["conditions"]
+        for each in told.status.conditions
     }
     unexplained = {
         (type_, value, reason)
@@ -148,15 +148,15 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
         state, profiling[state], Condition(RequestConditionType.SUCCEEDED, value, held)
     )
     assert status.has_to_be_restated(request)
-    (last,) = status.restated(request).status["conditions"]
+    (last,) = status.restated(request).status.conditions
     assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
 def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
     told = status.waiting(a_request(RequestState.FAILED), "Job profile-r is being deleted").status
     text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
-    assert (RequestState.PENDING, text) == (told["state"], told["message"])
+    assert (RequestState.PENDING, text) == (told.state, told.message)
     assert [
         (RequestConditionType.PROFILING, "False", RequestReason.WAITING, text),
         (RequestConditionType.SUCCEEDED, "Unknown", RequestReason.WAITING, text),
-    ] == [(each.type, each.status, each.reason, each.message) for each in told["conditions"]]
+    ] == [(each.type, each.status, each.reason, each.message) for each in told.conditions]

@@ -15,8 +15,7 @@ from dynamo_graphs.api.graph import (
 from dynamo_graphs.api.revision import WorkerGeneration
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import rolling_update
-from dynamo_graphs.status.rollout_results import RolloutResult, rollout_results
+from dynamo_graphs.status.rollout import RolloutResult, rolling_update, rollout_results
 from kube_runtime.types.meta import Condition
 from specs import a_component, a_graph, a_service
 
@@ -61,7 +60,7 @@ def test_what_a_status_says_anew(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment, results: list[str]
 ) -> None:
     assert results == list(rollout_results(before, after))
-    assert () == rollout_results(after, after)
+    assert [] == list(rollout_results(after, after))
 
 
 def seen(target: str, *, is_made: bool, has_old: bool) -> Rollout:

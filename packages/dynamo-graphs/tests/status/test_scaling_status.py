@@ -8,14 +8,14 @@ import pytest
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
+    DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold, selector
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import Condition, OwnerReference
-from kube_runtime.types.scaled import FieldOwner, ScaledMetadata
+from kube_runtime.types.meta import Condition, FieldOwner, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service
 
 OURS = "nvidia.com/dynamo-graph-deployment-name=chat,nvidia.com/dynamo-component=decode"
@@ -43,12 +43,12 @@ def adapter(name: str = "chat-decode", uid: str = "u", **metadata: Any) -> Any:
     owner = OwnerReference("DynamoGraphDeployment", "chat", uid, controller=True)
     owners = (owner,) if uid else ()
     whole = ScaledMetadata(name, "prod", generation=5, owner_references=owners, **metadata)
-    return DynamoGraphDeploymentScalingAdapter(whole, SPEC)
+    status = DynamoGraphDeploymentScalingAdapterStatus(desired_replicas=7)
+    return DynamoGraphDeploymentScalingAdapter(whole, SPEC, status)
 
 
-def ready(status: Object) -> Condition:
-    (found,) = status["conditions"]
-    assert isinstance(found, Condition)
+def ready(status: Status) -> Condition:
+    (found,) = status.conditions
     return found
 
 
@@ -67,13 +67,13 @@ def test_it_is_scaled_when_the_newest_graph_has_that_many(
     status = acting_status(adapter(), SPEC, found, None)
     said = ready(status)
     assert expected == (said.status, said.reason, said.message.removeprefix(WHOLE))
-    assert 5 == said.observed_generation == status["observedGeneration"]
-    assert 3 == status["desiredReplicas"]
+    assert 5 == said.observed_generation == status.observed_generation
+    assert 3 == status.desired_replicas
 
 
 def test_replicas_are_those_that_were_observed() -> None:
-    assert 1 == acting_status(adapter(), SPEC, graph(1), None)["replicas"]
-    assert acting_status(adapter(), SPEC, graph(), None)["replicas"] is None
+    assert 1 == acting_status(adapter(), SPEC, graph(1), None).replicas
+    assert acting_status(adapter(), SPEC, graph(), None).replicas is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_it_acts_only_where_it_may(by: Any, in_: Any, expected: str | None) -> N
     assert expected == (why.reason if why else None)
     if why is not None:
         status = held_status(by, SPEC, in_, why)
-        assert "desiredReplicas" not in status, "what was asked for last stays"
+        assert 7 == status.desired_replicas, "what was requested last stays"
         assert ("Unknown" if expected == "paused" else "False") == ready(status).status
 
 
@@ -162,6 +162,6 @@ def test_our_schema_takes_our_status(found: Any) -> None:
         status = acting_status(adapter(), SPEC, found, "2026-01-01T00:00:00Z")
     else:
         status = held_status(adapter(), SPEC, found, why)
-    said = msgspec.to_builtins(ready(status)) | {"lastTransitionTime": "2026-01-01T00:00:00Z"}
-    stored = {k: v for k, v in status.items() if v is not None} | {"conditions": [said]}
+    said = msgspec.structs.replace(ready(status), last_transition_time="2026-01-01T00:00:00Z")
+    stored = msgspec.json.decode(msgspec.json.encode(status.with_conditions([said])))
     assert () == status_problems(DynamoGraphDeploymentScalingAdapter, stored)

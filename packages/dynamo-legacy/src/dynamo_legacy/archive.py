@@ -46,10 +46,10 @@ class BoundedHeader(tarfile.TarInfo):
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         """The header in a block of the archive."""
-        found = super().frombuf(buf, encoding, errors)
-        if found.size < 0 or (found.type in _LONG_HEADERS and found.size > _MOST_OF_HEADER):
-            raise ArchiveError(f"a header of {found.size} bytes")
-        return found
+        header = super().frombuf(buf, encoding, errors)
+        if header.size < 0 or (header.type in _LONG_HEADERS and header.size > _MOST_OF_HEADER):
+            raise ArchiveError(f"a header of {header.size} bytes")
+        return header
 
 
 class _WholeFile(BoundedHeader):
@@ -57,10 +57,10 @@ class _WholeFile(BoundedHeader):
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        found = super().frombuf(buf, encoding, errors)
-        if found.type == tarfile.GNUTYPE_SPARSE:
-            raise ArchiveError(f"{found.name[:100]} is a sparse file")
-        return found
+        header = super().frombuf(buf, encoding, errors)
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise ArchiveError(f"{header.name[:100]} is a sparse file")
+        return header
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
         """Where `tarfile` would read the map of a sparse file in the format of POSIX."""

@@ -3,7 +3,7 @@
 Components go through the translation that rendering uses. The remarks have paths in the old object.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ from dynamo_graphs.api.component import (
 from dynamo_graphs.api.deployment_config import VARIABLE, config_of
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.render.components import frontend
+from dynamo_graphs.render import roles
 from dynamo_graphs.render.merge import merged, pruned, variable
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import render
@@ -38,7 +38,9 @@ from dynamo_legacy.translate import (
     http_port,
     ignored_switches,
 )
+from dynamo_legacy.types import object_of
 from kube_runtime.kind import Kind, Object
+from kube_runtime.types.core import PersistentVolumeClaim
 from kube_runtime.types.meta import Metadata
 
 TAG = "nvidia.com/legacy-nim-tag"
@@ -98,8 +100,8 @@ def converted_deployment(
     """
     name = f"{deployment.metadata.name}{at.suffix}"
     remarks = [
-        Remark(Level.DROPPED, f"spec.services.{each}", "the graph has no such service")
-        for each in unknown_services(deployment, graph)
+        Remark(Level.DROPPED, f"spec.services.{service}", "the graph has no such service")
+        for service in unknown_services(deployment, graph)
     ]
     services: dict[str, Object] = {}
     claims: dict[str, Object] = {}
@@ -107,13 +109,14 @@ def converted_deployment(
     for document, entry in zip(components(deployment, graph), graph.services, strict=True):
         path = f"spec.services.{entry.name}"
         nim = _nim(document, path)
-        spec, told = _component(nim, image, at)
-        remarks += _at(path, (*told, *_losses(deployment.spec.services.get(entry.name) or {})))
+        spec, component_remarks = _component(nim, image, at)
+        losses = _losses(deployment.spec.services.get(entry.name) or {})
+        remarks += _at(path, (*component_remarks, *losses))
         services[entry.name] = _without_shared(spec, deployment.spec.envs)
         if nim.spec.pvc and nim.spec.pvc.mount_point:
             claim, objects = _claim(nim, nim.spec.pvc)
             claims.setdefault(claim["name"], claim)
-            beside += (each for each in objects if each not in beside)
+            beside += (pvc for pvc in objects if pvc not in beside)
             remarks += _at(path, _claim_remarks(nim))
         adapter = component_name(name, entry.name)
         beside += _autoscaler(nim, DynamoGraphDeploymentScalingAdapter.KIND, adapter)
@@ -124,39 +127,30 @@ def converted_deployment(
         "pvcs": list(claims.values()),
         "services": services,
     }
-    converted: Object = {
-        "apiVersion": DynamoGraphDeployment.KIND.api_version,
-        "kind": DynamoGraphDeployment.KIND.name,
-        "metadata": metadata,
-        "spec": {key: each for key, each in body.items() if each},
-    }
-    return Conversion(tuple(_sorted(beside, converted)), tuple(remarks))
+    given = {key: value for key, value in body.items() if value}
+    converted = object_of(DynamoGraphDeployment, metadata, spec=given)
+    return Conversion(_sorted(beside, converted), tuple(remarks))
 
 
 def converted_component(
-    nim: DynamoNimDeployment, said: Object, image: DynamoNimSpec, at: Circumstances
+    nim: DynamoNimDeployment, user_spec: Object, image: DynamoNimSpec, at: Circumstances
 ) -> Conversion:
-    """The component of a DynamoNimDeployment that no DynamoDeployment made. `said` is its spec."""
+    """The component of a DynamoNimDeployment without a DynamoDeployment. `user_spec` is its spec as JSON."""
     name = f"{nim.metadata.name}{at.suffix}"
-    spec, told = _component(nim, image, at)
+    spec, component_remarks = _component(nim, image, at)
     spec.pop("scalingAdapter", None)  # of graphs only
     if nim.spec.service_name:
         spec["serviceName"] = nim.spec.service_name
     spec["annotations"] = {**spec.get("annotations", {}), labels.DISCOVERY_BACKEND: "etcd"}
-    remarks = [*_at("spec", (*told, *_losses(said)))]
+    remarks = [*_at("spec", (*component_remarks, *_losses(user_spec)))]
     beside: list[Object] = []
     if nim.spec.pvc and nim.spec.pvc.mount_point:
         beside += render.claims(nim)
         remarks += _at("spec", _claim_remarks(nim))
-    kind = DynamoComponentDeployment.KIND
-    beside += _autoscaler(nim, kind, name)
-    converted: Object = {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": _metadata(nim.metadata, name, nim.spec.dynamo_nim),
-        "spec": spec,
-    }
-    return Conversion(tuple(_sorted(beside, converted)), tuple(remarks))
+    beside += _autoscaler(nim, DynamoComponentDeployment.KIND, name)
+    metadata = _metadata(nim.metadata, name, nim.spec.dynamo_nim)
+    converted = object_of(DynamoComponentDeployment, metadata, spec=spec)
+    return Conversion(_sorted(beside, converted), tuple(remarks))
 
 
 def _nim(document: Object, path: str) -> DynamoNimDeployment:
@@ -175,7 +169,7 @@ def _component(
     if not command(nim.spec):
         text = "the image's own command is replaced by a default (set extraPodSpec.mainContainer.command)"
         remarks.append(Remark(Level.DROPPED, "extraPodSpec.mainContainer.command", text))
-    if not any(each.get("name") == "PORT" for each in spec.envs):
+    if not any(entry.get("name") == "PORT" for entry in spec.envs):
         port = variable("PORT", str(http_port(spec.envs) or HTTP_PORT))
         spec = msgspec.structs.replace(spec, envs=(*spec.envs, port))
     if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
@@ -196,12 +190,12 @@ def _component(
 def _exposed(nim: DynamoNimDeployment, spec: DynamoComponentDeploymentSpec, body: Object) -> Object:
     """A service that is reached from outside, as a frontend: the only type with a port for requests."""
     body = {"componentType": "frontend", **_PROBES, **body}
-    body["ingress"] = {key: each for key, each in body["ingress"].items() if each != ""}
+    body["ingress"] = {key: value for key, value in body["ingress"].items() if value != ""}
     if _moves_port(nim):
         pod: Object = spec.extra_pod_spec or {}
         ports = [
-            {**each, "containerPort": frontend.HTTP_PORT} if each.get("name") == "http" else each
-            for each in pod["mainContainer"]["ports"]
+            {**port, "containerPort": roles.HTTP_PORT} if port.get("name") == "http" else port
+            for port in pod["mainContainer"]["ports"]
         ]
         body["extraPodSpec"] = merged(body["extraPodSpec"], {"mainContainer": {"ports": ports}})
     return body
@@ -213,15 +207,14 @@ def _moves_port(nim: DynamoNimDeployment) -> bool:
 
 
 def _exposed_remarks(nim: DynamoNimDeployment, body: Object) -> Iterator[Remark]:
-    text = f"the Service's port {HTTP_PORT} becomes {frontend.HTTP_PORT}"
+    text = f"the Service's port {HTTP_PORT} becomes {roles.HTTP_PORT}"
     yield Remark(Level.NOTE, "ingress", text)
-    if not body["ingress"].get("ingressControllerClassName") and not body["ingress"].get(
-        "virtualServiceGateway"
-    ):
+    ingress = body["ingress"]
+    if not (ingress.get("ingressControllerClassName") or ingress.get("virtualServiceGateway")):
         text = "no ingress class and no gateway is known: nothing outside the cluster reaches it"
         yield Remark(Level.GUESSED, "ingress.ingressControllerClassName", text)
     if nim.spec.ingress and not nim.spec.ingress.host_suffix:
-        suffix = body["ingress"]["hostSuffix"]
+        suffix = ingress["hostSuffix"]
         yield Remark(Level.GUESSED, "ingress.hostSuffix", f"{suffix}, from the settings")
     for name, own in (
         ("livenessProbe", nim.spec.liveness_probe),
@@ -230,46 +223,46 @@ def _exposed_remarks(nim: DynamoNimDeployment, body: Object) -> Iterator[Remark]
         if own is None:
             yield Remark(Level.GUESSED, name, "connects to the port; there was no probe")
     if _moves_port(nim):
-        text = f"the port that {VARIABLE} gives the service becomes {frontend.HTTP_PORT}"
+        text = f"the port that {VARIABLE} gives the service becomes {roles.HTTP_PORT}"
         yield Remark(Level.GUESSED, "envs", text)
 
 
-def _losses(said: Object) -> Iterator[Remark]:
+def _losses(user_spec: Object) -> Iterator[Remark]:
     """Fields of the user that nothing of today stands for."""
     for name in _UNREAD:
-        if said.get(name):
+        if user_spec.get(name):
             yield Remark(Level.NOTE, name, "left out: no process has ever read it")
-    if said.get("monitorExporter"):
+    if user_spec.get("monitorExporter"):
         yield Remark(Level.DROPPED, "monitorExporter", "the image of this side container is gone")
-    for key in ignored_switches(said.get("annotations") or {}):
+    for key in ignored_switches(user_spec.get("annotations") or {}):
         yield Remark(Level.DROPPED, f"annotations[{key}]", "has no counterpart")
-    requests = (said.get("resources") or {}).get("requests") or {}
+    requests = (user_spec.get("resources") or {}).get("requests") or {}
     if requests.get("gpu"):
         yield Remark(Level.NOTE, "resources.requests.gpu", "GPUs are limits only")
 
 
 def _at(path: str, remarks: Sequence[Remark] | Iterator[Remark]) -> Iterator[Remark]:
-    for each in remarks:
-        yield Remark(each.level, f"{path}.{each.path}", each.message)
+    for remark in remarks:
+        yield Remark(remark.level, f"{path}.{remark.path}", remark.message)
 
 
 def _without_shared(spec: Object, shared: Sequence[Object]) -> Object:
     """A service without the variables that the graph has, where both say the same."""
     if "envs" not in spec:
         return spec
-    own = [each for each in spec["envs"] if each not in shared]
+    own = [entry for entry in spec["envs"] if entry not in shared]
     return {**spec, "envs": own}
 
 
-def _claim(nim: DynamoNimDeployment, wanted: Pvc) -> tuple[Object, tuple[Object, ...]]:
+def _claim(nim: DynamoNimDeployment, pvc: Pvc) -> tuple[Object, tuple[Object, ...]]:
     """The entry of a graph for a PVC; a PVC of its own where a graph could not create it."""
     entry: Object = {"name": claim_name(nim)}
-    if not wanted.create:
+    if not pvc.create:
         return entry, ()
-    if not wanted.storage_class:
+    if not pvc.storage_class:
         return entry, render.claims(nim)
-    sizes = {"size": wanted.size, "storageClass": wanted.storage_class}
-    access = {"volumeAccessMode": wanted.volume_access_mode}
+    sizes = {"size": pvc.size, "storageClass": pvc.storage_class}
+    access = {"volumeAccessMode": pvc.volume_access_mode}
     return {**entry, "create": True, **sizes, **access}, ()
 
 
@@ -284,27 +277,22 @@ def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> Iterator[Obj
     if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
         target: Object = {"apiVersion": kind.api_version, "kind": kind.name, "name": name}
         own = {"name": name, "namespace": nim.metadata.namespace}
-        kept = {key: each for key, each in own.items() if each}
+        kept = {key: value for key, value in own.items() if value}
         yield render.autoscaler_of(nim.spec.autoscaling, target, kept)
 
 
 def _metadata(old: Metadata, name: str, tag: str) -> Object:
-    kept = {key: each for key, each in old.annotations.items() if not key.startswith(_OLD_KEYS)}
-    found: Object = {
+    kept = {key: text for key, text in old.annotations.items() if not key.startswith(_OLD_KEYS)}
+    metadata: Object = {
         "name": name,
         "namespace": old.namespace,
-        "labels": {key: each for key, each in old.labels.items() if not key.startswith(_OLD_KEYS)},
+        "labels": {key: text for key, text in old.labels.items() if not key.startswith(_OLD_KEYS)},
         "annotations": {**kept, TAG: tag},
     }
-    return {key: each for key, each in found.items() if each}
+    return {key: value for key, value in metadata.items() if value}
 
 
-def _sorted(beside: Sequence[Object], converted: Object) -> Iterator[Object]:
+def _sorted(beside: Sequence[Object], converted: Object) -> tuple[Object, ...]:
     """PVCs first, since pods wait for them; autoscalers last, since they scale what is there."""
-
-    def is_claim(each: Mapping[str, object]) -> bool:
-        return each["kind"] == "PersistentVolumeClaim"
-
-    yield from (each for each in beside if is_claim(each))
-    yield converted
-    yield from (each for each in beside if not is_claim(each))
+    pvcs = [manifest for manifest in beside if manifest["kind"] == PersistentVolumeClaim.KIND.name]
+    return (*pvcs, converted, *(manifest for manifest in beside if manifest not in pvcs))

@@ -7,6 +7,7 @@ from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.graph_config import GraphConfig, GraphService
 from dynamo_legacy.merge import merge_patched, merged_variables
 from dynamo_legacy.names import component_name, default_dynamo_namespace, nim_name
+from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 
 _FIXED = ("dynamoNim", "dynamoTag")
@@ -24,10 +25,10 @@ def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object
         MissingDependency: a dependency is not a service of the graph.
         ValueError: the tag has no name.
     """
-    addresses = {each.name: _address(deployment, each) for each in graph.services}
+    addresses = {service.name: _address(deployment, service) for service in graph.services}
     return tuple(
-        _component(deployment, each.name, _spec(deployment, graph, each, addresses))
-        for each in graph.services
+        _component(deployment, service.name, _spec(deployment, graph, service, addresses))
+        for service in graph.services
     )
 
 
@@ -36,30 +37,26 @@ def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
 
     `tag` is what they start; "" leaves that to the image.
     """
-    names = (GraphService(name=name) for name in deployment.spec.services)
-    return GraphConfig(service=tag, services=tuple(names))
+    services = tuple(GraphService(name=name) for name in deployment.spec.services)
+    return GraphConfig(service=tag, services=services)
 
 
 def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
     """Services that are overridden and that the graph does not have, sorted."""
-    return tuple(sorted(deployment.spec.services.keys() - {each.name for each in graph.services}))
+    return tuple(
+        sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
+    )
 
 
 def _component(deployment: DynamoDeployment, service: str, spec: Object) -> Object:
     override = deployment.spec.services.get(service) or {}
-    own = {name: each for name, each in override.items() if name not in _FIXED}
+    own = {name: value for name, value in override.items() if name not in _FIXED}
     merged: Object = merge_patched(spec, own)
     if deployment.spec.envs:
         merged["envs"] = merged_variables(deployment.spec.envs, merged.get("envs", ()))
-    return {
-        "apiVersion": DynamoNimDeployment.KIND.api_version,
-        "kind": DynamoNimDeployment.KIND.name,
-        "metadata": {
-            "name": component_name(deployment.metadata.name, service),
-            "namespace": deployment.metadata.namespace,
-        },
-        "spec": merged,
-    }
+    name = component_name(deployment.metadata.name, service)
+    metadata = {"name": name, "namespace": deployment.metadata.namespace}
+    return object_of(DynamoNimDeployment, metadata, spec=merged)
 
 
 def _spec(
@@ -85,7 +82,7 @@ def _spec(
             "minReplicas": service.autoscaling.min_replicas,
             "maxReplicas": service.autoscaling.max_replicas,
         }
-        given = {name: each for name, each in bounds.items() if each is not None}
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
         spec["autoscaling"] = {"enabled": True, **given}
     elif service.workers is not None:
         spec["replicas"] = service.workers
@@ -114,8 +111,10 @@ def _dynamo_namespace(deployment: DynamoDeployment, service: GraphService) -> st
 
 
 def _resources(service: GraphService) -> Object:
-    wanted = service.resources
-    if wanted is None:
+    resources = service.resources
+    if resources is None:
         return {}
-    found: Object = {"cpu": wanted.cpu, "memory": wanted.memory, "gpu": wanted.gpu}
-    return {name: each for name, each in {**found, "custom": wanted.custom}.items() if each}
+    amounts: Object = {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu}
+    return {
+        name: amount for name, amount in {**amounts, "custom": resources.custom}.items() if amount
+    }

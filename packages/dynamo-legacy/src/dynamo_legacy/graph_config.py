@@ -7,9 +7,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from dynamo_graphs.api.names import LABEL_LIMIT
 from dynamo_graphs.files.yaml_reader import documents
-from dynamo_legacy.names import GRAPH_CONFIG_KEY
+from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY
+from dynamo_legacy.types import GraphConfigMap, object_of
 from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Object
 
 
 class GraphConfigError(ValueError):
@@ -72,25 +75,23 @@ def parse_graph_config(text: str) -> GraphConfig:
     if len(text) > MOST_BYTES:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
     try:
-        found = documents(GRAPH_CONFIG_KEY, text)
+        loaded = documents(GRAPH_CONFIG_KEY, text)
     except ConfigError as error:
         raise GraphConfigError(str(error)) from error
     except ExceptionGroup as group:
         raise GraphConfigError("; ".join(map(str, group.exceptions[:3]))) from group
-    if len(found) != 1:
-        raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(found)}")
-    root = _mapping(found[0].value, "the document")
+    if len(loaded) != 1:
+        raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")
+    root = _mapping(loaded[0].value, "the document")
     entries = _list(root.get("services"), "services")
     if len(entries) > MOST_SERVICES:
         raise GraphConfigError(f"services: too many ({MOST_SERVICES} at most)")
-    services = tuple(_service(each, f"services[{index}]") for index, each in enumerate(entries))
+    services = tuple(_service(entry, f"services[{index}]") for index, entry in enumerate(entries))
     lowered: dict[str, str] = {}
-    for each in services:
-        other = lowered.setdefault(each.name.lower(), each.name)
-        if other is not each.name:
-            raise GraphConfigError(
-                f'services: "{other}" and "{each.name}" are the same name in lower case'
-            )
+    for name in (service.name for service in services):
+        if (first := lowered.setdefault(name.lower(), name)) is not name:
+            message = f'services: "{first}" and "{name}" are the same name in lower case'
+            raise GraphConfigError(message)
     return GraphConfig(
         _text(root.get("service"), "service"),
         _text(root.get("entry_service"), "entry_service"),
@@ -98,12 +99,19 @@ def parse_graph_config(text: str) -> GraphConfig:
     )
 
 
+def graph_config_map(key: Key, tag_name: str, text: str) -> Object:
+    """The ConfigMap that keeps the configuration of the tag with that name."""
+    labels = {GRAPH_CONFIG: tag_name[:LABEL_LIMIT].rstrip("-.")}
+    metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
+    return object_of(GraphConfigMap, metadata, data={GRAPH_CONFIG_KEY: text})
+
+
 def _service(value: object, path: str) -> GraphService:
-    found = _mapping(value, path)
-    name = _text(found.get("name"), f"{path}.name")
+    fields = _mapping(value, path)
+    name = _text(fields.get("name"), f"{path}.name")
     if not name:
         raise GraphConfigError(f"{path}.name: missing name")
-    config = _mapping(found.get("config"), f"{path}.config")
+    config = _mapping(fields.get("config"), f"{path}.config")
     at = f"{path}.config"
     dynamo = _mapping(config.get("dynamo"), f"{at}.dynamo")
     is_dynamo = dynamo.get("enabled") or False
@@ -111,9 +119,12 @@ def _service(value: object, path: str) -> GraphService:
         raise GraphConfigError(f"{at}.dynamo.enabled: expected true or false")
     dependencies = tuple(
         _text(
-            _mapping(each, f"{path}.dependencies[{index}]").get("service"), f"{path}.dependencies"
+            _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
+            f"{path}.dependencies",
         )
-        for index, each in enumerate(_list(found.get("dependencies"), f"{path}.dependencies"))
+        for index, dependency in enumerate(
+            _list(fields.get("dependencies"), f"{path}.dependencies")
+        )
     )
     return GraphService(
         name=name,
@@ -130,24 +141,22 @@ def _service(value: object, path: str) -> GraphService:
 def _resources(value: object, path: str) -> GraphResources | None:
     if value is None:
         return None
-    found = _mapping(value, path)
-    custom = _mapping(found.get("custom"), f"{path}.custom")
+    amounts = _mapping(value, path)
+    custom = _mapping(amounts.get("custom"), f"{path}.custom")
     return GraphResources(
-        cpu=_scalar(found.get("cpu"), f"{path}.cpu"),
-        memory=_scalar(found.get("memory"), f"{path}.memory"),
-        gpu=_scalar(found.get("gpu"), f"{path}.gpu"),
-        custom={name: _scalar(each, f"{path}.custom.{name}") for name, each in custom.items()},
+        cpu=_scalar(amounts.get("cpu"), f"{path}.cpu"),
+        memory=_scalar(amounts.get("memory"), f"{path}.memory"),
+        gpu=_scalar(amounts.get("gpu"), f"{path}.gpu"),
+        custom={name: _scalar(amount, f"{path}.custom.{name}") for name, amount in custom.items()},
     )
 
 
 def _autoscaling(value: object, path: str) -> GraphAutoscaling | None:
     if value is None:
         return None
-    found = _mapping(value, path)
-    bounds = (
-        _count(found.get(name), f"{path}.{name}") for name in ("min_replicas", "max_replicas")
-    )
-    return GraphAutoscaling(*bounds)
+    fields = _mapping(value, path)
+    names = ("min_replicas", "max_replicas")
+    return GraphAutoscaling(*(_count(fields.get(name), f"{path}.{name}") for name in names))
 
 
 def _mapping(value: object, path: str) -> Mapping[str, object]:

@@ -13,13 +13,13 @@ def merge_patched(value: object, patch: object) -> Any:
     """
     if not isinstance(patch, Mapping):
         return patch
-    found: Object = dict(value) if isinstance(value, Mapping) else {}
-    for name, each in patch.items():
-        if each is None:
-            found.pop(name, None)
+    merged: Object = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            merged.pop(name, None)
         else:
-            found[name] = merge_patched(found.get(name), each)
-    return found
+            merged[name] = merge_patched(merged.get(name), change)
+    return merged
 
 
 def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> list[Object]:
@@ -27,6 +27,14 @@ def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> li
 
     The order is kept, since a variable may refer to those before it.
     """
-    own = {each.get("name"): each for each in specific}
-    both = {each.get("name"): own.get(each.get("name"), each) for each in common} | own
+    own = {entry.get("name"): entry for entry in specific}
+    both = {entry.get("name"): own.get(entry.get("name"), entry) for entry in common} | own
     return list(both.values())
+
+
+def first_of_each_name(entries: Iterable[Object]) -> list[Object]:
+    """The first entry of each name, in their order."""
+    first: dict[str | None, Object] = {}
+    for entry in entries:
+        first.setdefault(entry.get("name"), entry)
+    return list(first.values())

@@ -2,7 +2,7 @@
 
 import re
 
-from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
+from dynamo_graphs.validation.syntax import is_subdomain
 
 GRAPH_CONFIG = "nvidia.com/graph-config"
 """As a label, on a ConfigMap that has the configuration of a graph (any value); as an annotation of a
@@ -26,7 +26,6 @@ COMPONENT_POD = "yatai.ai/bento-deployment-pod"
 """`true` on the ServiceAccount of pods that name none."""
 
 _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def tag_parts(tag: str) -> tuple[str, str]:
@@ -51,7 +50,7 @@ def nim_name(tag: str) -> str:
     """
     repository, version = tag_parts(tag)
     name = _NOT_IN_SUBDOMAIN.sub("-", f"{repository}--{version}".lower())
-    if len(name) > SUBDOMAIN_LIMIT or not _SUBDOMAIN.fullmatch(name):
+    if not is_subdomain(name):
         raise ValueError(f'invalid tag "{tag}": the name "{name}" is not a DNS subdomain')
     return name
 

@@ -5,25 +5,26 @@ variables by which a process knows itself, and what a pod has by default.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dynamo_graphs.api import labels as todays
 from dynamo_graphs.api import names
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.group import GroupNode
-from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService, metadata
+from dynamo_graphs.render.interfaces import Backend, ComponentPlan, Role
 from dynamo_graphs.render.merge import variable
+from dynamo_graphs.render.metadata import object_metadata
 from dynamo_graphs.render.network import ingresses, services, virtual_services
+from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names as legacy_names
 from dynamo_legacy.api.component import Autoscaling
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, http_port
+from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import PersistentVolumeClaim
@@ -40,51 +41,27 @@ _OURS = frozenset(
 """Labels by which something selects. A user's value for one of them is ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Role:
-    """A process that serves HTTP on one port, behind a Service with two."""
-
-    def container(self, plan: ComponentPlan) -> Object:  # noqa: ARG002  # the shape of a role
-        """Nothing but its name: the component says the rest."""
-        return {"name": "main"}
-
-    def pod(self, plan: ComponentPlan) -> Object:  # noqa: ARG002
-        """The defaults of Kubernetes, in place of today's."""
-        return {"securityContext": {}, "terminationGracePeriodSeconds": _GRACE_SECONDS}
-
-    def service_ports(self) -> tuple[Object, ...]:
-        """The port of the process, and the one that went around a proxy while there was one."""
-        return tuple(
-            {"name": name, "port": port, "targetPort": "http", "protocol": "TCP"}
-            for name, port in (("http", HTTP_PORT), ("http-non-proxy", HTTP_PORT + 1))
-        )
+_ROLE = Role(
+    # The port of the process, and the one that went around a proxy while there was one.
+    service_ports=tuple(
+        {"name": name, "port": port, "targetPort": "http", "protocol": "TCP"}
+        for name, port in (("http", HTTP_PORT), ("http-non-proxy", HTTP_PORT + 1))
+    ),
+    container=lambda _plan: {"name": "main"},
+    pod=lambda _plan: {"securityContext": {}, "terminationGracePeriodSeconds": _GRACE_SECONDS},
+)
+"""A process that serves HTTP on one port, behind a Service with two; its component says the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Backend:
-    """A framework that says nothing but how a process of that generation knows itself."""
+def _backend(environment: Sequence[Object]) -> Backend:
+    """A framework that says nothing but how a process of that generation knows itself.
 
-    environment: tuple[Object, ...]
-    STARTS_LEADER_LAST = noop.STARTS_LEADER_LAST
-
-    def container(self, container: Object, plan: ComponentPlan) -> Object:  # noqa: ARG002
-        """The container with that generation's variables, in the user's order: one may refer to another."""
-        return {**container, "env": list(self.environment)}
-
-    def launch(self, container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-        """As it is."""
-        return noop.launch(container, plan, node)
-
-    def launch_volumes(self, plan: ComponentPlan) -> list[Object]:
-        """None."""
-        return noop.launch_volumes(plan)
-
-    def leader_service(self, plan: ComponentPlan) -> LeaderService | None:
-        """None."""
-        return noop.leader_service(plan)
+    Variables stay in the user's order: one may refer to another.
+    """
+    return Backend(container=lambda main, _plan: {**main, "env": list(environment)})
 
 
-def nim_plan(
+def _plan(
     nim: DynamoNimDeployment,
     image: DynamoNimSpec,
     facts: Facts,
@@ -101,16 +78,16 @@ def nim_plan(
         key: text for key, text in (extra.labels if extra else {}).items() if key not in _OURS
     }
     tagged = {key: own[key] for key in (legacy_names.REPOSITORY, legacy_names.VERSION)}
-    found = {todays.COMPONENT: names.label_value(nim.metadata.name), **own}
+    fixed = {todays.COMPONENT: names.label_value(nim.metadata.name), **own}
     return replace(
         plan,
-        role=_Role(),
-        backend=_Backend(_environment(nim, plan)),
+        role=_ROLE,
+        backend=_backend(_environment(nim, plan)),
         selector={legacy_names.DEPLOYMENT: own[legacy_names.DEPLOYMENT]},
         workload_label=legacy_names.SELECTOR,
-        labels=users | found,
+        labels=users | fixed,
         annotations=tagged | plan.annotations,
-        pod_labels=users | found | extra_labels,
+        pod_labels=users | fixed | extra_labels,
         pod_annotations=tagged | plan.pod_annotations,
         discovery_backend="etcd",
         pull_secrets=(),
@@ -118,15 +95,21 @@ def nim_plan(
     )
 
 
-def nim_parts(
-    plan: ComponentPlan, nim: DynamoNimDeployment, live_replicas: int | None
+def nim_objects(  # what a worker process gets
+    nim: DynamoNimDeployment,
+    image: DynamoNimSpec,
+    facts: Facts,
+    settings: RenderSettings,
+    legacy: LegacySettings,
+    live_replicas: int | None = None,
 ) -> tuple[Sequence[Object], Sequence[Object]]:
     """What is around the Deployment of a component, and the Deployment.
 
     `live_replicas` are those that the Deployment has now; None if there is none. An autoscaler keeps them,
     except 0, at which it does nothing.
     """
-    autoscalers = autoscaler(plan, nim)
+    plan = _plan(nim, image, facts, settings, legacy)
+    autoscalers = _autoscaler(plan, nim)
     if autoscalers:
         least = (nim.spec.autoscaling.min_replicas if nim.spec.autoscaling else None) or 1
         plan = replace(plan, replicas=live_replicas or least)
@@ -134,51 +117,48 @@ def nim_parts(
     return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
 
 
-def autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
+def _autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
     """The HorizontalPodAutoscaler of a component, if it wants one."""
-    wanted = nim.spec.autoscaling
-    if wanted is None or not wanted.enabled:
+    autoscaling = nim.spec.autoscaling
+    if autoscaling is None or not autoscaling.enabled:
         return ()
     name = names.workload_name(plan.name)
     target: Object = {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
-    return (autoscaler_of(wanted, target, metadata(plan, name, plan.labels, plan.annotations)),)
+    return (
+        autoscaler_of(
+            autoscaling,
+            target,
+            object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+        ),
+    )
 
 
-def autoscaler_of(wanted: Autoscaling, target: Object, own: Object) -> Object:
+def autoscaler_of(autoscaling: Autoscaling, target: Object, own: Object) -> Object:
     """The HorizontalPodAutoscaler that scales `target`. `own` is its metadata."""
     spec: Object = {
         "scaleTargetRef": target,
-        "minReplicas": wanted.min_replicas,
-        "maxReplicas": wanted.max_replicas,
-        "metrics": list(wanted.metrics) or [_CPU],
-        "behavior": wanted.behavior,
+        "minReplicas": autoscaling.min_replicas,
+        "maxReplicas": autoscaling.max_replicas,
+        "metrics": list(autoscaling.metrics) or [_CPU],
+        "behavior": autoscaling.behavior,
     }
-    return {
-        "apiVersion": HorizontalPodAutoscaler.KIND.api_version,
-        "kind": HorizontalPodAutoscaler.KIND.name,
-        "metadata": own,
-        "spec": {field: value for field, value in spec.items() if value is not None},
-    }
+    given = {field: value for field, value in spec.items() if value is not None}
+    return object_of(HorizontalPodAutoscaler, own, spec=given)
 
 
 def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:
     """The PVC that a component creates. It is created once and never changed."""
-    wanted = nim.spec.pvc
-    if wanted is None or not wanted.create:
+    pvc = nim.spec.pvc
+    if pvc is None or not pvc.create:
         return ()
     spec: Object = {
-        "accessModes": [wanted.volume_access_mode],
-        "resources": {"requests": {"storage": wanted.size}},
+        "accessModes": [pvc.volume_access_mode],
+        "resources": {"requests": {"storage": pvc.size}},
     }
-    if wanted.storage_class:
-        spec["storageClassName"] = wanted.storage_class
-    claim = {
-        "apiVersion": PersistentVolumeClaim.KIND.api_version,
-        "kind": PersistentVolumeClaim.KIND.name,
-        "metadata": {"name": claim_name(nim), "namespace": nim.metadata.namespace},
-        "spec": spec,
-    }
-    return (canonical(claim),)
+    if pvc.storage_class:
+        spec["storageClassName"] = pvc.storage_class
+    own = {"name": claim_name(nim), "namespace": nim.metadata.namespace}
+    return (canonical(object_of(PersistentVolumeClaim, own, spec=spec)),)
 
 
 def _labels(nim: DynamoNimDeployment, image: DynamoNimSpec) -> dict[str, str]:
@@ -195,9 +175,7 @@ def _labels(nim: DynamoNimDeployment, image: DynamoNimSpec) -> dict[str, str]:
 
 def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object, ...]:
     """The user's variables, then those of the operator that the user does not set."""
-    users = (*plan.environment, *plan.main_container.get("env", ()))
-    entries = {each["name"]: each for each in reversed(users)}
-    found = [entries.pop(each["name"]) for each in users if each["name"] in entries]
+    kept = first_of_each_name((*plan.environment, *plan.main_container.get("env", ())))
     own = {
         "PORT": str(http_port(plan.environment) or HTTP_PORT),
         "YATAI_T_DEPLOYMENT_UID": nim.metadata.uid,
@@ -206,6 +184,6 @@ def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object,
         "NATS_SERVER": plan.settings.nats_address,
         "ETCD_ENDPOINTS": plan.settings.etcd_address,
     }
-    known = {each["name"] for each in found}
-    added = (variable(name, text) for name, text in own.items() if text and name not in known)
-    return (*found, *added)
+    taken = {entry["name"] for entry in kept}
+    added = (variable(name, text) for name, text in own.items() if text and name not in taken)
+    return (*kept, *added)

@@ -240,17 +240,17 @@ def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
     Raises: ExceptionGroup of ConfigError, one for each variable that cannot be used; no secret is in it.
     """
     problems: list[ConfigError] = []
-    found: dict[str, Any] = {}
-    for each in variables():
-        source = next((name for name in each.variable.names if environment.get(name)), "")
+    values: dict[str, Any] = {}
+    for setting in variables():
+        source = next((name for name in setting.variable.names if environment.get(name)), "")
         if source:
             try:
-                found[each.name] = _value(each, environment[source])
+                values[setting.name] = _value(setting, environment[source])
             except ValueError as error:
                 problems.append(ConfigError(source, str(error)))
     if problems:
         raise ExceptionGroup("settings", problems)
-    return LegacySettings(**found)
+    return LegacySettings(**values)
 
 
 def host_suffix(settings: LegacySettings, rendering: RenderSettings) -> str:

@@ -6,6 +6,7 @@ component cannot say (ports of the Service, labels, names of variables) is in `d
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 
 import msgspec
 
@@ -15,6 +16,8 @@ from dynamo_graphs.api.component import (
     DynamoComponentDeploymentSpec,
     IngressSpec,
     IngressTls,
+    ResourceItem,
+    Resources,
     SharedMemory,
     VolumeMount,
 )
@@ -23,9 +26,10 @@ from dynamo_graphs.render.merge import merged
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_legacy.resources import shared_memory_size, with_base
+from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings, host_suffix
 from kube_runtime.kind import Object
+from kube_runtime.quantity import amount
 from kube_runtime.types.meta import Metadata
 
 HTTP_PORT = 3000
@@ -70,6 +74,12 @@ _RESTRICTED: Object = {
 }
 """User and group are those of the images of that generation."""
 
+_BASE = {"cpu": ("300m", "500m"), "memory": ("500Mi", "1Gi")}
+"""Requests and limits of a component that says nothing. Source: the recorded operator."""
+_SHARED_MEMORY = "64Mi"
+"""Of a component without limit of its memory."""
+_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
 
 def as_component(
     nim: DynamoNimDeployment, image: DynamoNimSpec, settings: RenderSettings, legacy: LegacySettings
@@ -94,11 +104,11 @@ def as_component(
         replicas=spec.replicas,
     )
     component = sized(component, config_of(spec.envs), service)
-    resources = with_base(component.resources)
+    resources = _with_base(component.resources)
     component = msgspec.structs.replace(
         component,
         resources=resources,
-        shared_memory=SharedMemory(size=shared_memory_size(resources)),
+        shared_memory=SharedMemory(size=_shared_memory_size(resources)),
     )
     old = nim.metadata
     metadata = Metadata(
@@ -109,7 +119,7 @@ def as_component(
 
 def http_port(environment: tuple[Object, ...]) -> int | None:
     """The port of the container: `PORT` if it is set, else 3000. None means: `PORT` is invalid."""
-    texts = [each.get("value", "") for each in environment if each.get("name") == "PORT"]
+    texts = [entry.get("value", "") for entry in environment if entry.get("name") == "PORT"]
     if not texts or not texts[0]:
         return HTTP_PORT
     is_port = texts[0].isascii() and texts[0].isdecimal() and 0 < int(texts[0][:6]) < 2**16
@@ -132,15 +142,16 @@ def command(spec: DynamoNimDeploymentSpec) -> str:
             words.append(
                 f"--{spec.service_name}.ServiceArgs.dynamo.namespace={spec.dynamo_namespace}"
             )
-    paths = (each.get("value", "") for each in _first_ones(spec.envs, _CONFIG_PATH))
-    return " ".join([*words, *(f"-f {path}" for path in paths)])
+    values = (entry.get("value", "") for entry in spec.envs if entry.get("name") == _CONFIG_PATH)
+    if (path := next(values, None)) is not None:
+        words += ["-f", path]
+    return " ".join(words)
 
 
 def switch(annotations: Mapping[str, str], name: str) -> str:
     """What an annotation says, under either of its names; "" if it is not there."""
-    return next(
-        (annotations[f"{each}{name}"] for each in _PREFIXES if f"{each}{name}" in annotations), ""
-    )
+    keys = (f"{prefix}{name}" for prefix in _PREFIXES)
+    return next((annotations[key] for key in keys if key in annotations), "")
 
 
 def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
@@ -152,14 +163,14 @@ def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _annotations(said: Mapping[str, str]) -> dict[str, str]:
+def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     """The user's annotations, with the strategy as today's."""
     kept = {
         key: text
-        for key, text in said.items()
+        for key, text in annotations.items()
         if not (key.startswith(_PREFIXES) and key.partition("/")[2] in _SWITCHES)
     }
-    return kept | _STRATEGIES.get(switch(said, _STRATEGY), {})
+    return kept | _STRATEGIES.get(switch(annotations, _STRATEGY), {})
 
 
 def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySettings) -> Object:
@@ -170,9 +181,9 @@ def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySett
     port = http_port(spec.envs) or HTTP_PORT
     main["ports"] = [{"name": "http", "containerPort": port, "protocol": "TCP"}]
     security = dict(_RESTRICTED) if legacy.restricted_security_context else {}
-    for name, wanted in _CONTAINER_SWITCHES.items():
+    for name, context in _CONTAINER_SWITCHES.items():
         if switch(spec.annotations, name) == "true":
-            security |= wanted
+            security |= context
     if security:
         main["securityContext"] = security
     users = dict(spec.extra_pod_spec or {})
@@ -183,22 +194,22 @@ def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySett
     }
     pulls = [*image.image_pull_secrets, *(users.pop("imagePullSecrets", None) or ())]
     if pulls:
-        pod["imagePullSecrets"] = list({each.get("name"): each for each in pulls}.values())
+        pod["imagePullSecrets"] = list({secret.get("name"): secret for secret in pulls}.values())
     main = merged(main, users.pop("mainContainer", None) or {})
     return {**pod, **users, "mainContainer": main}
 
 
 def _environment(spec: DynamoNimDeploymentSpec, service: str) -> tuple[Object, ...]:
     """The first entry of each name; the Dynamo namespace also where the process looks for it first."""
-    entries = {each.get("name"): each for each in reversed(spec.envs)}
-    kept = [entries.pop(each.get("name")) for each in spec.envs if each.get("name") in entries]
+    kept = first_of_each_name(spec.envs)
     config = config_of(kept)
     if not config or not spec.dynamo_namespace or not spec.service_name:
         return tuple(kept)
-    text = json.dumps(
-        _with_namespace(config, service, spec.dynamo_namespace), separators=(",", ":")
+    config = _with_namespace(config, service, spec.dynamo_namespace)
+    text = json.dumps(config, separators=(",", ":"))
+    return tuple(
+        {**entry, "value": text} if entry.get("name") == VARIABLE else entry for entry in kept
     )
-    return tuple({**each, "value": text} if each.get("name") == VARIABLE else each for each in kept)
 
 
 def _with_namespace(config: Object, service: str, namespace: str) -> Object:
@@ -206,45 +217,88 @@ def _with_namespace(config: Object, service: str, namespace: str) -> Object:
 
     A process with this variable ignores the argument that says it.
     """
-    found: Object = config
+    section: Object = config
     for key in (service, "ServiceArgs", "dynamo"):
-        inner = found.get(key, {})
+        inner = section.get(key, {})
         if not isinstance(inner, dict):
             return config
-        found = inner
-    if "namespace" in found:
+        section = inner
+    if "namespace" in section:
         return config
     return dict(merged(config, {service: {"ServiceArgs": {"dynamo": {"namespace": namespace}}}}))
 
 
 def _mounts(nim: DynamoNimDeployment) -> tuple[VolumeMount, ...]:
-    wanted = nim.spec.pvc
-    if wanted is None or not wanted.mount_point:
+    pvc = nim.spec.pvc
+    if pvc is None or not pvc.mount_point:
         return ()
-    return (VolumeMount(claim_name(nim), wanted.mount_point),)
+    return (VolumeMount(claim_name(nim), pvc.mount_point),)
 
 
 def _ingress(
     nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
 ) -> IngressSpec | None:
     """The way in, with what the operator's settings say where the user says nothing."""
-    wanted = nim.spec.ingress
-    if wanted is None or not wanted.enabled:
+    ingress = nim.spec.ingress
+    if ingress is None or not ingress.enabled:
         return None
     gateway = settings.virtual_service_gateway
     secret = settings.ingress_tls_secret_name
-    names_class = bool(wanted.ingress_controller_class_name)
+    names_class = bool(ingress.ingress_controller_class_name)
     return msgspec.structs.replace(
-        wanted,
-        host=wanted.host or nim.metadata.name,
-        host_suffix=wanted.host_suffix or host_suffix(legacy, settings),
-        ingress_controller_class_name=wanted.ingress_controller_class_name
+        ingress,
+        host=ingress.host or nim.metadata.name,
+        host_suffix=ingress.host_suffix or host_suffix(legacy, settings),
+        ingress_controller_class_name=ingress.ingress_controller_class_name
         or settings.ingress_class_name,
-        use_virtual_service=wanted.use_virtual_service or bool(gateway and not names_class),
-        virtual_service_gateway=wanted.virtual_service_gateway or gateway,
-        tls=wanted.tls or (IngressTls(secret) if secret else None),
+        use_virtual_service=ingress.use_virtual_service or bool(gateway and not names_class),
+        virtual_service_gateway=ingress.virtual_service_gateway or gateway,
+        tls=ingress.tls or (IngressTls(secret) if secret else None),
     )
 
 
-def _first_ones(environment: tuple[Object, ...], name: str) -> list[Object]:
-    return [each for each in environment if each.get("name") == name][:1]
+def _with_base(resources: Resources | None) -> Resources:
+    """The user's amounts, and the base where there are none.
+
+    A base amount that contradicts the user's other side, a limit below a request, is left out: the API server
+    would refuse the pod. GPUs are limits only; a request for them is ignored, as ever.
+    """
+    given = resources or Resources()
+    requests, limits = given.requests or ResourceItem(), given.limits or ResourceItem()
+    lower, upper = _given(requests), _given(limits)
+    for name, (least, most) in _BASE.items():
+        if name not in upper and not _exceeds(lower.get(name), most):
+            upper[name] = most
+        if name not in lower and not _exceeds(least, upper.get(name)):
+            lower[name] = least
+    return Resources(
+        ResourceItem(**lower, custom=requests.custom),
+        ResourceItem(**upper, gpu=limits.gpu, gpu_type=limits.gpu_type, custom=limits.custom),
+        given.claims,
+    )
+
+
+def _shared_memory_size(resources: Resources) -> str:
+    """The volume at /dev/shm: half of the limit of the memory."""
+    limit = amount(resources.limits.memory or "") if resources.limits else None
+    return _binary(limit / 2) if limit else _SHARED_MEMORY
+
+
+def _given(item: ResourceItem) -> dict[str, str]:
+    both = {"cpu": item.cpu, "memory": item.memory}
+    return {name: value for name, value in both.items() if value}
+
+
+def _exceeds(quantity: str | None, bound: str | None) -> bool:
+    """Whether an amount is larger than another one; validation reports invalid amounts."""
+    left, right = amount(quantity or ""), amount(bound or "")
+    return left is not None and right is not None and left > right
+
+
+def _binary(number: Decimal) -> str:
+    """A number of bytes in the largest binary unit of which it is a whole number."""
+    count = int(number)
+    unit = 0
+    while count and count % 1024 == 0 and unit < len(_UNITS) - 1:
+        count, unit = count // 1024, unit + 1
+    return f"{count}{_UNITS[unit]}"

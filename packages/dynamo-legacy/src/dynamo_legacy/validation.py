@@ -13,13 +13,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, lines
 from dynamo_graphs.validation.account import account_problems
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, counted, first_problems
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.component import spec_problems
-from dynamo_graphs.validation.deployment_config import deployment_config_problems
-from dynamo_graphs.validation.environment import environment_problems
+from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
+from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
 from dynamo_legacy.api.deployment import DynamoDeployment
@@ -60,13 +60,13 @@ def nim_problems(
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
     """Problems that would keep a component from being rendered or from being accepted, sorted by path."""
-    found = chain(
+    problems = chain(
         _object_name_problems(nim.metadata.name, "metadata.name"),
         name_problems(nim.spec.dynamo_nim, "spec.dynamoNim", "a DynamoNim"),
         _component_problems(nim, "spec", settings, legacy),
         _missing_bound(nim.spec.autoscaling),
     )
-    return first_problems(found, most)
+    return first_problems(problems, most)
 
 
 def deployment_problems(
@@ -76,12 +76,13 @@ def deployment_problems(
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
     """Problems of a deployment that no configuration of its graph repairs, sorted by path."""
-    found = chain(
+    problems = chain(
         _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
-        _shared_environment_problems(deployment.spec.envs),
+        shared_environment_problems(deployment.spec.envs, "spec.envs"),
+        _port_problems(deployment.spec.envs, "spec.envs"),
         _service_problems(deployment, settings, legacy),
     )
-    return first_problems(found, most)
+    return first_problems(problems, most)
 
 
 def request_problems(request: DynamoNimRequest, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
@@ -105,12 +106,8 @@ def shared_size_problem(
     deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings
 ) -> str:
     """That the variables of all services are too large together, as each component has them; "" if not."""
-    most, services = settings.largest_object_bytes, len(graph.services)
-    size = len(msgspec.json.encode(deployment.spec.envs)) if deployment.spec.envs else 0
-    if not most or size * services <= most:
-        return ""
-    total = size * services
-    return f"spec.envs: {size} bytes for each of {services} services make {total} (limit {most})"
+    variables, services = deployment.spec.envs, len(graph.services)
+    return lines(shared_size_problems(variables, services, settings))
 
 
 def _component_problems(
@@ -177,53 +174,43 @@ def _overriding(override: Object) -> DynamoNimDeploymentSpec:
     return msgspec.convert(merge_patched({}, override), DynamoNimDeploymentSpec)
 
 
-def _shared_environment_problems(environment: tuple[Object, ...]) -> Iterator[Problem]:
-    path = "spec.envs"
-    has_misfits = yield from counted(shape_problems(environment, ENVIRONMENT, path))
-    if has_misfits:
-        return  # the rules below read the parts that do not fit
-    yield from environment_problems(environment, path)
-    yield from deployment_config_problems(environment, path)
-    yield from _port_problems(environment, path)
-
-
 def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
-    for index, each in enumerate(environment):
-        text = each.get("value") if each.get("name") == "PORT" else None
-        if text and isinstance(text, str) and http_port((each,)) is None:
+    for index, entry in enumerate(environment):
+        text = entry.get("value") if entry.get("name") == "PORT" else None
+        if text and isinstance(text, str) and http_port((entry,)) is None:
             shown = cut(text, _MOST_OF_NAME)
             message = f'invalid port "{shown}" (expected a number from 1 to 65535)'
             yield Problem(f"{path}[{index}].value", message)
 
 
-def _claim_problems(wanted: Pvc | None, path: str) -> Iterator[Problem]:
-    if wanted is None:
+def _claim_problems(pvc: Pvc | None, path: str) -> Iterator[Problem]:
+    if pvc is None:
         return
-    needed: Object = {"mountPoint": wanted.mount_point}
-    if wanted.create:
-        needed |= {"size": wanted.size, "volumeAccessMode": wanted.volume_access_mode}
+    needed: Object = {"mountPoint": pvc.mount_point}
+    if pvc.create:
+        needed |= {"size": pvc.size, "volumeAccessMode": pvc.volume_access_mode}
     for field, value in needed.items():
         if not value:
             message = f"missing {field} (for example {_EXAMPLES[field]})"
             yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
 
 
-def _autoscaling_problems(wanted: Autoscaling | None, path: str) -> Iterator[Problem]:
-    if wanted is None or not wanted.enabled:
+def _autoscaling_problems(autoscaling: Autoscaling | None, path: str) -> Iterator[Problem]:
+    if autoscaling is None or not autoscaling.enabled:
         return
-    least = wanted.min_replicas
+    least = autoscaling.min_replicas
     if least is not None and least < 0:
         yield Problem(f"{path}.minReplicas", f"must be non-negative, got {least}")
     lowest = max(1, least or 1)
-    if wanted.max_replicas is not None and wanted.max_replicas < lowest:
+    if autoscaling.max_replicas is not None and autoscaling.max_replicas < lowest:
         bound = f"minReplicas ({lowest})" if lowest > 1 else "1"
-        message = f"must be at least {bound}, got {wanted.max_replicas}"
+        message = f"must be at least {bound}, got {autoscaling.max_replicas}"
         yield Problem(f"{path}.maxReplicas", message)
 
 
-def _missing_bound(wanted: Autoscaling | None) -> Iterator[Problem]:
+def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
     """One problem if an autoscaler has no upper bound, which an override may leave to the graph."""
-    if wanted is not None and wanted.enabled and wanted.max_replicas is None:
+    if autoscaling is not None and autoscaling.enabled and autoscaling.max_replicas is None:
         message = "missing maxReplicas (for example 4)"
         yield Problem("spec.autoscaling.maxReplicas", message, ProblemKind.REQUIRED)
 
@@ -258,7 +245,7 @@ def _source_problems(source: Source) -> Iterator[Problem]:
         "pvc": source.pvc,
         "configMap": source.config_map,
     }
-    given = [name for name, each in members.items() if each is not None]
+    given = [name for name, member in members.items() if member is not None]
     if len(given) != 1:
         got = " and ".join(given) or "none"
         message = f"expected one of {', '.join(members)}, got {got}"

@@ -8,8 +8,14 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.admission.certificates import Stored, Terms, decide, usable_until
-from dynamo_operator.admission.hosts import Hosts, hosts_of
+from dynamo_operator.admission.certificates import (
+    Hosts,
+    Stored,
+    Terms,
+    decide,
+    hosts_of,
+    usable_until,
+)
 from kube_runtime.serving.tls import Pair
 
 TERMS = Terms.of_life(timedelta(days=90))
@@ -29,7 +35,7 @@ def step(
 ) -> tuple[str, Stored]:
     now = datetime.now(UTC) + after
     decision = decide(found, hosts, terms=TERMS, now=now, trusted_for=trusted_for)
-    return decision.what, decision.stored or found
+    return decision.action, decision.stored or found
 
 
 def leaf(pair: Pair) -> x509.Certificate:

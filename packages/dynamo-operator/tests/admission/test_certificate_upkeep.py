@@ -16,7 +16,6 @@ from dynamo_operator.admission.certificates import Stored, Terms
 from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.metrics import WebhookMetrics
-from dynamo_operator.admission.registration import Registration, registration
 from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
@@ -28,6 +27,7 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.serving.tls import Certificate
 from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
+from reviews.registration import Registration, registration
 from reviews.serving import HOSTS, in_a_thread, new_certificate
 from simulated.server import Server
 

@@ -12,7 +12,6 @@ from dynamo_operator.admission.decision_pool import decide_in_worker
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, Circumstances
-from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.webhooks import webhooks
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -50,8 +49,7 @@ def rules_served(*, legacy_kinds: bool) -> list[str]:
         Settings(webhooks=WebhookSettings(), legacy_kinds=legacy_kinds),
         is_excluded=lambda _: False,
     )
-    (server,) = (each for each in found.servers if isinstance(each, WebhookServer))
-    return [each.type_.KIND.name for each in server.judges.rules]
+    return [each.type_.KIND.name for each in found.server.decisions.rules]
 
 
 def text(kind: str, spec: Object) -> bytes:

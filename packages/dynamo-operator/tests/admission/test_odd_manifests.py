@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.validation.schema import schema_problems

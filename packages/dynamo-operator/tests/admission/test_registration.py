@@ -6,12 +6,8 @@ from typing import Any
 import pytest
 
 from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.registration import (
-    LEGACY_REVIEWED,
-    Registration,
-    full_name,
-    registration,
-)
+from dynamo_operator.admission.registration import LEGACY_REVIEWED
+from reviews.registration import Registration, full_name, registration
 
 CLUSTER = Registration("dynamo-platform", "dyn")
 

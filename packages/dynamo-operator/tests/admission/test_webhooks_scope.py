@@ -25,7 +25,7 @@ def server(**chosen: str) -> WebhookServer:
         render=RenderSettings(restricted_namespace=chosen.pop("restricted", "")),
         webhooks=msgspec.convert(chosen, WebhookSettings),
     )
-    found = webhooks(
+    return webhooks(
         OperatorIdentity(Client(Server()), "us"),
         Cache(),
         CollectorRegistry(),
@@ -33,14 +33,12 @@ def server(**chosen: str) -> WebhookServer:
         "dyn",
         settings,
         is_excluded=lambda _: False,
-    )
-    (only,) = (each for each in found.servers if isinstance(each, WebhookServer))
-    return only
+    ).server
 
 
 async def is_allowed(of: WebhookServer, namespace: str) -> bool:
     request = request_in(review(BAD, namespace=namespace))
-    return (await of.judges.verdict(RULES[0], request, "")).allowed
+    return (await of.decisions.verdict(RULES[0], request, "")).allowed
 
 
 async def test_a_restricted_operator_judges_no_foreign_namespace() -> None:

@@ -79,7 +79,7 @@ async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
         (Trouble.NOT_ALLOWED, Ending.UNABLE, "cannot manage LoRAs: status 405"),
         (Trouble.NOT_IMPLEMENTED, Ending.UNABLE, "cannot manage LoRAs: status 501"),
         (Trouble.NO_ROUTE, Ending.UNABLE, "DYN_LORA_ENABLED"),
-        (Trouble.HANGS, Ending.FAILED, "no answer within 0.2 seconds"),
+        (Trouble.HANGS, Ending.FAILED, "no answer within 2 seconds"),
         (Trouble.DROPS, Ending.FAILED, "no answer"),
         (Trouble.REDIRECTS, Ending.FAILED, "status 307"),
         (Trouble.TALKS, Ending.FAILED, "longer than"),
@@ -87,7 +87,8 @@ async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
 )
 async def test_each_trouble_has_its_reply(trouble: Trouble, ending: Ending, message: str) -> None:
     worker = LoraWorker(trouble=trouble)
-    async with reaching(worker, timeout_seconds=0.2) as api:
+    limit = 2 if trouble is Trouble.HANGS else 60  # on a busy machine an answer takes a while
+    async with reaching(worker, timeout_seconds=limit) as api:
         reply = await api.call(ADDRESS, LOAD)
     assert ending is reply.ending
     assert message in reply.message

@@ -10,8 +10,7 @@ from dynamo_graphs.api.scaling import (
 )
 from dynamo_operator.scaling.read import adapter_watch
 from kube_runtime.kind import Key
-from kube_runtime.types.meta import OwnerReference
-from kube_runtime.types.scaled import ScaledMetadata
+from kube_runtime.types.meta import OwnerReference, ScaledMetadata
 from simulated.clock import on_simulated_clock
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
 from simulated.server import Fault

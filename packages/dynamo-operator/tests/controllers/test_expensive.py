@@ -82,7 +82,7 @@ def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_ch
 def test_the_status_of_a_component_says_so() -> None:
     status = expensive_status(DynamoComponentDeployment(), "it took too long")
     for name in ("Available", "DynamoComponentReady"):
-        found = condition(status["conditions"], name)
+        found = condition(status.conditions, name)
         assert found is not None
         assert ("False", "TooExpensive") == (found.status, found.reason)
 

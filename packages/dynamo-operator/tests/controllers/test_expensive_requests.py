@@ -12,10 +12,11 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
+from dynamo_graphs.plan.request_graph import read_output
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, progress
-from dynamo_graphs.plan.request_result import read_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, Offload
+from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
@@ -120,7 +121,7 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
         writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes
     )
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
-    controller = RequestController(cache, acts, recorder, StatusRateLimit())
+    controller = RequestController(cache, acts, Reporter(writer, recorder, StatusRateLimit()))
     assert isinstance(await controller.reconcile(Key("n", "r")), Result)
     stored = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
     said = condition(stored.status.conditions, "Succeeded")

@@ -24,7 +24,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
 
 CURVES: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "curves"}}
@@ -118,9 +118,10 @@ async def test_a_forged_status_leads_nowhere() -> None:
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
     assert request.spec is not None
+    there = await facts.destination(request, "team-b", [CURVES])
     with pytest.raises(ActionBlocked, match="status names namespace team-b, but the spec does not"):
-        await acts.create(request, request.spec, Key("team-b", "r"))
-    (problem,) = await acts.config_maps(request, [CURVES], "team-b", None)
+        await acts.create(request, request.spec, there)
+    (problem,) = await acts.config_maps(request, [CURVES], there, None)
     assert "status names namespace team-b" in problem
 
 
@@ -132,7 +133,8 @@ async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_creat
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request("open")
     assert request.spec is not None
+    there = await facts.destination(request, "open", [CURVES])
     with pytest.raises(ActionBlocked, match="does not accept graphs"):
-        await acts.create(request, request.spec, Key("open", "r"))
-    (problem,) = await acts.config_maps(request, [CURVES], "open", None)
+        await acts.create(request, request.spec, there)
+    (problem,) = await acts.config_maps(request, [CURVES], there, None)
     assert "does not accept graphs" in problem

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from dynamo_graphs.settings import RenderSettings, Settings
-from dynamo_operator.namespaces.scope import LEASE, Scope, scope_of
 from dynamo_operator.observability.metrics import register_scope
+from dynamo_operator.process.scope import LEASE, Scope, scope_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.validation import Problem
+from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.types.meta import OwnerReference
 from specs import a_component
@@ -31,11 +32,11 @@ def component(
     return replace(found, metadata=replace(found.metadata, uid=uid, **metadata))
 
 
-def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
+async def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
     sound, find = ValidationCache(), Negative()
     for version in ("1", "2", "3"):
         found = component(resource_version=version, generation=7)
-        assert () == sound.problems(found, find)
+        assert () == await sound.problems_by(Offload(), found, find)
     assert 1 == find.looks
 
 
@@ -49,14 +50,17 @@ def test_what_had_no_mistakes_is_not_looked_through_again() -> None:
         component(owner_references=(OwnerReference("DynamoGraphDeployment", "chat", "u-chat"),)),
     ],
 )
-def test_every_other_content_is_looked_through(changed: DynamoComponentDeployment) -> None:
+async def test_every_other_content_is_looked_through(changed: DynamoComponentDeployment) -> None:
     sound, find = ValidationCache(), Negative()
-    sound.problems(component(), find)
-    sound.problems(changed, find)
+    await sound.problems_by(Offload(), component(), find)
+    await sound.problems_by(Offload(), changed, find)
     assert 2 == find.looks
 
 
-def test_a_mistake_is_told_each_time_also_after_the_content_was_right() -> None:
+async def test_a_mistake_is_told_each_time_also_after_the_content_was_right() -> None:
     sound, find = ValidationCache(), Negative()
-    told = [bool(sound.problems(component(each), find)) for each in (1, -1, -1, 1, -1)]
+    told = [
+        bool(await sound.problems_by(Offload(), component(each), find))
+        for each in (1, -1, -1, 1, -1)
+    ]
     assert [False, True, True, False, True] == told

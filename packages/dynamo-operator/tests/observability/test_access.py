@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.observability.access import FORBIDDEN, OK, UNAVAILABLE, UNKNOWN, Access
-from dynamo_operator.observability.certificate import MetricsCertificate
+from dynamo_operator.observability.certificate import MetricsCertificate, UnverifiedStore
 from dynamo_operator.observability.server import Address, metrics_server
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
@@ -172,7 +172,7 @@ async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_rem
 
 @asynccontextmanager
 async def scraped(reviews: Reviews) -> AsyncIterator[aiohttp.ClientSession]:
-    kept = MetricsCertificate(None)
+    kept = MetricsCertificate(UnverifiedStore())
     server = metrics_server(
         Address("127.0.0.1", 0),
         CollectorRegistry(),

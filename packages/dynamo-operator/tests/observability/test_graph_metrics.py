@@ -19,7 +19,7 @@ from dynamo_graphs.api.graph import (
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.observability.graphs import Graphs
+from dynamo_operator.observability.metrics import ObjectGauges
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -37,9 +37,10 @@ class Objects:
 
 def lines(*objects: Resource) -> list[str]:
     registry = CollectorRegistry()
-    registry.register(Graphs(Objects(*objects), now=lambda: NOW))
+    registry.register(ObjectGauges(Objects(*objects), now=lambda: NOW))
     text = generate_latest(registry).decode()
-    return [line for line in text.splitlines() if not line.startswith("#")]
+    others = ("#", "dynamo_operator_resources_total{", "dynamo_operator_model_endpoints{")
+    return [line for line in text.splitlines() if not line.startswith(others)]
 
 
 def a_graph(ready: str, reason: str = "", **annotations: str) -> DynamoGraphDeployment:

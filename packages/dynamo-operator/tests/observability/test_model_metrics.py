@@ -6,8 +6,7 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelStatus, EndpointInfo
 from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
-from dynamo_operator.observability.metrics import register
-from dynamo_operator.observability.models import CallMetrics
+from dynamo_operator.observability.metrics import CallMetrics, register
 from kube_runtime.types.meta import Condition, Metadata, R
 
 

@@ -9,8 +9,8 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.status.rollout_results import RolloutResult
-from dynamo_operator.observability.rollouts import RolloutMetrics
+from dynamo_graphs.status.rollout import RolloutResult
+from dynamo_operator.observability.metrics import RolloutMetrics
 
 
 def graph(*rollout: str) -> DynamoGraphDeployment:

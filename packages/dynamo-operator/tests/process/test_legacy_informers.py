@@ -8,9 +8,9 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.build.types import BuilderConfig
-from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.render import claims, nim_objects
 from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.types import BuilderConfig
 from dynamo_operator.legacy.deployment.controller import DeploymentController
 from dynamo_operator.legacy.deployment.read import deployment_watches
 from dynamo_operator.legacy.nim.controller import NimController
@@ -55,8 +55,8 @@ def test_all_that_is_written_is_watched_once_whatever_labels_users_set() -> None
     body = {"metadata": {"name": "a", "namespace": "n", "uid": "u"}, "spec": spec}
     nim = msgspec.convert(body, DynamoNimDeployment)
     image = DynamoNimSpec(tag="a:b", image="c")
-    plan = nim_plan(nim, image, Facts(istio_served=True), SETTINGS, LegacySettings())
-    around, workloads = nim_parts(plan, nim, None)
+    facts = Facts(istio_served=True)
+    around, workloads = nim_objects(nim, image, facts, SETTINGS, LegacySettings())
     read = informers(SETTINGS, with_legacy_kinds=True)
     written = [*around, *workloads, *claims(nim)]
     template = workloads[0]["spec"]["template"]

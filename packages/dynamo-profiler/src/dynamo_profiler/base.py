@@ -29,21 +29,21 @@ class Backend:
 
 
 def _vllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    found = _with_size(args, layout.tensor, "--tensor-parallel-size", "-tp")
-    found = _resized(found, layout.pipeline, "--pipeline-parallel-size", "-pp")
-    found = _resized(found, layout.data, "--data-parallel-size", "-dp")
-    return _switched(found, "--enable-expert-parallel", is_on=layout.data > 1)
+    sized = _with_size(args, layout.tensor, "--tensor-parallel-size", "-tp")
+    sized = _resized(sized, layout.pipeline, "--pipeline-parallel-size", "-pp")
+    sized = _resized(sized, layout.data, "--data-parallel-size", "-dp")
+    return _switched(sized, "--enable-expert-parallel", is_on=layout.data > 1)
 
 
 def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
     """SGLang counts the copies of attention as a part of the tensor parallel group."""
     spread = layout.tensor * layout.data
-    found = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
-    found = _resized(found, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
-    found = _resized(found, layout.data, "--dp-size", "--dp", "--data-parallel-size")
+    sized = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
+    sized = _resized(sized, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
+    sized = _resized(sized, layout.data, "--dp-size", "--dp", "--data-parallel-size")
     experts = spread if layout.data > 1 else 1
-    found = _resized(found, experts, "--ep-size", "--ep", "--expert-parallel-size")
-    return _switched(found, "--enable-dp-attention", is_on=layout.data > 1)
+    sized = _resized(sized, experts, "--ep-size", "--ep", "--expert-parallel-size")
+    return _switched(sized, "--enable-dp-attention", is_on=layout.data > 1)
 
 
 def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
@@ -64,21 +64,21 @@ def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
         "moe_expert_parallel_size": spread if is_copied else 1,
     }
     needed = {
-        key: each for key, each in sizes.items() if key in overrides or each is True or each > 1
+        key: size for key, size in sizes.items() if key in overrides or size is True or size > 1
     }
-    found = {**overrides, "tensor_parallel_size": spread, **needed}
-    return with_value(args, _OVERRIDES, json.dumps(found))
+    overrides |= {"tensor_parallel_size": spread, **needed}
+    return with_value(args, _OVERRIDES, json.dumps(overrides))
 
 
 def _with_size(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
     """Sets the first of these flags that is there, else adds `flag`."""
-    given = next((each for each in (flag, *others) if value_of(args, each) is not None), flag)
+    given = next((alias for alias in (flag, *others) if value_of(args, alias) is not None), flag)
     return with_value(args, given, str(size))
 
 
 def _resized(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
     """As `_with_size`, but a size of 1, which is the default, only takes the place of another one."""
-    if size == 1 and all(value_of(args, each) is None for each in (flag, *others)):
+    if size == 1 and all(value_of(args, alias) is None for alias in (flag, *others)):
         return list(args)
     return _with_size(args, size, flag, *others)
 
@@ -87,14 +87,14 @@ def _switched(args: Sequence[str], flag: str, *, is_on: bool) -> list[str]:
     """The arguments with a flag that has no value, or without it."""
     if is_on and flag in args:
         return list(args)
-    return [*(each for each in args if each != flag), *([flag] if is_on else [])]
+    return [*(argument for argument in args if argument != flag), *([flag] if is_on else [])]
 
 
 _MODE = "--disaggregation-mode"
 
 BACKENDS = {
-    each.engine.name: each
-    for each in (
+    backend.engine.name: backend
+    for backend in (
         Backend(
             ENGINES["vllm"],
             with_layout=_vllm_layout,

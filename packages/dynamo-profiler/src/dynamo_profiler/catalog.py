@@ -47,27 +47,27 @@ class Model:
 @cache
 def models() -> Mapping[str, Model]:
     """All models and variants by the name that Hugging Face has for them."""
-    found: dict[str, Model] = {}
+    catalog: dict[str, Model] = {}
     for name, entry in json.loads(_FILE.read_text(encoding="utf-8")).items():
         config, source = entry["config"], entry["source"]
         own = _precision(config)
         variants: dict[str, str] = {own: name, **entry.get("variants", {})}
-        found[name] = Model(name, source, config, own, variants)
+        catalog[name] = Model(name, source, config, own, variants)
         for precision in PRECISIONS:
-            other = variants.get(precision)
-            if other and other != name:
+            variant = variants.get(precision)
+            if variant and variant != name:
                 quantized = {**config, "quantization_config": _QUANTIZED[precision]}
-                found[other] = Model(other, source, quantized, precision, variants)
-    return found
+                catalog[variant] = Model(variant, source, quantized, precision, variants)
+    return catalog
 
 
 def model_named(name: str) -> Model | None:
     """The model of that name, in any case of letters. None means: it is not in the catalogue."""
-    known = models()
-    if name in known:
-        return known[name]
+    catalog = models()
+    if name in catalog:
+        return catalog[name]
     folded = name.lower()
-    return next((each for key, each in known.items() if key.lower() == folded), None)
+    return next((model for key, model in catalog.items() if key.lower() == folded), None)
 
 
 def variant_of(model: Model, precision: str) -> Model:

@@ -22,11 +22,19 @@ td,th{padding:.2rem .6rem;text-align:left}
 """
 
 
-def row(each: Candidate) -> tuple[str | int | float | bool, ...]:
+def row(candidate: Candidate) -> tuple[str | int | float | bool, ...]:
     """The values of `COLUMNS`."""
-    times = (round(1000 * each.ttft, 1), round(1000 * each.itl, 2))
-    speeds = (round(each.per_gpu, 1), round(each.per_user, 1))
-    return (each.mode.value, each.workers, each.gpus, each.answers, *times, *speeds, each.meets)
+    times = (round(1000 * candidate.ttft, 1), round(1000 * candidate.itl, 2))
+    speeds = (round(candidate.per_gpu, 1), round(candidate.per_user, 1))
+    return (
+        candidate.mode.value,
+        candidate.workers,
+        candidate.gpus,
+        candidate.answers,
+        *times,
+        *speeds,
+        candidate.meets,
+    )
 
 
 def svg(title: str, made: Sequence[Candidate]) -> str:
@@ -34,18 +42,21 @@ def svg(title: str, made: Sequence[Candidate]) -> str:
     return _chart(
         title,
         ("tokens per second and user", "tokens per second and GPU"),
-        [(each, each.per_user, each.per_gpu) for each in made],
-        [[(each.per_user, each.per_gpu) for each in front(made)]],
+        [(candidate, candidate.per_user, candidate.per_gpu) for candidate in made],
+        [[(candidate.per_user, candidate.per_gpu) for candidate in front(made)]],
     )
 
 
 def load_svg(title: str, made: Sequence[Candidate], field: Literal["ttft", "itl"]) -> str:
     """The time to the first token, or between two, against the answers at once, a line for each graph."""
     names = {"ttft": "milliseconds to the first token", "itl": "milliseconds between two tokens"}
-    points = [(each, float(each.answers), 1000 * float(getattr(each, field))) for each in made]
+    points = [
+        (candidate, float(candidate.answers), 1000 * float(getattr(candidate, field)))
+        for candidate in made
+    ]
     lines: dict[tuple[Mode, str], list[tuple[float, float]]] = {}
-    for each, across, up in points:
-        lines.setdefault((each.mode, each.layout), []).append((across, up))
+    for candidate, across, up in points:
+        lines.setdefault((candidate.mode, candidate.layout), []).append((across, up))
     return _chart(title, ("answers at once in a worker", names[field]), points, lines.values())
 
 
@@ -71,12 +82,13 @@ def _chart(
         f'<text transform="translate(16 {_HEIGHT / 2 + 70}) rotate(-90)">{axes[1]}</text>',
         *_axes(right, top),
     ]
-    for each, across, up in points:
+    for candidate, across, up in points:
         x, y = at(across, up)
-        fill = _COLOURS[each.mode] if each.meets else "none"
+        colour = _COLOURS[candidate.mode]
+        text = f"{candidate.mode.value}: {candidate.workers}, {candidate.answers} at once"
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{_COLOURS[each.mode]}">'
-            f"<title>{escape(f'{each.mode.value}: {each.workers}, {each.answers} at once')}</title></circle>"
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour if candidate.meets else "none"}" '
+            f'stroke="{colour}"><title>{escape(text)}</title></circle>'
         )
     for line in lines:
         places = " ".join("{:.1f},{:.1f}".format(*at(*place)) for place in line)
@@ -94,17 +106,17 @@ def _chart(
 def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
     """The pictures, what is behind them, and a table of all candidates."""
     best = set(front(made))
-    head = "".join(f"<th>{escape(each.replace('_', ' '))}</th>" for each in ("front", *COLUMNS))
+    head = "".join(f"<th>{escape(column.replace('_', ' '))}</th>" for column in ("front", *COLUMNS))
     rows = "".join(
-        f"<tr><td>{'●' if each in best else ''}</td>"
-        + "".join(f"<td>{escape(str(value))}</td>" for value in row(each))
+        f"<tr><td>{'●' if candidate in best else ''}</td>"
+        + "".join(f"<td>{escape(str(value))}</td>" for value in row(candidate))
         + "</tr>\n"
-        for each in made
+        for candidate in made
     )
-    said = "".join(f"<p>{escape(each)}</p>\n" for each in notes)
+    paragraphs = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{said}{svg(title, made)}"
+        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{paragraphs}{svg(title, made)}"
         f"{load_svg('First token against load', made, 'ttft')}"
         f"{load_svg('Between two tokens against load', made, 'itl')}"
         f"<table><tr>{head}</tr>\n{rows}</table></body></html>\n"
@@ -113,17 +125,17 @@ def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
 
 def _axes(right: float, top: float) -> list[str]:
     base, wide, high = _HEIGHT - _BOTTOM, _WIDTH - _LEFT - _TOP, _HEIGHT - _BOTTOM - 2 * _TOP
-    found = [f'<path d="M{_LEFT} {2 * _TOP}V{base}H{_WIDTH - _TOP}" fill="none" stroke="#444"/>']
+    parts = [f'<path d="M{_LEFT} {2 * _TOP}V{base}H{_WIDTH - _TOP}" fill="none" stroke="#444"/>']
     for step in range(1, _TICKS + 1):
         across, up = _LEFT + wide * step / _TICKS, base - high * step / _TICKS
-        found.append(
+        parts.append(
             f'<text x="{across - 10:.0f}" y="{base + 16}">{right * step / _TICKS:g}</text>'
         )
-        found.append(f'<text x="{_LEFT - 44}" y="{up + 4:.0f}">{top * step / _TICKS:g}</text>')
-    return found
+        parts.append(f'<text x="{_LEFT - 44}" y="{up + 4:.0f}">{top * step / _TICKS:g}</text>')
+    return parts
 
 
 def _nice(most: float) -> float:
     """The next round number."""
     power: float = 10.0 ** math.floor(math.log10(most))
-    return next(each * power for each in (1, 2, 2.5, 5, 10) if most <= each * power)
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if most <= factor * power)

@@ -21,6 +21,7 @@ the engine's margin added (`Engine.margin`); docs/profiler.md says how many meas
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
@@ -102,7 +103,7 @@ class Choice:
     def accuracy(self) -> Accuracy:
         """The error of the times, as measured: the larger one of the roles."""
         errors = [role.engine.accuracy for role in self.roles]
-        return Accuracy(max(each.ttft for each in errors), max(each.itl for each in errors))
+        return Accuracy(max(error.ttft for error in errors), max(error.itl for error in errors))
 
     def text(self) -> str:
         """The choice in one line, with the error of its times."""
@@ -120,7 +121,9 @@ class Choice:
         )
 
 
-def engines(shape: Shape, hardware: Hardware, targets: Targets, make: Make) -> tuple[Engine, ...]:
+def fitting_engines(
+    shape: Shape, hardware: Hardware, targets: Targets, make: Make
+) -> tuple[Engine, ...]:
     """The engines that hold the model and one request, smallest first.
 
     Raises:
@@ -146,89 +149,97 @@ def engines(shape: Shape, hardware: Hardware, targets: Targets, make: Make) -> t
     if not made:
         raise missing[0]
     need = targets.isl + targets.osl
-    found = tuple(each for each in made if each.cache_tokens >= need)
-    if not found:
-        wanted = (shape.weight_bytes + need * shape.cache_bytes_per_token) / 1e9
+    fitting = tuple(engine for engine in made if engine.cache_tokens >= need)
+    if not fitting:
+        needed_gigabytes = (shape.weight_bytes + need * shape.cache_bytes_per_token) / 1e9
         largest = made[-1]
         raise Refusal(
-            f"the model does not fit: it and one request of {need} tokens need {wanted:.4g} GB, "
+            f"the model does not fit: it and one request of {need} tokens need {needed_gigabytes:.4g} GB, "
             f"but {largest.gpus} x {hardware.gpu.name} have {largest.usable_bytes / 1e9:.4g} GB; "
             "allow more GPUs per engine (hardware.maxNumGpusPerEngine) or a larger type"
         )
-    return found
+    return fitting
 
 
-def prefill_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | None:
+def prefill_role(engines: tuple[Engine, ...], configuration: Configuration) -> Role | None:
     """The cheapest engines that only compute prompts. None means: the first token comes too late."""
-    return _cheapest(_prefill(each, wanted) for each in found)
+    return _cheapest(_prefill(engine, configuration) for engine in engines)
 
 
-def decode_role(found: tuple[Engine, ...], wanted: Configuration) -> Role | None:
+def decode_role(engines: tuple[Engine, ...], configuration: Configuration) -> Role | None:
     """The cheapest engines that only compute answers. None means: the tokens come too slowly."""
-    return _cheapest(_decode(each, wanted) for each in found)
+    return _cheapest(_decode(engine, configuration) for engine in engines)
 
 
-def cheapest(found: tuple[Engine, ...], wanted: Configuration) -> Choice:
+def cheapest(engines: tuple[Engine, ...], configuration: Configuration) -> Choice:
     """As `chosen`, of all these engines in each role.
 
     Raises:
         Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
     """
-    return chosen(found, prefill_role(found, wanted), decode_role(found, wanted), wanted)
+    return chosen(
+        engines,
+        prefill_role(engines, configuration),
+        decode_role(engines, configuration),
+        configuration,
+    )
 
 
 def chosen(
-    found: tuple[Engine, ...], prefill: Role | None, decode: Role | None, wanted: Configuration
+    engines: tuple[Engine, ...],
+    prefill: Role | None,
+    decode: Role | None,
+    configuration: Configuration,
 ) -> Choice:
     """The better of both modes, or the best of the one that is asked for.
 
     Raises:
         Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
     """
-    worker = _cheapest(_worker(each, wanted) for each in found)
+    worker = _cheapest(_worker(engine, configuration) for engine in engines)
     choices = [Choice(Mode.AGGREGATED, (worker,))] if worker else []
     if prefill and decode:
         choices.append(Choice(Mode.DISAGGREGATED, (prefill, decode)))
-    allowed = [each for each in choices if wanted.mode in (None, each.mode)]
+    allowed = [choice for choice in choices if configuration.mode in (None, choice.mode)]
     if not allowed:
-        raise Refusal(_why_not(found, wanted))
-    best = min(allowed, key=lambda each: (_is_too_many(*each.roles), each.gpus, -each.rate))
+        raise Refusal(_why_not(engines, configuration))
+    best = min(allowed, key=lambda choice: (_is_too_many(*choice.roles), choice.gpus, -choice.rate))
     if _is_too_many(*best.roles):
         raise Refusal(
-            f"analytic.requestsPerSecond of {wanted.requests_per_second:g} is too high: it takes "
+            f"analytic.requestsPerSecond of {configuration.requests_per_second:g} is too high: it takes "
             f"more than {MOST_REPLICAS} replicas of a worker"
         )
-    if wanted.budget and best.gpus > wanted.budget:
+    if configuration.budget and best.gpus > configuration.budget:
         raise Refusal(
-            f"analytic.maxGpus of {wanted.budget} is too low: {wanted.requests_per_second:g} "
+            f"analytic.maxGpus of {configuration.budget} is too low: {configuration.requests_per_second:g} "
             f"requests per second within the targets need {best.gpus}"
         )
     return best
 
 
-def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
+def _why_not(engines: tuple[Engine, ...], configuration: Configuration) -> str:
     """Which target is out of reach, and what the best engine would need."""
-    targets = wanted.targets
-    steps = {each: each.step_seconds(1, targets.context) for each in found}
-    quickest = min(found, key=lambda each: steps[each])
-    if steps[quickest] > margined(wanted, quickest).itl:
+    targets = configuration.targets
+    steps = {engine: engine.step_seconds(1, targets.context) for engine in engines}
+    quickest = min(engines, key=lambda engine: steps[engine])
+    if steps[quickest] > margined(configuration, quickest).itl:
         return (
             f"sla.itl of {targets.itl * 1000:g} ms cannot be met: the fastest engine, {_name(quickest)}, "
             f"needs {steps[quickest] * 1000:.4g} ms per token for a single answer; "
-            f"{_possible(targets.itl, margined(wanted, quickest).itl, steps[quickest])}"
+            f"{_possible(targets.itl, margined(configuration, quickest).itl, steps[quickest])}"
         )
 
     def first(engine: Engine) -> float:
         apart, together = engine.transfer_seconds(targets.isl), steps[engine]
         rest = {Mode.DISAGGREGATED: apart, Mode.AGGREGATED: together, None: min(apart, together)}
-        return engine.first_token_seconds(targets.isl) + rest[wanted.mode]
+        return engine.first_token_seconds(targets.isl) + rest[configuration.mode]
 
-    best = min(found, key=first)
-    if first(best) >= margined(wanted, best).ttft:
+    best = min(engines, key=first)
+    if first(best) >= margined(configuration, best).ttft:
         return (
             f"sla.ttft of {targets.ttft * 1000:g} ms cannot be met: the fastest engine, {_name(best)}, needs "
             f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens; "
-            f"{_possible(targets.ttft, margined(wanted, best).ttft, first(best))}"
+            f"{_possible(targets.ttft, margined(configuration, best).ttft, first(best))}"
         )
     return (
         f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot "
@@ -237,12 +248,12 @@ def _why_not(found: tuple[Engine, ...], wanted: Configuration) -> str:
     )
 
 
-def margined(wanted: Configuration, engine: Engine) -> Targets:
+def margined(configuration: Configuration, engine: Engine) -> Targets:
     """The targets that a prediction must meet, so that it meets the real ones with its error added."""
-    targets = wanted.targets
-    match wanted.room:
-        case _ if wanted.margin is not None:
-            error = Accuracy(wanted.margin, wanted.margin)
+    targets = configuration.targets
+    match configuration.room:
+        case _ if configuration.margin is not None:
+            error = Accuracy(configuration.margin, configuration.margin)
         case Margin.FOUR_OF_FIVE:
             error = engine.margin
         case Margin.MEDIAN:
@@ -252,6 +263,11 @@ def margined(wanted: Configuration, engine: Engine) -> Targets:
     return replace(targets, ttft=targets.ttft / (1 + error.ttft), itl=targets.itl / (1 + error.itl))
 
 
+def most_answers(engine: Engine, targets: Targets) -> int:
+    """How many answers the engine can work on at once: its cache holds as many requests."""
+    return max(0, min(MOST_ANSWERS, engine.cache_tokens // (targets.isl + targets.osl)))
+
+
 def _possible(target: float, margined_target: float, best: float) -> str:
     """What could be asked for instead. A whole millisecond more, so that the advice can be followed."""
     margin = target / margined_target
@@ -259,8 +275,8 @@ def _possible(target: float, margined_target: float, best: float) -> str:
     return f"with a margin of {margin - 1:.0%} for the known error, {least} ms is possible"
 
 
-def _prefill(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = margined(wanted, engine)
+def _prefill(engine: Engine, configuration: Configuration) -> Role | None:
+    targets = margined(configuration, engine)
     alone, apart = engine.prefill_seconds(targets.isl), engine.prompt_seconds(targets.isl)
     outside = FIRST_TOKEN_SECONDS + engine.transfer_seconds(targets.isl)
     slack = (targets.ttft - outside - alone) / apart
@@ -268,11 +284,11 @@ def _prefill(engine: Engine, wanted: Configuration) -> Role | None:
     if slack <= 0 or load <= 0:
         return None
     rate = load / apart
-    return Role(engine, rate, _replicas(rate, wanted), ttft=targets.ttft)
+    return Role(engine, rate, _replicas(rate, configuration), ttft=targets.ttft)
 
 
-def _decode(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = margined(wanted, engine)
+def _decode(engine: Engine, configuration: Configuration) -> Role | None:
+    targets = margined(configuration, engine)
     answers = _most(
         engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl
     )
@@ -280,11 +296,11 @@ def _decode(engine: Engine, wanted: Configuration) -> Role | None:
         return None
     step = engine.step_seconds(answers, targets.context)
     rate = answers / (targets.osl * step)
-    return Role(engine, rate, _replicas(rate, wanted), itl=step)
+    return Role(engine, rate, _replicas(rate, configuration), itl=step)
 
 
-def _worker(engine: Engine, wanted: Configuration) -> Role | None:
-    targets = margined(wanted, engine)
+def _worker(engine: Engine, configuration: Configuration) -> Role | None:
+    targets = margined(configuration, engine)
 
     def times(answers: int) -> tuple[float, float]:
         return (
@@ -301,20 +317,17 @@ def _worker(engine: Engine, wanted: Configuration) -> Role | None:
         return None
     first, between = times(answers)
     best = answers / (targets.osl * between)
-    return Role(engine, best, _replicas(best, wanted), first, between)
+    return Role(engine, best, _replicas(best, configuration), first, between)
 
 
 def _most(engine: Engine, targets: Targets, holds: Callable[[int], bool]) -> int:
     """The largest number of answers for which `holds` is true, as it is for all smaller ones; else 0."""
-    lowest, highest = 0, min(MOST_ANSWERS, engine.cache_tokens // (targets.isl + targets.osl))
-    while lowest < highest:
-        middle = (lowest + highest + 1) // 2
-        lowest, highest = (middle, highest) if holds(middle) else (lowest, middle - 1)
-    return lowest
+    numbers = range(1, most_answers(engine, targets) + 1)
+    return bisect_left(numbers, x=True, key=lambda answers: not holds(answers))
 
 
-def _replicas(rate: float, wanted: Configuration) -> int:
-    return max(1, math.ceil(min(wanted.requests_per_second / rate, MOST_REPLICAS + 1)))
+def _replicas(rate: float, configuration: Configuration) -> int:
+    return max(1, math.ceil(min(configuration.requests_per_second / rate, MOST_REPLICAS + 1)))
 
 
 def _cheapest(roles: Iterable[Role | None]) -> Role | None:

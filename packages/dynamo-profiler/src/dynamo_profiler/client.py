@@ -92,9 +92,9 @@ class Frontend:
             try:
                 model = await self._model()
                 for _ in range(2):
-                    found = await self._ask(model)
-                    if found.prompt_tokens:
-                        words = self.words_per_token * self.targets.isl / found.prompt_tokens
+                    answer = await self._ask(model)
+                    if answer.prompt_tokens:
+                        words = self.words_per_token * self.targets.isl / answer.prompt_tokens
                         self.words_per_token = min(max(words, 1 / _MOST_WORDS), _MOST_WORDS)
             except Unanswered:
                 if monotonic() > deadline:
@@ -156,7 +156,7 @@ class Frontend:
         async with self._answer("POST", "/v1/chat/completions", body) as answer:
             async for line in answer.content:
                 if (chunk := _chunk(line)) is not None:
-                    times += [monotonic() for each in chunk.choices if each.finish_reason is None]
+                    times += [monotonic() for part in chunk.choices if part.finish_reason is None]
                     usage = chunk.usage or usage
         if len(times) < _LEAST_TOKENS:
             raise Unanswered(f"an answer of {len(times)} tokens")

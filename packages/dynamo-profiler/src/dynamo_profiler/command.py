@@ -9,11 +9,10 @@ import json
 import os
 import signal
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TypeVar
 
 import yaml
 
@@ -23,13 +22,13 @@ from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.product import user_agent
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.configuration import Configuration, Online, configuration, with_hardware
+from dynamo_profiler.configuration import Configuration, Online, read_configuration, with_hardware
+from dynamo_profiler.gpus import NodeGpus, best_nodes
 from dynamo_profiler.measurement import Load
-from dynamo_profiler.nodes import NodeGpus, best_nodes
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Phase, Progress
+from dynamo_profiler.progress import Phase, Progress, followed
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
-from dynamo_profiler.run import Inputs, Results, Search, best, results, search
+from dynamo_profiler.run import Inputs, Results, SearchSpace, best, results, search
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.commandline.errors import one_line
@@ -42,7 +41,6 @@ TERMINATION_LOG = Path("/dev/termination-log")
 """The file from which the kubelet reads a container's termination message; the kubelet creates it."""
 
 _SOURCE = "--profile-config"
-T = TypeVar("T")
 
 
 def run(
@@ -59,23 +57,29 @@ def run(
     """
     diary = _Diary(termination_log)
     try:
-        known = configuration(_configuration(text), discovers=discovers)
-        folder = diary.folder = Path(known.output_folder)
+        configuration = read_configuration(_configuration(text), discovers=discovers)
+        folder = diary.folder = Path(configuration.output_folder)
         _clear(folder)
-        found = _with_nodes(known) if known.discovers else known
-        inputs = _inputs(found, environ.get("DGDR_NAME", ""))
-        engines = _stepped(search(found, inputs), diary, found.seconds_per_phase)
+        if configuration.discovers:
+            configuration = _with_nodes(configuration)
+        inputs = _inputs(configuration, environ.get("DGDR_NAME", ""))
+        pause_seconds = configuration.seconds_per_phase
+
+        def note(step: Progress) -> None:
+            diary.note(step)
+            time.sleep(pause_seconds)
+
+        space = followed(search(configuration, inputs), note)
         measured = ""
-        if found.online is None:
-            choice = best(engines)
+        if configuration.online is None:
+            choice = best(space)
         else:
-            choice, load = asyncio.run(
-                _measured(engines, found.online, Identity.of(environ), diary)
-            )
+            request = Identity.of(environ)
+            choice, load = asyncio.run(_measured(space, configuration.online, request, diary))
             measured = f"; measured: {load.text()}"
-        made = _stepped(results(engines, choice), diary, found.seconds_per_phase)
+        made = followed(results(space, choice), note)
         # Last the file that others wait for.
-        for name in sorted(made.files, key=lambda each: each == RESULTS_FILE):
+        for name in sorted(made.files, key=lambda name: name == RESULTS_FILE):
             _write(folder / name, made.files[name])
         diary.note(Progress(Phase.DONE, made.choice.text() + measured), "success")
     except OperatorError as error:
@@ -107,24 +111,12 @@ class _Diary:
 
     def _write(self, status: str, message: str) -> None:
         if self.folder is not None:
-            told = {"status": status, "phase": self.phase.value, "message": message}
-            _write(self.folder / STATUS_FILE, [told])
-
-
-def _stepped(steps: Generator[Progress, None, T], diary: _Diary, pause_seconds: float) -> T:
-    """What the steps return; each is noted."""
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            found: T = end.value
-            return found
-        diary.note(step)
-        time.sleep(pause_seconds)
+            step = {"status": status, "phase": self.phase.value, "message": message}
+            _write(self.folder / STATUS_FILE, [step])
 
 
 async def _measured(
-    found: Search, online: Online, request: Identity, diary: _Diary
+    space: SearchSpace, online: Online, request: Identity, diary: _Diary
 ) -> tuple[Choice, Load]:
     """The choice that meets the targets, and what was measured of it under the whole load.
 
@@ -136,18 +128,18 @@ async def _measured(
     try:
         async with await connect(user_agent=user_agent()) as transport:
             client = Client(transport, field_manager="dynamo-profiler")
-            choice, measured = await measured_choice(found, online, request, client, diary.note)
+            choice, measured = await measured_choice(space, online, request, client, diary.note)
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None
     return choice, measured.loads[-1]
 
 
-def _inputs(known: Configuration, name: str) -> Inputs:
+def _inputs(configuration: Configuration, name: str) -> Inputs:
     base = None
-    if known.base_file:
-        text = _text(Path(known.base_file))
-        base = _documents(known.base_file, text)
-    return Inputs(base, _model_config(known.model_folder), name)
+    if configuration.base_file:
+        text = _text(Path(configuration.base_file))
+        base = _documents(configuration.base_file, text)
+    return Inputs(base, _model_config(configuration.model_folder), name)
 
 
 def _model_config(folder: str) -> Fields | None:
@@ -156,18 +148,18 @@ def _model_config(folder: str) -> Fields | None:
     if not folder or not file.is_file():
         return None
     try:
-        found = json.loads(_text(file))
+        fields = json.loads(_text(file))
     except ValueError as error:
         raise ConfigError(str(file), f"not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(fields, dict):
         raise ConfigError(str(file), "not a JSON object")
-    return found
+    return fields
 
 
-def _with_nodes(known: Configuration) -> Configuration:
+def _with_nodes(configuration: Configuration) -> Configuration:
     """The configuration with the best GPUs of the cluster."""
     gpu, per_node = best_nodes(asyncio.run(_nodes()))
-    return with_hardware(known, gpu, per_node)
+    return with_hardware(configuration, gpu, per_node)
 
 
 async def _nodes() -> list[NodeGpus]:
@@ -191,7 +183,7 @@ def _configuration(text: str) -> object:
 
 def _documents(source: str, text: str) -> list[object]:
     try:
-        return [each.value for each in documents(source, text)]
+        return [document.value for document in documents(source, text)]
     except ExceptionGroup as group:
         mistakes, bugs = group.split(ConfigError)
         if mistakes is None or bugs is not None:

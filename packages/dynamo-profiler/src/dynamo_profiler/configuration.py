@@ -126,7 +126,7 @@ class Configuration:
     online: Online | None = None
 
 
-def configuration(document: object, *, discovers: bool = False) -> Configuration:
+def read_configuration(document: object, *, discovers: bool = False) -> Configuration:
     """The configuration in a document of YAML or JSON.
 
     Raises:
@@ -137,7 +137,7 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
     whole = Section(document)
     engine, deployment, sweep = (whole.section(x) for x in ("engine", "deployment", "sweep"))
     analytic = whole.section("analytic")
-    found = Configuration(
+    configuration = Configuration(
         model=deployment.word("model", _is_model, "must be the name of a model"),
         backend=engine.word(
             "backend", BACKENDS.__contains__, f"must be one of {', '.join(BACKENDS)}"
@@ -154,17 +154,17 @@ def configuration(document: object, *, discovers: bool = False) -> Configuration
         decode_points=sweep.whole("decodeInterpolationGranularity", 6, least=2, most=32),
         planner=whole.section("planner").fields if whole.has("planner") else None,
         mode=_mode(analytic),
-        billions=_billions(analytic),
+        billions=analytic.number("parametersBillions", None, most=1e5),
         requests_per_second=analytic.number("requestsPerSecond", 1, most=1e6),
         budget=analytic.whole("maxGpus", 0, least=0, most=10**6),
         seconds_per_phase=analytic.number("secondsPerPhase", 0, over=-1, most=600),
         engine=_engine(analytic),
-        margin=analytic.number("margin", 0, over=-1, most=10) if analytic.has("margin") else None,
+        margin=analytic.number("margin", None, over=-1, most=10),
         online=_online(whole, sweep, deployment),
     )
     if whole.mistakes:
         raise Refusal(fitted(whole.mistakes, REFUSAL_CHARACTERS))
-    return found
+    return configuration
 
 
 def _online(whole: Section, sweep: Section, deployment: Section) -> Online | None:
@@ -176,20 +176,19 @@ def _online(whole: Section, sweep: Section, deployment: Section) -> Online | Non
         return None
     if is_offline:
         whole.note("sweep.useAiConfigurator: must not be true beside the section online")
-    online = whole.section("online")
-    url = online.text("frontendUrl", FRONTEND_URL)
-    found = Online(
+    section = whole.section("online")
+    online = Online(
         namespace=namespace,
-        url=url,
-        candidates=online.whole("candidates", 3, least=1, most=8),
-        seconds_per_load=online.number("secondsPerLoad", 60, most=3600),
+        url=section.text("frontendUrl", FRONTEND_URL),
+        candidates=section.whole("candidates", 3, least=1, most=8),
+        seconds_per_load=section.number("secondsPerLoad", 60, most=3600),
         deployment_seconds=timeout,
-        is_mocked=online.flag("useMocker"),
+        is_mocked=section.flag("useMocker"),
     )
-    if not _is_url(found.address("frontend")):
+    if not _is_url(online.address("frontend")):
         rule = "must be a URL, with {frontend} and {namespace} for what differs, for example"
-        whole.note(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {url!r:.80}")
-    return found
+        whole.note(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {online.url!r:.80}")
+    return online
 
 
 def _is_url(text: str) -> bool:
@@ -200,12 +199,12 @@ def _is_url(text: str) -> bool:
         return False
 
 
-def with_hardware(known: Configuration, gpu: Gpu, per_node: int) -> Configuration:
+def with_hardware(configuration: Configuration, gpu: Gpu, per_node: int) -> Configuration:
     """The configuration with what was found on the nodes, which takes precedence over the configured one."""
-    most = min(known.hardware.most, per_node)
-    fewest = min(known.hardware.fewest, most)
-    nodes = known.hardware.nodes
-    return replace(known, hardware=Hardware(gpu, per_node, fewest, most, nodes=nodes))
+    most = min(configuration.hardware.most, per_node)
+    fewest = min(configuration.hardware.fewest, most)
+    nodes = configuration.hardware.nodes
+    return replace(configuration, hardware=Hardware(gpu, per_node, fewest, most, nodes=nodes))
 
 
 def _is_model(name: str) -> bool:
@@ -232,12 +231,12 @@ def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
             f"hardware.minNumGpusPerEngine is {fewest}, but an engine may have at most "
             f"{min(most, per_node)}; an engine stays on one node"
         )
-    said, fallback = hardware.text("gpuType"), sweep.text("aicSystem")
-    name = said or fallback
+    gpu_type, fallback = hardware.text("gpuType"), sweep.text("aicSystem")
+    name = gpu_type or fallback
     try:
         gpu = gpu_named(name or DEFAULT)
     except Refusal as error:
-        hardware.note(f"{'hardware.gpuType' if said else 'sweep.aicSystem'}: {error}")
+        hardware.note(f"{'hardware.gpuType' if gpu_type else 'sweep.aicSystem'}: {error}")
         gpu = GPUS[DEFAULT]
     nodes = analytic.whole("maxNodesPerEngine", 1, least=1, most=_MOST_NODES)
     return Hardware(gpu, per_node, fewest, min(most, per_node), not name, nodes)
@@ -253,23 +252,12 @@ def _model_folder(cache: Section) -> str:
 
 
 def _mode(analytic: Section) -> Mode | None:
-    if not analytic.has("mode"):
-        return None
-    known: dict[str, Mode | None] = {each.value: each for each in Mode}
-    rule = f"must be {' or '.join(known)}"
-    return known.get(analytic.word("mode", {"", *known}.__contains__, rule))
+    modes = {mode.value: mode for mode in Mode}
+    rule = f"must be {' or '.join(modes)}"
+    return modes.get(analytic.word("mode", {"", *modes}.__contains__, rule, ""))
 
 
 def _engine(analytic: Section) -> EngineName:
-    if not analytic.has("engine"):
-        return "auto"
-    names: dict[str, EngineName] = {each: each for each in ENGINES}
-    return names.get(
-        analytic.word("engine", names.__contains__, f"must be one of {', '.join(names)}"), "auto"
-    )
-
-
-def _billions(analytic: Section) -> float | None:
-    if not analytic.has("parametersBillions"):
-        return None
-    return analytic.number("parametersBillions", 0, most=1e5)
+    names: dict[str, EngineName] = {name: name for name in ENGINES}
+    rule = f"must be one of {', '.join(names)}"
+    return names.get(analytic.word("engine", names.__contains__, rule, "auto"), "auto")

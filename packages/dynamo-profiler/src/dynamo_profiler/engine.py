@@ -7,7 +7,7 @@ both have here is memory, the time of a request outside of the engine, and the w
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from dynamo_profiler.gpus import Gpu
 from dynamo_profiler.layouts import Layout
@@ -34,33 +34,18 @@ class Accuracy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Engine(ABC):
-    """A model that is cut over GPUs. Units: seconds.
+    """A model that is cut over GPUs. Units: seconds."""
 
-    `tensor` GPUs compute each layer together; a `pipeline` has stages, each with a part of the layers; `data`
-    copies of attention share the experts of a mixture. `nodes` is over how many nodes the GPUs are.
-    """
+    source: ClassVar[str]
+    """What its times come from, in a word."""
+    accuracy: ClassVar[Accuracy]
+    """The error that half of its times have at most, as measured."""
+    margin: ClassVar[Accuracy]
+    """What is added to a prediction so that four of five measured times are within it, or more."""
 
     shape: Shape
     gpu: Gpu
-    tensor: int
-    pipeline: int = 1
-    data: int = 1
-    nodes: int = 1
-
-    @property
-    @abstractmethod
-    def source(self) -> str:
-        """What its times come from, in a word."""
-
-    @property
-    @abstractmethod
-    def accuracy(self) -> Accuracy:
-        """The error that half of its times have at most, as measured."""
-
-    @property
-    @abstractmethod
-    def margin(self) -> Accuracy:
-        """What is added to a prediction so that four of five measured times are within it, or more."""
+    cut: Layout
 
     @abstractmethod
     def prefill_seconds(self, tokens: float) -> float:
@@ -73,22 +58,17 @@ class Engine(ABC):
     @property
     def gpus(self) -> int:
         """Of the whole engine."""
-        return self.tensor * self.pipeline * self.data
+        return self.cut.gpus
 
     @property
     def lanes(self) -> int:
         """Parts of the answers that are worked on at the same time."""
-        return self.pipeline * self.data
-
-    @property
-    def cut(self) -> Layout:
-        """How the model is cut."""
-        return Layout(self.tensor, self.pipeline, self.data, self.nodes)
+        return self.cut.pipeline * self.cut.data
 
     @property
     def layout(self) -> str:
         """How the model is cut, for example `tp4` or `tp8 pp2`."""
-        parts = [("tp", self.tensor), ("pp", self.pipeline), ("dp", self.data)]
+        parts = [("tp", self.cut.tensor), ("pp", self.cut.pipeline), ("dp", self.cut.data)]
         return " ".join(f"{name}{size}" for name, size in parts if size > 1 or name == "tp")
 
     @property
@@ -100,7 +80,7 @@ class Engine(ABC):
     def stored_bytes(self) -> float:
         """What the weights take: once, and what is outside of experts once for each copy of attention."""
         rest = self.shape.weight_bytes - self.shape.routed_bytes
-        return self.shape.routed_bytes + rest * self.data
+        return self.shape.routed_bytes + rest * self.cut.data
 
     @property
     def cache_tokens(self) -> int:

@@ -1,10 +1,11 @@
-"""What the GPUs can do: peak numbers from data sheets, and how a GPU's name is recognized.
+"""What the GPUs can do, how a GPU's name is recognized, and which GPUs a cluster has.
 
 A name comes as a system of AI Configurator (`h100_sxm`), as a node's label (`NVIDIA-H100-80GB-HBM3`) or as
 people write it (`H100 SXM`). Labels leave out the form if it is the usual one.
 """
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dynamo_profiler.refusal import Refusal
@@ -57,6 +58,11 @@ DEFAULT = "h100_sxm"
 _SXM_WHEN_UNSAID = frozenset({"gb200", "b200", "h200", "h100", "a100"})
 _WORD = re.compile(r"[a-z0-9]+")
 _PCIE = "pcie"
+_PRODUCT = "nvidia.com/gpu.product"
+_COUNT = "nvidia.com/gpu.count"
+_MEMORY = "nvidia.com/gpu.memory"
+_GPU = "nvidia.com/gpu"
+"""What NVIDIA's feature discovery writes on nodes, and what pods can get there."""
 
 
 def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
@@ -68,13 +74,51 @@ def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
     words = _WORD.findall(name.lower())
     family = next((word for word in words if word in _FAMILIES), "")
     if not family:
-        known = ", ".join(GPUS)
-        raise Refusal(f"unknown GPU {name!r} (expected one of {known})")
+        names = ", ".join(GPUS)
+        raise Refusal(f"unknown GPU {name!r} (expected one of {names})")
     form = "_sxm" if family in _SXM_WHEN_UNSAID else ""
     if _PCIE in words and f"{family}_{_PCIE}" in GPUS:
         form = f"_{_PCIE}"
-    found = GPUS[family + form]
-    return replace(found, memory_bytes=memory_mebibytes * 2**20) if memory_mebibytes else found
+    gpu = GPUS[family + form]
+    return replace(gpu, memory_bytes=memory_mebibytes * 2**20) if memory_mebibytes else gpu
 
 
 _FAMILIES = frozenset(name.partition("_")[0] for name in GPUS)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpus:
+    """What a node says of itself."""
+
+    labels: Mapping[str, str]
+    allocatable: Mapping[str, str]
+
+    @property
+    def count(self) -> int:
+        """How many GPUs there are: by its label, else by what pods can get."""
+        return _number(self.labels.get(_COUNT)) or _number(self.allocatable.get(_GPU))
+
+    @property
+    def memory(self) -> int:
+        """Of one GPU. Units: MiB; 0 when the node does not say."""
+        return _number(self.labels.get(_MEMORY))
+
+
+def best_nodes(nodes: Iterable[NodeGpus]) -> tuple[Gpu, int]:
+    """The type of GPU to count on, and how many a node has: more GPUs first, then more memory.
+
+    Raises:
+        Refusal: no node says which GPUs it has, or they are of an unknown type.
+    """
+    labelled = [node for node in nodes if node.count and node.labels.get(_PRODUCT)]
+    if not labelled:
+        raise Refusal(
+            f"no node has GPUs and the label {_PRODUCT}: install NVIDIA's GPU feature discovery, "
+            "or set hardware.gpuType instead of enableGpuDiscovery"
+        )
+    best = max(labelled, key=lambda node: (node.count, node.memory, node.labels[_PRODUCT]))
+    return gpu_named(best.labels[_PRODUCT], best.memory), best.count
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0

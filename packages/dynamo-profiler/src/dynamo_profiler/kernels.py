@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 from dynamo_profiler.engine import Accuracy, Engine
 from dynamo_profiler.gpus import Gpu
@@ -75,33 +75,24 @@ class Database(Protocol):
 class KernelEngine(Engine):
     """An engine whose steps are sums of measured kernels. It stays on one node."""
 
+    source: ClassVar[str] = "kernels"
+    accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.25, itl=0.25)
+    """Median errors for models and GPUs that nothing is fitted to: docs/profiler-accuracy.md."""
+    margin: ClassVar[Accuracy] = Accuracy(ttft=0.75, itl=0.25)
+    """What 84 % of the times to the first token need there, and all of those between tokens."""
+
     kernels: Kernels = field(kw_only=True, repr=False)
-
-    @property
-    def source(self) -> str:
-        """What its times come from."""
-        return "kernels"
-
-    @property
-    def accuracy(self) -> Accuracy:
-        """Median errors for models and GPUs that nothing is fitted to: docs/profiler-accuracy.md."""
-        return Accuracy(ttft=0.25, itl=0.25)
-
-    @property
-    def margin(self) -> Accuracy:
-        """What 84 % of the times to the first token need there, and all of those between tokens."""
-        return Accuracy(ttft=0.75, itl=0.25)
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time from one prompt's start to its end, in an engine that does nothing else."""
-        found = self.kernels.predict_prefill_latency(1, max(1, round(tokens)))
-        return PREFILL_CORRECTION * found / 1000
+        milliseconds = self.kernels.predict_prefill_latency(1, max(1, round(tokens)))
+        return PREFILL_CORRECTION * milliseconds / 1000
 
     def step_seconds(self, answers: float, context: float) -> float:
         """The time in which each of so many answers gets its next token."""
-        own = max(1, round(answers / self.data))
-        found = self.kernels.decode_step_latency(own, max(1, round(context)), 2)
-        return DECODE_CORRECTION * found / 1000
+        own = max(1, round(answers / self.cut.data))
+        milliseconds = self.kernels.decode_step_latency(own, max(1, round(context)), 2)
+        return DECODE_CORRECTION * milliseconds / 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +124,8 @@ class KernelSource:
             file = Path(folder) / "config.json"
             file.write_text(json.dumps(dict(self.config)), encoding="utf-8")
             try:
-                found = self.database.compile_engine(folder, system, self.backend, **sizes)
-                kernels = self.database.EngineHandle(found)
+                spec = self.database.compile_engine(folder, system, self.backend, **sizes)
+                kernels = self.database.EngineHandle(spec)
                 kernels.predict_prefill_latency(1, _SHORT_PROMPT)
                 kernels.decode_step_latency(1, _SHORT_PROMPT, 2)
             except _ERRORS as error:
@@ -142,7 +133,7 @@ class KernelSource:
                     f"engine kernels: no measurements for this model on {layout.tensor * layout.data} x "
                     f"{self.gpu.name} with {self.backend}: {one_line(str(error)):.200}"
                 ) from None
-        return KernelEngine(self.shape, self.gpu, *layout, kernels=kernels)
+        return KernelEngine(self.shape, self.gpu, layout, kernels=kernels)
 
 
 def kernel_source(
@@ -169,10 +160,10 @@ def _installed() -> Database:
         logging.ERROR
     )  # it warns of tables that are never asked for
     try:
-        found = importlib.import_module(_MODULE)
+        module = importlib.import_module(_MODULE)
     except ModuleNotFoundError:
         raise Refusal(
             f"engine kernels is not installed (install {EXTRA}, for example with pip, or choose the engine "
             "formulas)"
         ) from None
-    return cast("Database", found)  # its interface is checked by `make kernels`
+    return cast("Database", module)  # its interface is checked by `make kernels`

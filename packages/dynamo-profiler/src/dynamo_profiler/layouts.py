@@ -6,7 +6,11 @@ from dynamo_profiler.shape import Shape
 
 
 class Layout(NamedTuple):
-    """The sizes of `engine.Engine`, in its order."""
+    """One way to cut a model.
+
+    `tensor` GPUs compute each layer together; a `pipeline` has stages, each with a part of the layers; `data`
+    copies of attention share the experts of a mixture. `nodes` is over how many nodes the GPUs are.
+    """
 
     tensor: int
     pipeline: int = 1
@@ -28,9 +32,9 @@ def layouts(
     On several: stages of a pipeline, one per node, and for a mixture the copies over all of them.
     """
     tensors = [size for size in _powers(min(most, per_node)) if shape.heads % size == 0]
-    found = [Layout(size) for size in tensors]
+    possible = [Layout(size) for size in tensors]
     if shape.routed:
-        found += [
+        possible += [
             Layout(size, data=copies)
             for size in tensors
             for copies in _powers(min(most, per_node) // size)
@@ -39,12 +43,12 @@ def layouts(
     whole = [size for size in tensors if size == per_node]
     for count in _powers(nodes):
         if count > 1:
-            found += [Layout(size, pipeline=count, nodes=count) for size in whole]
+            possible += [Layout(size, pipeline=count, nodes=count) for size in whole]
             if shape.routed:
-                found += [
+                possible += [
                     Layout(size, data=per_node // size * count, nodes=count) for size in tensors
                 ]
-    return tuple(sorted((each for each in found if fewest <= each.gpus), key=_order))
+    return tuple(sorted((layout for layout in possible if fewest <= layout.gpus), key=_order))
 
 
 def _order(layout: Layout) -> tuple[int, int, int]:

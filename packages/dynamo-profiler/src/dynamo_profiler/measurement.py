@@ -43,12 +43,12 @@ class Load(Struct, frozen=True):
         """Why this load misses the targets, in a clause; "" if it meets them."""
         if self.failures > self.requests * MOST_FAILURES:
             return f"{self.failures} of {self.requests} requests failed: {self.failure}"
-        for name, found, target in (
+        for name, value, target in (
             ("ttft", self.ttft, targets.ttft),
             ("itl", self.itl, targets.itl),
         ):
-            if found > target:
-                return f"{name} of {found * 1000:.4g} ms is above {target * 1000:g} ms"
+            if value > target:
+                return f"{name} of {value * 1000:.4g} ms is above {target * 1000:g} ms"
         return ""
 
     def text(self) -> str:
@@ -73,7 +73,7 @@ class Measured(Struct, frozen=True):
 
     def miss(self, targets: Targets) -> str:
         """Why it does not meet the targets, in a clause; "" if it does."""
-        missed = (each.miss(targets) for each in self.loads)
+        missed = (load.miss(targets) for load in self.loads)
         return self.problem or next(filter(None, missed), "")
 
 
@@ -83,7 +83,7 @@ def load_of(rate: float, answered: Sequence[Answered], failures: Sequence[str]) 
     failure = failures[0] if failures else ""
     if not answered:
         return Load(rate, requests, len(failures), failure)
-    first, between = ([getattr(each, name) for each in answered] for name in ("ttft", "itl"))
+    first, between = ([getattr(answer, name) for answer in answered] for name in ("ttft", "itl"))
     return Load(
         rate,
         requests,
@@ -93,8 +93,8 @@ def load_of(rate: float, answered: Sequence[Answered], failures: Sequence[str]) 
         itl=_within(between, PERCENTILE),
         median_ttft=_within(first, 0.5),
         median_itl=_within(between, 0.5),
-        tokens=sum(each.tokens for each in answered) / len(answered),
-        prompt_tokens=sum(each.prompt_tokens for each in answered) / len(answered),
+        tokens=sum(answer.tokens for answer in answered) / len(answered),
+        prompt_tokens=sum(answer.prompt_tokens for answer in answered) / len(answered),
     )
 
 

@@ -25,7 +25,7 @@ from dynamo_profiler.measurement import Load, Measured
 from dynamo_profiler.planner import DATA, mocked_graph
 from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.run import Search, to_measure
+from dynamo_profiler.run import SearchSpace, to_measure
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import (
@@ -72,7 +72,7 @@ class Identity:
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Identity":
         """From the variables of a profiling Job."""
-        return cls(*(environ.get(f"DGDR_{each}", "") for each in ("NAME", "NAMESPACE", "UID")))
+        return cls(*(environ.get(f"DGDR_{field}", "") for field in ("NAME", "NAMESPACE", "UID")))
 
     def owner(self, namespace: str) -> Object:
         """The metadata of what it owns in a namespace; empty in another one than its own."""
@@ -84,7 +84,7 @@ class Identity:
 
 
 async def measured_choice(
-    found: Search,
+    space: SearchSpace,
     online: Online,
     request: Identity,
     client: Client,
@@ -96,28 +96,28 @@ async def measured_choice(
         Refusal: none does; it names what was measured of each.
         OperatorError: the API server refuses a request, or does not answer.
     """
-    wanted = found.wanted
-    bench = _Bench(found, online, request, client, seen)
-    known = await bench.stored()
+    configuration = space.configuration
+    bench = _Bench(space, online, request, client, seen)
+    measurements = await bench.stored()
     missed: list[str] = []
-    choices = to_measure(found, online.candidates)
+    choices = to_measure(space, online.candidates)
     for number, choice in enumerate(choices, 1):
         graph = bench.graph(choice)
         name = graph["metadata"]["name"]
         title = f"candidate {number} of {len(choices)}, {name}"
         bench.say(f"{title}: {choice.text()}")
-        measured = known.get(name)
+        measured = measurements.get(name)
         if measured is None:
             try:
-                measured = known[name] = await bench.measure(graph, choice, title)
+                measured = measurements[name] = await bench.measure(graph, choice, title)
             except BaseException:  # also if the process is to end
                 await bench.remove(name)
                 raise
-            await bench.store(known)
+            await bench.store(measurements)
         else:
             bench.say(f"{title}: was measured before")
         await bench.clear(name)
-        miss = measured.miss(wanted.targets)
+        miss = measured.miss(configuration.targets)
         if not miss:
             bench.say(f"{title} meets the targets: {measured.loads[-1].text()}")
             return choice, measured
@@ -130,7 +130,7 @@ async def measured_choice(
 class _Bench:
     """The cluster that candidates are measured on."""
 
-    found: Search
+    space: SearchSpace
     online: Online
     request: Identity
     client: Client
@@ -142,9 +142,9 @@ class _Bench:
 
     def graph(self, choice: Choice) -> Object:
         """The graph of a candidate, named after what it is made of, and after how it is loaded."""
-        found, online = self.found, self.online
+        online, configuration = self.online, self.space.configuration
         graph = self._graph(choice)
-        made_of = graph["spec"], repr((found.wanted.targets, found.wanted.requests_per_second))
+        made_of = graph["spec"], repr((configuration.targets, configuration.requests_per_second))
         digest = hashlib.sha256(msgspec.json.encode([*made_of, repr(online), self.request.uid]))
         name = f"{graph['metadata']['name']}-{digest.hexdigest()[:4]}"
         owner = self.request.owner(online.namespace)
@@ -155,33 +155,33 @@ class _Bench:
 
     def _graph(self, choice: Choice, data: str = DATA) -> Object:
         """Its workers and frontend: a planner would change what is measured. Simulated engines use `data`."""
-        graph = self.found.graph(choice)
+        graph = self.space.graph(choice)
         if self.online.is_mocked:
             name = graph["metadata"]["name"]
-            graph = mocked_graph(name, self.found.wanted, self.found.backend, choice, data)
+            graph = mocked_graph(name, self.space.configuration, self.space.backend, choice, data)
         services = {
-            key: each
-            for key, each in graph["spec"]["services"].items()
-            if each.get("componentType") != "planner"
+            key: service
+            for key, service in graph["spec"]["services"].items()
+            if service.get("componentType") != "planner"
         }
         return {**graph, "spec": {**graph["spec"], "services": services}}
 
     async def stored(self) -> dict[str, Measured]:
         """What was measured before, by the names of graphs."""
         try:
-            found = await _answered(lambda: self.client.get(ConfigMap, self._file))
+            config_map = await _answered(lambda: self.client.get(ConfigMap, self._file))
         except NotFound:
             return {}
         try:
-            text = msgspec.json.decode(found.data, type=dict[str, str]).get(_FILE, "{}")
+            text = msgspec.json.decode(config_map.data, type=dict[str, str]).get(_FILE, "{}")
             candidates = msgspec.json.decode(text, type=_File).candidates
         except msgspec.DecodeError as error:
             raise Refusal(f"ConfigMap {self._file} is unreadable, delete it: {error}") from error
-        return {each.graph: each for each in candidates}
+        return {candidate.graph: candidate for candidate in candidates}
 
-    async def store(self, known: Mapping[str, Measured]) -> None:
+    async def store(self, measurements: Mapping[str, Measured]) -> None:
         """Keep what was measured; never more than there can be candidates of one request."""
-        text = msgspec.json.encode(_File(tuple(known.values()))).decode()
+        text = msgspec.json.encode(_File(tuple(measurements.values()))).decode()
         key = self._file
         metadata = {
             "name": key.name,
@@ -199,45 +199,45 @@ class _Bench:
     @property
     def _file(self) -> Key:
         name = (
-            self.request.name or self.found.graph(to_measure(self.found, 1)[0])["metadata"]["name"]
+            self.request.name or self.space.graph(to_measure(self.space, 1)[0])["metadata"]["name"]
         )
         return Key(self.request.namespace or self.online.namespace, f"dgdr-measured-{name}")
 
-    async def measure(self, wanted: Object, choice: Choice, title: str) -> Measured:
+    async def measure(self, graph: Object, choice: Choice, title: str) -> Measured:
         """Deploy a graph and load it; a problem of the graph is a part of the result."""
-        key = Key(self.online.namespace, wanted["metadata"]["name"])
-        made = await self._deployed(wanted, choice)
+        key = Key(self.online.namespace, graph["metadata"]["name"])
+        live = await self._deployed(graph, choice)
         loads: list[Load] = []
         try:
-            problem = await self._until_ready(key, made.metadata.uid, title)
+            problem = await self._until_ready(key, live.metadata.uid, title)
             if not problem:
-                await self._load(made, title, loads)
+                await self._load(live, title, loads)
         except Unanswered as error:
             problem = f"its frontend does not answer: {error}"
         return Measured(key.name, choice.text(), choice.gpus, tuple(loads), problem)
 
-    async def _deployed(self, wanted: Object, choice: Choice) -> DynamoGraphDeployment:
+    async def _deployed(self, graph: Object, choice: Choice) -> DynamoGraphDeployment:
         """The graph: the one that a profiler before this one has created, or a new one."""
-        key = Key(self.online.namespace, wanted["metadata"]["name"])
+        key = Key(self.online.namespace, graph["metadata"]["name"])
         try:
-            made = await _answered(lambda: self.client.create(DynamoGraphDeployment, wanted))
+            live = await _answered(lambda: self.client.create(DynamoGraphDeployment, graph))
         except Conflict:
-            made = await _answered(lambda: self.client.get(DynamoGraphDeployment, key))
-            if not self._is_own(made):
+            live = await _answered(lambda: self.client.get(DynamoGraphDeployment, key))
+            if not self._is_own(live):
                 raise Refusal(f"graph {key} is not of this request; delete or rename it") from None
         if self.online.is_mocked:
-            reference = {"kind": made.KIND.name, "name": key.name, "uid": made.metadata.uid}
-            owner = {"apiVersion": made.KIND.api_version, **reference}
-            data = self.found.curves(choice, _data_of(key.name))
+            reference = {"kind": live.KIND.name, "name": key.name, "uid": live.metadata.uid}
+            owner = {"apiVersion": live.KIND.api_version, **reference}
+            data = self.space.curves(choice, _data_of(key.name))
             metadata = {**data["metadata"], "namespace": key.namespace, "ownerReferences": [owner]}
             body = {**data, "metadata": metadata}
             await _answered(lambda: self.client.apply(ConfigMap, body, force=False))
-        return made
+        return live
 
     def _is_own(self, graph: DynamoGraphDeployment) -> bool:
         """Whether a graph was created for this request, or without one, by a profiler."""
         if self.request.owner(graph.metadata.namespace):
-            return self.request.uid in (each.uid for each in graph.metadata.owner_references)
+            return self.request.uid in (owner.uid for owner in graph.metadata.owner_references)
         return _LABEL.items() <= graph.metadata.labels.items()
 
     async def _until_ready(self, key: Key, uid: str, title: str) -> str:
@@ -251,27 +251,27 @@ class _Bench:
                     return "another graph has its name now"
                 if is_ready(graph):
                     return ""
-                if (found := summary(graph)) is not None:
-                    cause = f"{found.reason}: {found.message}"
+                if (condition := summary(graph)) is not None:
+                    cause = f"{condition.reason}: {condition.message}"
             await _pause(begun)
         return f"not ready within {self.online.deployment_seconds:g} s: {cause:.500}"
 
     async def _load(self, graph: DynamoGraphDeployment, title: str, loads: list[Load]) -> None:
-        wanted = self.found.wanted
+        configuration = self.space.configuration
         [name, *_] = [
             service_name(component_name(graph.metadata.name, key))
-            for key, each in graph.spec.services.items()
-            if each.component_type == "frontend"
+            for key, service in graph.spec.services.items()
+            if service.component_type == "frontend"
         ] or [""]
         if not name:
             raise Unanswered("it has no service of componentType frontend")
-        async with frontend(self.online.address(name), wanted.targets) as client:
+        async with frontend(self.online.address(name), configuration.targets) as client:
             model = await client.warm_up(ANSWER_SECONDS)
             for share in SHARES_OF_LOAD:
-                rate = share * wanted.requests_per_second
+                rate = share * configuration.requests_per_second
                 self.say(f"{title}: {rate:.3g} requests per second")
                 loads.append(await client.load(model, rate, self.online.seconds_per_load))
-                if loads[-1].miss(wanted.targets):
+                if loads[-1].miss(configuration.targets):
                     return
 
     async def remove(self, name: str) -> None:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dynamo_profiler.choice import MOST_ANSWERS, Role, margined
+from dynamo_profiler.choice import Role, margined, most_answers
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
 
@@ -41,36 +41,39 @@ class Candidate:
 
 
 def candidates(
-    found: Iterable[Engine], prefill: Role | None, wanted: Configuration
+    engines: Iterable[Engine], prefill: Role | None, configuration: Configuration
 ) -> tuple[Candidate, ...]:
     """The graphs of all engines under all loads. `prefill` None: no separate prefill is quick enough."""
     made: list[Candidate] = []
-    for engine in found:
-        for answers in _loads(engine, wanted):
-            if wanted.mode is not Mode.DISAGGREGATED:
-                made.append(_together(engine, answers, wanted))
-            if prefill and wanted.mode is not Mode.AGGREGATED:
-                made.append(_apart(engine, answers, prefill, wanted))
-    return tuple(each for each in made if not wanted.budget or each.gpus <= wanted.budget)
+    for engine in engines:
+        for answers in _loads(engine, configuration):
+            if configuration.mode is not Mode.DISAGGREGATED:
+                made.append(_together(engine, answers, configuration))
+            if prefill and configuration.mode is not Mode.AGGREGATED:
+                made.append(_apart(engine, answers, prefill, configuration))
+    return tuple(
+        candidate
+        for candidate in made
+        if not configuration.budget or candidate.gpus <= configuration.budget
+    )
 
 
 def front(made: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Those that no other one beats, from the quickest for a user to the cheapest."""
     kept: list[Candidate] = []
-    for each in sorted(made, key=lambda one: (-one.per_user, -one.per_gpu, one.gpus)):
-        if not kept or each.per_gpu > kept[-1].per_gpu:
-            kept.append(each)
+    for candidate in sorted(made, key=lambda one: (-one.per_user, -one.per_gpu, one.gpus)):
+        if not kept or candidate.per_gpu > kept[-1].per_gpu:
+            kept.append(candidate)
     return tuple(kept)
 
 
-def _loads(engine: Engine, wanted: Configuration) -> Iterator[int]:
-    targets = wanted.targets
-    most = min(MOST_ANSWERS, engine.cache_tokens // (targets.isl + targets.osl))
-    return (2**power for power in range(max(0, most).bit_length()))
+def _loads(engine: Engine, configuration: Configuration) -> Iterator[int]:
+    most = most_answers(engine, configuration.targets)
+    return (2**power for power in range(most.bit_length()))
 
 
-def _together(engine: Engine, answers: int, wanted: Configuration) -> Candidate:
-    targets, allowed = wanted.targets, margined(wanted, engine)
+def _together(engine: Engine, answers: int, configuration: Configuration) -> Candidate:
+    targets, allowed = configuration.targets, margined(configuration, engine)
     ttft = engine.busy_first_token_seconds(answers, targets.isl, targets.context)
     itl = engine.busy_step_seconds(answers, targets.isl, targets.osl)
     return Candidate(
@@ -86,10 +89,10 @@ def _together(engine: Engine, answers: int, wanted: Configuration) -> Candidate:
     )
 
 
-def _apart(engine: Engine, answers: int, prefill: Role, wanted: Configuration) -> Candidate:
+def _apart(engine: Engine, answers: int, prefill: Role, configuration: Configuration) -> Candidate:
     """With the number of decode workers whose prefill workers idle least."""
-    step = engine.step_seconds(answers, wanted.targets.context)
-    rate = answers / (wanted.targets.osl * step)
+    step = engine.step_seconds(answers, configuration.targets.context)
+    rate = answers / (configuration.targets.osl * step)
 
     def speed(decoders: int) -> float:
         gpus = _helpers(decoders, rate, prefill) * prefill.engine.gpus + decoders * engine.gpus
@@ -105,7 +108,7 @@ def _apart(engine: Engine, answers: int, prefill: Role, wanted: Configuration) -
         prefill.ttft or 0.0,
         step,
         speed(decoders),
-        meets=step <= margined(wanted, engine).itl,
+        meets=step <= margined(configuration, engine).itl,
         layout=engine.layout,
     )
 

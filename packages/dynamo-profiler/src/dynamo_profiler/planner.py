@@ -1,12 +1,15 @@
-"""The planner's service, the ConfigMap with the curves that it reads, and the graph of simulated engines.
+"""The planner's service, the graph of simulated engines, and the curves that both read.
 
-Flags are those of Dynamo 0.9.
+Curves are how long prefill and decode take over their whole range, as sweeps of real engines measure it: one
+request for the prefill, a burst of requests for the decode. The readers of Dynamo 0.9 interpolate by cubic
+splines, which take four lengths at least, and no length twice. Flags are those of Dynamo 0.9, too.
+
+Units of curves: milliseconds, tokens per second and GPU.
 """
 
 import json
 import re
 
-from dynamo_graphs.library.engines import ENGINES
 from dynamo_profiler.base import (
     DECODE,
     FRONTEND,
@@ -20,6 +23,7 @@ from dynamo_profiler.base import (
 )
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Mode
+from dynamo_profiler.engine import Engine
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from kube_runtime.kind import Fields, Object
 from kube_runtime.text import fitted
@@ -30,6 +34,9 @@ _OWN = ("backend", "environment", "namespace")
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,60}")
 _HUMP = re.compile(r"(?<!^)(?<![-_])([A-Z])")
 _TYPES = (str, int, float, bool)
+_SHORTEST = 100
+_LEAST_LENGTHS = 4
+_LEAST_LOAD, _MOST_LOAD = 0.05, 0.95
 
 
 def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object:
@@ -45,12 +52,44 @@ def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object
     }
 
 
-def planner_service(wanted: Configuration, choice: Choice, image: str, backend: str) -> Object:
+def prefill_curve(engine: Engine, longest: int, points: int) -> Object:
+    """Time to the first token by length of the prompt, evenly over the range."""
+    lengths = _lengths(longest, max(points, _LEAST_LENGTHS))
+    times = [engine.first_token_seconds(length) for length in lengths]
+    return {
+        "prefill_isl": lengths,
+        "prefill_ttft": [_short(1000 * seconds) for seconds in times],
+        "prefill_thpt_per_gpu": [
+            _short(length / time / engine.gpus) for length, time in zip(lengths, times, strict=True)
+        ],
+    }
+
+
+def decode_curve(engine: Engine, longest: int, points: int) -> Object:
+    """Time between tokens by length of the context and by how full the cache is."""
+    rows: list[tuple[float, ...]] = []
+    capacity = engine.cache_tokens
+    for context in _lengths(min(longest, capacity), points):
+        for step in range(points):
+            share = _LEAST_LOAD + (_MOST_LOAD - _LEAST_LOAD) * step / (points - 1)
+            answers = max(1, min(round(share * capacity / context), capacity // context))
+            seconds = engine.burst_seconds(answers, context)
+            rate = answers / seconds / engine.gpus
+            rows.append((answers * context / capacity, context, 1000 * seconds, rate))
+    names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")
+    columns = zip(*rows, strict=True)
+    curve = {name: [_short(x) for x in column] for name, column in zip(names, columns, strict=True)}
+    return {**curve, "max_kv_tokens": capacity}
+
+
+def planner_service(
+    configuration: Configuration, choice: Choice, image: str, backend: str
+) -> Object:
     """A planner that keeps the targets by the curves. The user's options count more than the targets."""
     options: Object = {
-        "ttft": wanted.targets.ttft * 1000,
-        "itl": wanted.targets.itl * 1000,
-        **_options(wanted.planner or {}),
+        "ttft": configuration.targets.ttft * 1000,
+        "itl": configuration.targets.itl * 1000,
+        **_options(configuration.planner or {}),
         "prefill-engine-num-gpu": choice.roles[0].engine.gpus,
         "decode-engine-num-gpu": choice.roles[-1].engine.gpus,
         "profile-results-dir": FOLDER,
@@ -72,48 +111,43 @@ def planner_service(wanted: Configuration, choice: Choice, image: str, backend: 
 
 
 def mocked_graph(
-    name: str, wanted: Configuration, backend: Backend, choice: Choice, data: str = DATA
+    name: str, configuration: Configuration, backend: Backend, choice: Choice, data: str = DATA
 ) -> Object:
     """The chosen graph with engines that only keep the time of the curves in `data`, and need no GPU."""
-    image = wanted.image or backend.engine.image
+    image = configuration.image or backend.engine.image
     services: Object = {FRONTEND: frontend_service(image)}
     is_apart = choice.mode is Mode.DISAGGREGATED
-    for role, each in zip((PREFILL, DECODE) if is_apart else ("",), choice.roles, strict=True):
+    for kind, role in zip((PREFILL, DECODE) if is_apart else ("",), choice.roles, strict=True):
         args = [
             "--model-path",
-            wanted.model,
+            configuration.model,
             "--model-name",
-            wanted.model,
+            configuration.model,
             "--speedup-ratio",
             "1.0",
         ]
-        args += ["--planner-profile-data", FOLDER, *([f"--is-{role}-worker"] if role else [])]
+        args += ["--planner-profile-data", FOLDER, *([f"--is-{kind}-worker"] if kind else [])]
         command = ("python3", "-m", "dynamo.mocker")
-        worker = worker_service(role, image, "/workspace", command, args)
-        services[worker_name(role)] = _with_data({**worker, "replicas": each.replicas}, data)
-    if wanted.planner is not None:
-        services[PLANNER] = planner_service(wanted, choice, image, "mocker")
+        worker = worker_service(kind, image, "/workspace", command, args)
+        services[worker_name(kind)] = _with_data({**worker, "replicas": role.replicas}, data)
+    if configuration.planner is not None:
+        services[PLANNER] = planner_service(configuration, choice, image, "mocker")
     return graph(name, services)
-
-
-def default_planner_image() -> str:
-    """Where a graph's frontend names no image."""
-    return ENGINES["vllm"].image
 
 
 def _options(section: Fields) -> Object:
     """The user's options by the names of flags; `planner_` in front of a key is taken off."""
-    found: Object = {}
+    options: Object = {}
     mistakes: list[str] = []
     for key, value in section.items():
         name = str(key).removeprefix("planner_")
         if not _OPTION.fullmatch(name) or not isinstance(value, _TYPES):
             rule = "must be a flag of the planner with one plain value"
             mistakes.append(f"planner.{key!s:.60} {rule}")
-        found[_HUMP.sub(r"-\1", name).replace("_", "-").lower()] = value
+        options[_HUMP.sub(r"-\1", name).replace("_", "-").lower()] = value
     if mistakes:
         raise Refusal(fitted(mistakes, REFUSAL_CHARACTERS))
-    return {name: value for name, value in found.items() if name not in _OWN}
+    return {name: value for name, value in options.items() if name not in _OWN}
 
 
 def _flags(options: Fields) -> list[str]:
@@ -133,3 +167,15 @@ def _with_data(service: Object, data: str = DATA) -> Object:
     container = {**pod["mainContainer"], "volumeMounts": [mount]}
     volumes = [{"name": DATA, "configMap": {"name": data}}]
     return {**service, "extraPodSpec": {"mainContainer": container, "volumes": volumes}}
+
+
+def _lengths(longest: int, points: int) -> list[int]:
+    """Evenly from 100 to the longest one, each greater than the one before."""
+    last = max(longest, _SHORTEST)
+    first = min(longest, _SHORTEST, last - points + 1)
+    return [first + (last - first) * point // (points - 1) for point in range(points)]
+
+
+def _short(value: float) -> float:
+    """Six digits: the formulas are worth fewer, and the file has a limit."""
+    return float(f"{value:.6g}")

@@ -1,7 +1,11 @@
 """Phases of the profiler, in the words that a request shows."""
 
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Phase(Enum):
@@ -22,3 +26,14 @@ class Progress:
 
     phase: Phase
     message: str
+
+
+def followed(steps: Generator[Progress, None, T], seen: Callable[[Progress], object]) -> T:
+    """What the steps return; `seen` is called with each of them."""
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        seen(step)

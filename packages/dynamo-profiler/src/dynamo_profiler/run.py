@@ -11,20 +11,27 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
-from dynamo_profiler import choice as choices
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.catalog import model_named
-from dynamo_profiler.choice import Choice, Role
+from dynamo_profiler.choice import (
+    Choice,
+    Role,
+    cheapest,
+    chosen,
+    decode_role,
+    fitting_engines,
+    prefill_role,
+)
 from dynamo_profiler.configuration import Configuration, Margin, Mode
-from dynamo_profiler.curves import decode_curve, prefill_curve
 from dynamo_profiler.engine import Engine
 from dynamo_profiler.pareto import Candidate, candidates
 from dynamo_profiler.planner import (
     DATA,
     data_config_map,
-    default_planner_image,
+    decode_curve,
     mocked_graph,
     planner_service,
+    prefill_curve,
 )
 from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
@@ -62,13 +69,13 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchSpace:
     """The engines that hold the model, the cheapest of each role, and what a graph is made of.
 
     `base` None means: the profiler's own. `prefill` or `decode` None means: none meets its target.
     """
 
-    wanted: Configuration
+    configuration: Configuration
     shape: Shape
     backend: Backend
     base: Object | None
@@ -77,120 +84,120 @@ class Search:
     prefill: Role | None
     decode: Role | None
 
-    def graph(self, best: Choice) -> Object:
+    def graph(self, choice: Choice) -> Object:
         """The graph with these workers, without a planner.
 
         Raises:
             Refusal: a worker of the base is not understood.
         """
-        wanted, base = self.wanted, self.base
+        configuration, base = self.configuration, self.base
         if base is None:
-            model = wanted.model.lower().rpartition("/")[2]
-            own = self.name or _NOT_IN_NAMES.sub("-", model).strip("-")
-            own = (
-                own
-                if self.name
-                else f"{own[:_LONGEST_NAME].strip('-') or 'model'}-{best.mode.value}"
-            )
-            is_apart = best.mode is Mode.DISAGGREGATED
-            base = base_graph(self.backend, own, wanted.image, is_disaggregated=is_apart)
-        return with_choice(base, self.backend, best, wanted)
+            name = self.name
+            if not name:
+                model = configuration.model.lower().rpartition("/")[2]
+                short = _NOT_IN_NAMES.sub("-", model).strip("-")[:_LONGEST_NAME].strip("-")
+                name = f"{short or 'model'}-{choice.mode.value}"
+            is_apart = choice.mode is Mode.DISAGGREGATED
+            base = base_graph(self.backend, name, configuration.image, is_disaggregated=is_apart)
+        return with_choice(base, self.backend, choice, configuration)
 
-    def curves(self, best: Choice, name: str = DATA) -> Object:
+    def curves(self, choice: Choice, name: str = DATA) -> Object:
         """The ConfigMap with the times of these workers, for the planner and for simulated engines."""
-        wanted = self.wanted
-        longest = wanted.longest_context or self.shape.longest_context
-        longest = longest or wanted.targets.isl + wanted.targets.osl
+        configuration = self.configuration
+        longest = configuration.longest_context or self.shape.longest_context
+        longest = longest or configuration.targets.isl + configuration.targets.osl
         return data_config_map(
-            prefill_curve(best.roles[0].engine, longest, wanted.prefill_points),
-            decode_curve(best.roles[-1].engine, longest, wanted.decode_points),
+            prefill_curve(choice.roles[0].engine, longest, configuration.prefill_points),
+            decode_curve(choice.roles[-1].engine, longest, configuration.decode_points),
             name,
         )
 
 
-def profile(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
+def profile(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
     """Yields each step and returns the documents to write, of the graph that is best by predictions.
 
     Raises:
         Refusal: a value cannot be used, or the targets cannot be met.
     """
-    found = yield from search(known, inputs)
-    return (yield from results(found, best(found)))
+    space = yield from search(configuration, inputs)
+    return (yield from results(space, best(space)))
 
 
-def search(known: Configuration, inputs: Inputs) -> Generator[Progress, None, Search]:
+def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, SearchSpace]:
     """Yields each step and returns the engines that hold the model.
 
     Raises:
         Refusal: a value cannot be used, or no engine holds the model.
     """
-    backend = BACKENDS[known.backend]
-    listed = model_named(known.model)
+    backend = BACKENDS[configuration.backend]
+    listed = model_named(configuration.model)
     config = inputs.model_config or (listed.config if listed else None)
-    shape = shape_of(known.model, config, known.billions)
+    shape = shape_of(configuration.model, config, configuration.billions)
     base = graph_in(inputs.base) if inputs.base is not None else None
-    wanted = replace(known, mode=_mode(known, base, backend))
-    source = source_of(wanted.engine, shape, wanted.hardware.gpu, config, wanted.backend)
-    yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape, source))
-    _check_context(wanted, shape)
+    configuration = replace(configuration, mode=_mode(configuration, base, backend))
+    hardware, targets = configuration.hardware, configuration.targets
+    of_model = (shape, hardware.gpu, config, configuration.backend)
+    source = source_of(configuration.engine, *of_model)
+    yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
+    _check_context(configuration, shape)
     try:
-        found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
+        engines = fitting_engines(shape, hardware, targets, source.make)
     except Refusal as error:
-        if wanted.engine != "auto" or source.name == "formulas":
+        if configuration.engine != "auto" or source.name == "formulas":
             raise
-        formulas = source_of("formulas", shape, wanted.hardware.gpu, config, wanted.backend)
-        source = replace(formulas, note=str(error))  # no table has a layout that is possible here
-        yield Progress(Phase.INITIALIZING, _assumptions(wanted, shape, source))
-        found = choices.engines(shape, wanted.hardware, wanted.targets, source.make)
-    yield Progress(Phase.SWEEPING_PREFILL, f"{len(found)} layouts of engines by {source.name}")
-    prefill = choices.prefill_role(found, wanted)
-    yield Progress(Phase.SWEEPING_DECODE, f"{len(found)} layouts of engines by {source.name}")
-    decode = choices.decode_role(found, wanted)
-    return Search(wanted, shape, backend, base, inputs.name, found, prefill, decode)
+        # No table has a layout that is possible here.
+        source = replace(source_of("formulas", *of_model), note=str(error))
+        yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
+        engines = fitting_engines(shape, hardware, targets, source.make)
+    yield Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}")
+    prefill = prefill_role(engines, configuration)
+    yield Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}")
+    decode = decode_role(engines, configuration)
+    return SearchSpace(configuration, shape, backend, base, inputs.name, engines, prefill, decode)
 
 
-def results(found: Search, best: Choice) -> Generator[Progress, None, Results]:
+def results(space: SearchSpace, choice: Choice) -> Generator[Progress, None, Results]:
     """Yields each step and returns the documents with that choice.
 
     Raises:
         Refusal: a worker of the base or an option of the planner cannot be used.
     """
-    wanted = found.wanted
-    yield Progress(Phase.SELECTING_CONFIG, best.text())
-    data = found.curves(best)
+    configuration = space.configuration
+    yield Progress(Phase.SELECTING_CONFIG, choice.text())
+    data = space.curves(choice)
     yield Progress(Phase.BUILDING_CURVES, "curves for the planner and the simulated engines")
-    graph = found.graph(best)
-    mocked = mocked_graph(graph["metadata"]["name"], wanted, found.backend, best)
+    graph = space.graph(choice)
+    mocked = mocked_graph(graph["metadata"]["name"], configuration, space.backend, choice)
     plain = [graph]
-    if wanted.planner is not None:
-        _add_planner(graph, wanted, best)
+    if configuration.planner is not None:
+        _add_planner(graph, configuration, choice)
         plain = [data, graph]
     yield Progress(Phase.GENERATING_DGD, f"graph {graph['metadata']['name']}")
     files = {RESULTS_FILE: plain, MOCKED_RESULTS_FILE: [data, mocked]}
-    return Results(best, files, candidates(found.engines, found.prefill, wanted))
+    return Results(choice, files, candidates(space.engines, space.prefill, configuration))
 
 
-def best(found: Search) -> Choice:
+def best(space: SearchSpace) -> Choice:
     """The choice with the largest margin for the error of predictions that any has.
 
     Raises:
         Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
     """
-    wanted = found.wanted
+    configuration = space.configuration
     try:
-        return choices.chosen(found.engines, found.prefill, found.decode, wanted)
+        return chosen(space.engines, space.prefill, space.decode, configuration)
     except Refusal:
-        if wanted.margin is not None:
+        if configuration.margin is not None:
             raise
         for room in (Margin.MEDIAN, Margin.NONE):
             with suppress(Refusal):
                 return replace(
-                    choices.cheapest(found.engines, replace(wanted, room=room)), room=room
+                    cheapest(space.engines, replace(configuration, room=room)), room=room
                 )
         raise
 
 
-def to_measure(found: Search, most: int) -> tuple[Choice, ...]:
+def to_measure(space: SearchSpace, most: int) -> tuple[Choice, ...]:
     """At most so many choices, the cheapest first: with no room for an error of the predictions, up to 200 %.
 
     A margin that is asked for is the least room. Where there are more, the cheapest and the most expensive
@@ -199,64 +206,66 @@ def to_measure(found: Search, most: int) -> tuple[Choice, ...]:
     Raises:
         Refusal: not even the predictions meet the targets.
     """
-    wanted = found.wanted
-    least = wanted.margin or 0.0
-    modes = [wanted.mode] if wanted.mode else list(Mode)
+    configuration = space.configuration
+    least = configuration.margin or 0.0
+    modes = [configuration.mode] if configuration.mode else list(Mode)
     made: dict[object, Choice] = {}
-    for room in (least, *(each for each in _ROOMS if each > least)):
+    for room in (least, *(room for room in _ROOMS if room > least)):
         for mode in modes:
             with suppress(Refusal):
-                choice = choices.cheapest(found.engines, replace(wanted, margin=room, mode=mode))
+                choice = cheapest(space.engines, replace(configuration, margin=room, mode=mode))
                 made.setdefault(choice.workers, choice)
     if not made:
-        return (choices.cheapest(found.engines, replace(wanted, margin=least)),)
-    ordered = sorted(made.values(), key=lambda each: (each.gpus, -each.rate))
+        return (cheapest(space.engines, replace(configuration, margin=least)),)
+    ordered = sorted(made.values(), key=lambda choice: (choice.gpus, -choice.rate))
     if len(ordered) <= most:
         return tuple(ordered)
     steps = max(most - 1, 1)
     return tuple(ordered[round(at * (len(ordered) - 1) / steps)] for at in range(most))
 
 
-def _mode(known: Configuration, base: Object | None, backend: Backend) -> Mode | None:
+def _mode(configuration: Configuration, base: Object | None, backend: Backend) -> Mode | None:
     """The mode that is asked for, that the base is made for, or that a planner needs."""
     made_for = mode_of(base, backend) if base is not None else None
-    if made_for and known.mode and made_for is not known.mode:
+    if made_for and configuration.mode and made_for is not configuration.mode:
         raise Refusal(
-            f"analytic.mode is {known.mode.value}, but the base graph is made for {made_for.value}"
+            f"analytic.mode is {configuration.mode.value}, but the base graph is made for {made_for.value}"
         )
-    mode = known.mode or made_for
-    if known.planner is None:
+    mode = configuration.mode or made_for
+    if configuration.planner is None:
         return mode
     if mode is Mode.AGGREGATED:
         raise Refusal("a planner needs separate workers for prefill and decode; remove `planner`")
     return Mode.DISAGGREGATED
 
 
-def _assumptions(wanted: Configuration, shape: Shape, source: Source) -> str:
-    hardware = wanted.hardware
+def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> str:
+    hardware = configuration.hardware
     by = f"{source.name} ({source.note})" if source.note else source.name
-    said = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
+    origin = "assumed, because hardware.gpuType is not set" if hardware.is_assumed else "given"
     return (
-        f"estimate without a GPU: {wanted.model} with "
+        f"estimate without a GPU: {configuration.model} with "
         f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
-        f"GPU {hardware.gpu.name} ({said}), {hardware.fewest} to {hardware.most} per engine, by {by}"
+        f"GPU {hardware.gpu.name} ({origin}), {hardware.fewest} to {hardware.most} per engine, by {by}"
     )
 
 
-def _check_context(wanted: Configuration, shape: Shape) -> None:
-    longest = wanted.longest_context or shape.longest_context
-    need = wanted.targets.isl + wanted.targets.osl
+def _check_context(configuration: Configuration, shape: Shape) -> None:
+    longest = configuration.longest_context or shape.longest_context
+    need = configuration.targets.isl + configuration.targets.osl
     if longest and need > longest:
         raise Refusal(
             f"sla.isl and sla.osl make {need} tokens, but the model accepts at most {longest}"
         )
 
 
-def _add_planner(graph: Object, wanted: Configuration, best: Choice) -> None:
+def _add_planner(graph: Object, configuration: Configuration, choice: Choice) -> None:
     """Puts a planner into the graph, in the place of one that is there."""
     services = graph["spec"]["services"]
-    kinds = {each.get("componentType"): key for key, each in services.items()}
+    kinds = {service.get("componentType"): key for key, service in services.items()}
     frontend = services.get(kinds.get("frontend", FRONTEND), {})
     image = ((frontend.get("extraPodSpec") or {}).get("mainContainer") or {}).get("image")
-    service = planner_service(wanted, best, image or default_planner_image(), wanted.backend)
+    service = planner_service(
+        configuration, choice, image or BACKENDS["vllm"].engine.image, configuration.backend
+    )
     services[kinds.get("planner", PLANNER)] = service

@@ -4,14 +4,17 @@ A name alone gives the number of parameters, not their layout. A dense transform
 has about 12·L·d² parameters, and the usual ones are about 128 times as wide as deep. That gives both.
 Source: Kaplan et al. 2020, section 2.1; the ratio is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within
 a factor of two.
+
+The fields of the file are those of transformers' `PretrainedConfig`. Kinds of layers that take another time
+or memory than attention over all or the last tokens are refused by their key, as an estimate that passes over
+them is wrong.
 """
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from dynamo_profiler.model_config import described_by
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Fields
 
@@ -27,6 +30,23 @@ _ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _FOUR_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|nvfp|mxfp|int)4|4bit|awq|gptq|w4a16)(?![a-z0-9])")
 _EIGHT_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|int)8|8bit|w8a8)(?![a-z0-9])")
 _ACTIVE_OF_MIXTURE = 2  # experts that see each token, of those that the name counts
+_MOST_COUNT = 10**8
+_USUAL_ACTIVE = 2
+"""Experts that see each token where the file does not say. Source: Mixtral."""
+_USUAL_LATENT_HEAD = 128
+"""Size of a head of latent attention where the file does not say. Source: DeepSeek V3."""
+_UNCOVERED = (
+    "mamba_",
+    "ssm_",
+    "linear_",
+    "hybrid_",
+    "index_",
+    "block_configs",
+    "conv_kernel",
+    "attention_chunk",
+)
+"""Beginnings of the keys of layers with a state, of sparse and chunked attention, and of unequal layers."""
+_SLIDING, _FULL = "sliding_attention", "full_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +101,8 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
     Raises:
         Refusal: the size of the model is unknown, or its layers are of a kind that the formulas do not cover.
     """
-    described = described_by(config) if config else None
+    bytes_ = _bytes_per_parameter(model, config or {})
+    described = _described(config, bytes_) if config else None
     parameters, active = _parameters(model, billions)
     if described is not None and billions is None:
         parameters, active = described.parameters, described.active
@@ -97,23 +118,11 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
         raise Refusal(
             f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size"
         )
-    bytes_ = _bytes_per_parameter(model, config or {})
     active = min(active or parameters, parameters)
     if described is not None:
         scale = parameters / described.parameters
-        return Shape(
-            parameters,
-            active,
-            described.layers,
-            described.width,
-            described.cache_width,
-            bytes_,
-            heads=described.heads,
-            longest_context=described.longest_context,
-            words=described.words * scale,
-            routed=described.routed * scale,
-            windowed=described.windowed,
-        )
+        words, routed = described.words * scale, described.routed * scale
+        return replace(described, parameters=parameters, active=active, words=words, routed=routed)
     layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
     width = max(HEAD_SIZE, round(math.sqrt(parameters / (12 * layers)) / HEAD_SIZE) * HEAD_SIZE)
     # Of a mixture that only its name describes, all but what each token passes is taken for experts.
@@ -123,21 +132,121 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
     )
 
 
+def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
+    """What a `config.json` says, without biases and norms, which are small. None: it is not of a transformer.
+
+    Raises:
+        Refusal: it has a key that changes time or memory in a way that the formulas do not cover.
+    """
+    inner: object = config.get("text_config")
+    fields: Fields = {**config, **(inner if isinstance(inner, Mapping) else {})}
+    layers, hidden, heads = (
+        _count(fields, name) for name in ("num_hidden_layers", "hidden_size", "num_attention_heads")
+    )
+    if not (layers and hidden and heads):
+        return None
+    _refuse_uncovered(fields)
+    attention, width, cache = _attention(fields, hidden, heads)
+    one_table = hidden * _count(fields, "vocab_size")
+    words = one_table if fields.get("tie_word_embeddings") is True else 2 * one_table
+    mixed = min(layers, max(0, layers - _count(fields, "first_k_dense_replace")))
+    experts, expert_width, passed, shared = _experts(fields, 4 * hidden)
+    dense = 3 * hidden * (_count(fields, "intermediate_size") or 4 * hidden)
+    routed = mixed * experts * 3 * hidden * expert_width
+    outside = layers * attention + mixed * 3 * hidden * shared + words
+    outside += (layers - mixed if experts else layers) * dense
+    return Shape(
+        parameters=float(outside + routed),
+        active=float(outside + mixed * passed * 3 * hidden * expert_width),
+        layers=layers,
+        width=width,
+        cache_width=cache,
+        bytes_per_parameter=bytes_per_parameter,
+        heads=heads,
+        longest_context=_count(fields, "max_position_embeddings"),
+        words=float(words),
+        routed=float(routed),
+        windowed=_windowed(fields, layers),
+    )
+
+
+def _attention(fields: Fields, hidden: int, heads: int) -> tuple[int, int, int]:
+    """Parameters of one layer's attention, its width, and half of the numbers that it keeps for a token."""
+    latent = _count(fields, "kv_lora_rank")
+    if not latent:
+        head = _count(fields, "head_dim") or max(1, hidden // heads)
+        cache = (_count(fields, "num_key_value_heads") or heads) * head
+        return 2 * hidden * (heads * head + cache), heads * head, cache
+    # Latent attention keeps one compressed vector for key and value together.
+    rope = _count(fields, "qk_rope_head_dim")
+    plain = _count(fields, "qk_nope_head_dim") or _USUAL_LATENT_HEAD
+    value = _count(fields, "v_head_dim") or _USUAL_LATENT_HEAD
+    rank = _count(fields, "q_lora_rank")
+    queries = (hidden + heads * (plain + rope)) * rank if rank else hidden * heads * (plain + rope)
+    keys = hidden * (latent + rope) + latent * heads * (plain + value)
+    parameters = queries + keys + heads * value * hidden
+    return parameters, heads * (plain + rope + value) // 2, (latent + rope + 1) // 2
+
+
+def _experts(fields: Fields, default: int) -> tuple[int, int, int, int]:
+    """The experts of a layer, the width of one, how many a token passes, and the width that all pass."""
+    names = ("n_routed_experts", "num_experts", "num_local_experts")
+    experts = next((count for name in names if (count := _count(fields, name))), 0)
+    if not experts:
+        return 0, 0, 0, 0
+    dense = _count(fields, "intermediate_size") or default
+    expert_width = _count(fields, "moe_intermediate_size") or dense
+    shared = _count(fields, "n_shared_experts") * expert_width
+    shared = shared or _count(fields, "shared_expert_intermediate_size")
+    passed = min(experts, _count(fields, "num_experts_per_tok") or _USUAL_ACTIVE)
+    return experts, expert_width, passed, shared
+
+
+def _windowed(fields: Fields, layers: int) -> int:
+    """How many layers keep only the last tokens."""
+    kinds: object = fields.get("layer_types")
+    if not isinstance(kinds, list) or not _count(fields, "sliding_window"):
+        return 0
+    return min(kinds.count(_SLIDING), layers - 1)
+
+
+def _refuse_uncovered(fields: Fields) -> None:
+    uncovered = sorted(
+        str(key) for key, value in fields.items() if value and str(key).startswith(_UNCOVERED)
+    )
+    kinds: object = fields.get("layer_types")
+    if isinstance(kinds, list) and any(kind not in (_SLIDING, _FULL) for kind in kinds):
+        uncovered.append("layer_types")
+    if uncovered:
+        raise Refusal(
+            f"config.json: {uncovered[0]:.80}: not covered (expected layers with full, sliding-window or "
+            "latent attention, for example those of Llama, Qwen3, DeepSeek V3 or gpt-oss); measure this "
+            "model with Dynamo's profiler"
+        )
+
+
+def _count(fields: Fields, name: str) -> int:
+    value = fields.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return 0
+    return value if 0 < value < _MOST_COUNT else 0
+
+
 def _parameters(model: str, billions: float | None) -> tuple[float, float]:
     """All parameters and the active ones, as far as the user and the name give them; 0 means: unknown."""
     name = model.lower().rpartition("/")[2]
     active = _ACTIVE.search(name)
-    found = _SIZE.search(_ACTIVE.sub("", name))
+    size = _SIZE.search(_ACTIVE.sub("", name))
     passed = float(active[1]) * 1e9 if active else 0.0
     if billions is not None:
         return billions * 1e9, passed
-    if found is None:
+    if size is None:
         return 0.0, passed
-    experts, number, unit = found.groups()
-    each = float(number) * (1e9 if unit == "b" else 1e6)
+    experts, number, unit = size.groups()
+    parameters = float(number) * (1e9 if unit == "b" else 1e6)
     if experts is None:
-        return each, passed
-    return int(experts) * each, passed or min(_ACTIVE_OF_MIXTURE, int(experts)) * each
+        return parameters, passed
+    return int(experts) * parameters, passed or min(_ACTIVE_OF_MIXTURE, int(experts)) * parameters
 
 
 def _bytes_per_parameter(model: str, config: Fields) -> float:

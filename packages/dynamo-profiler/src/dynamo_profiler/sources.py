@@ -43,7 +43,7 @@ def source_of(
     """
 
     def formulas(layout: Layout) -> Engine:
-        return FormulaEngine(shape, gpu, *layout)
+        return FormulaEngine(shape, gpu, layout)
 
     if name == "formulas":
         return Source("formulas", formulas)

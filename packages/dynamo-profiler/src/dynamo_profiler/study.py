@@ -10,10 +10,10 @@ from dynamo_graphs.api.profiling import RESULTS_FILE
 from dynamo_profiler.catalog import model_named, variant_of
 from dynamo_profiler.charts import COLUMNS, html, row, svg
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.configuration import Configuration, configuration
+from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.pareto import Candidate, front
-from dynamo_profiler.progress import Progress
-from dynamo_profiler.run import Inputs, Results, profile
+from dynamo_profiler.progress import Progress, followed
+from dynamo_profiler.run import Inputs, profile
 from kube_runtime.kind import Object
 
 
@@ -73,11 +73,13 @@ class Study:
     @property
     def front(self) -> tuple[Candidate, ...]:
         """The candidates that meet the targets and that no other one beats; of all if none meets them."""
-        return front(each for each in self.candidates if each.meets) or front(self.candidates)
+        return front(candidate for candidate in self.candidates if candidate.meets) or front(
+            self.candidates
+        )
 
     def rows(self) -> list[dict[str, str | int | float | bool]]:
         """All candidates, for `pandas.DataFrame`. Units are in the names of the columns."""
-        return [dict(zip(COLUMNS, row(each), strict=True)) for each in self.candidates]
+        return [dict(zip(COLUMNS, row(candidate), strict=True)) for candidate in self.candidates]
 
     def svg(self) -> str:
         """The picture: tokens per second of a GPU against those of a user."""
@@ -108,42 +110,41 @@ def study(
     Raises: kube_runtime.errors.OperatorError: a value is invalid, or no graph meets the targets; the
     message says what would be possible.
     """
-    known = _configuration(model, gpu, latency, options)
-    steps = profile(known, Inputs(None, options.get("model_config"), options.get("name", "")))
+    configuration = _configuration(model, gpu, latency, options)
+    steps = profile(
+        configuration, Inputs(None, options.get("model_config"), options.get("name", ""))
+    )
     notes: list[str] = []
-    while True:
-        try:
-            step = next(steps)
-        except StopIteration as end:
-            results: Results = end.value
-            break
+
+    def note(step: Progress) -> None:
         notes.append(step.message)
         if seen is not None:
             seen(step)
-    title = f"{known.model} on {known.hardware.gpu.name}"
+
+    results = followed(steps, note)
+    title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
     return Study(title, notes[0], results.choice, results.considered, documents)
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:
-    """The profiler's configuration.
+    """The profiler's configuration. What is None or left out has the profiler's default.
 
     Raises: Refusal: a value is invalid, or the model is not published in that precision.
     """
-    known, precision = model_named(model), options.get("precision")
+    listed, precision = model_named(model), options.get("precision")
     analytic: Object = {
-        "requestsPerSecond": options.get("requests_per_second", 1),
-        "engine": options.get("engine", "auto"),
-        "maxGpus": options.get("max_gpus", 0),
-        "maxNodesPerEngine": options.get("max_nodes", 1),
+        "requestsPerSecond": options.get("requests_per_second"),
+        "engine": options.get("engine"),
+        "maxGpus": options.get("max_gpus"),
+        "maxNodesPerEngine": options.get("max_nodes"),
+        "mode": options.get("mode"),
+        "margin": options.get("margin"),
     }
-    for field in ("mode", "margin"):
-        if (value := options.get(field)) is not None:
-            analytic[field] = value
-    return configuration(
+    return read_configuration(
         {
             "deployment": {
-                "model": variant_of(known, precision).name if known and precision else model
+                "model": variant_of(listed, precision).name if listed and precision else model
             },
             "engine": {"backend": options.get("backend", "vllm")},
             "sla": {
@@ -152,7 +153,7 @@ def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> 
                 "ttft": latency.first_token_ms,
                 "itl": latency.next_token_ms,
             },
-            "hardware": {"gpuType": gpu, "numGpusPerNode": options.get("gpus_per_node", 8)},
+            "hardware": {"gpuType": gpu, "numGpusPerNode": options.get("gpus_per_node")},
             "analytic": analytic,
         }
     )

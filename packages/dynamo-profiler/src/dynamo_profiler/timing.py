@@ -27,6 +27,7 @@ points.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dynamo_profiler.engine import NETWORK_BYTES_PER_SECOND, Accuracy, Engine
 
@@ -45,29 +46,20 @@ ACTIVATION_BYTES = 2
 class FormulaEngine(Engine):
     """An engine whose times come from the formulas above."""
 
-    @property
-    def source(self) -> str:
-        """What its times come from."""
-        return "formulas"
-
-    @property
-    def accuracy(self) -> Accuracy:
-        """Median errors for models and GPUs that were left out of the fit: docs/profiler-accuracy.md."""
-        return Accuracy(ttft=0.4, itl=0.2)
-
-    @property
-    def margin(self) -> Accuracy:
-        """What 81 % of the times to the first token need there, and 96 % of those between tokens."""
-        return Accuracy(ttft=1.0, itl=0.2)
+    source: ClassVar[str] = "formulas"
+    accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.4, itl=0.2)
+    """Median errors for models and GPUs that were left out of the fit: docs/profiler-accuracy.md."""
+    margin: ClassVar[Accuracy] = Accuracy(ttft=1.0, itl=0.2)
+    """What 81 % of the times to the first token need there, and 96 % of those between tokens."""
 
     def prefill_seconds(self, tokens: float) -> float:
         """The time from one prompt's start to its end, in an engine that does nothing else."""
         shape = self.shape
         pairs = 2 * shape.layers * shape.width * tokens**2
-        attention = pairs / (self.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
+        attention = pairs / (self.cut.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
         slower = COMPUTE_EFFICIENCY / EXPERT_EFFICIENCY - 1
         computing = self._computing_seconds(tokens)
-        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.data)
+        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.cut.data)
         reading = self._reading_seconds(shape.routed_bytes)
         return max(computing, reading) + attention + self._exchange_seconds(tokens) + self._fixed
 
@@ -75,7 +67,7 @@ class FormulaEngine(Engine):
         """The time in which each of so many answers gets its next token."""
         shape, own = self.shape, answers / self.lanes
         # Each answer needs some of the experts; those of all copies are read once.
-        share = min(1, answers / self.pipeline * shape.active / shape.parameters)
+        share = min(1, answers / self.cut.pipeline * shape.active / shape.parameters)
         cached = own * context * shape.cache_bytes_per_token
         return (
             self._reading_seconds(shape.routed_bytes * share)
@@ -91,17 +83,17 @@ class FormulaEngine(Engine):
     def _reading_seconds(self, experts: float) -> float:
         """For all weights outside of experts, and so many bytes of experts."""
         rest = self.shape.weight_bytes - self.shape.routed_bytes
-        return (rest + experts / self.data) / self._bytes_per_second
+        return (rest + experts / self.cut.data) / self._bytes_per_second
 
     def _exchange_seconds(self, tokens: float) -> float:
         """The time in which all GPUs know the sums of all, twice in each layer; stages hand over."""
         sent = tokens * self.shape.width * ACTIVATION_BYTES
         sums = 2 * self.shape.layers * 2 * sent
-        spread = self.tensor * self.data
+        spread = self.cut.tensor * self.cut.data
         speed = self.gpu.link_bytes_per_second * LINK_EFFICIENCY
-        if spread > self.gpus / self.nodes:
+        if spread > self.gpus / self.cut.nodes:
             speed = NETWORK_BYTES_PER_SECOND
-        handed = (self.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
+        handed = (self.cut.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
         return sums * (spread - 1) / spread / speed + handed
 
     @property
@@ -111,8 +103,8 @@ class FormulaEngine(Engine):
     @property
     def _flops(self) -> float:
         is_doubled = self.gpu.has_fp8 and self.shape.bytes_per_parameter == 1
-        return self.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
+        return self.cut.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
 
     @property
     def _bytes_per_second(self) -> float:
-        return self.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY
+        return self.cut.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY

@@ -24,27 +24,27 @@ def graph_in(documents: Sequence[object]) -> Object:
     Raises:
         Refusal: there is none, or several, or it has no services.
     """
-    found = [
-        each
-        for each in documents
-        if isinstance(each, Mapping) and each.get("kind") == "DynamoGraphDeployment"
+    graphs = [
+        document
+        for document in documents
+        if isinstance(document, Mapping) and document.get("kind") == "DynamoGraphDeployment"
     ]
-    if len(found) != 1:
-        raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, but the file has {len(found)}")
-    (graph,) = found
+    if len(graphs) != 1:
+        raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, but the file has {len(graphs)}")
+    (graph,) = graphs
     metadata, spec = graph.get("metadata"), graph.get("spec")
     services = spec.get("services") if isinstance(spec, Mapping) else None
     if not isinstance(metadata, Mapping) or not metadata.get("name"):
         raise Refusal(f"{_BASE} has no metadata.name")
     if not isinstance(services, Mapping) or not all(
-        isinstance(each, Mapping) for each in services.values()
+        isinstance(service, Mapping) for service in services.values()
     ):
         raise Refusal(f"{_BASE} has no mapping spec.services with a mapping for each service")
     if str(graph.get("apiVersion", "")).partition("/")[0] != GROUP:
         raise Refusal(f"{_BASE} is of {graph.get('apiVersion')!r:.80}, not of {GROUP}")
     kept = ("name", "namespace", "labels", "annotations")
     return {
-        **deepcopy({key: each for key, each in graph.items() if key != "status"}),
+        **deepcopy({key: value for key, value in graph.items() if key != "status"}),
         "metadata": deepcopy({key: metadata[key] for key in kept if key in metadata}),
     }
 
@@ -55,7 +55,7 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
     Raises:
         Refusal: they are not one worker, or one for prefill and one for decode.
     """
-    roles = sorted(_role(key, each, backend) for key, each in _workers(graph).items())
+    roles = sorted(_role(key, service, backend) for key, service in _workers(graph).items())
     if roles == [DECODE, PREFILL]:
         return Mode.DISAGGREGATED
     if len(roles) == 1 and roles != [PREFILL]:
@@ -66,7 +66,9 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
     )
 
 
-def with_choice(graph: Object, backend: Backend, choice: Choice, wanted: Configuration) -> Object:
+def with_choice(
+    graph: Object, backend: Backend, choice: Choice, configuration: Configuration
+) -> Object:
     """The graph whose workers are the chosen ones, with the image that is wanted, if any.
 
     A path to the mounted weights of the model stays: the name would make the workers download them.
@@ -81,13 +83,13 @@ def with_choice(graph: Object, backend: Backend, choice: Choice, wanted: Configu
         role = by_role[_role(key, service, backend)] if is_apart else choice.roles[0]
         container = _main_container(key, service)
         _set_size(service, role)
-        if wanted.image:
-            container["image"] = wanted.image
+        if configuration.image:
+            container["image"] = configuration.image
         args = [*container["args"]]
         for flag in _flags_of_model(args, backend):
             value = (value_of(args, flag) or "").rstrip("/")
-            if not value or value != wanted.model_folder:
-                args = with_value(args, flag, wanted.model)
+            if not value or value != configuration.model_folder:
+                args = with_value(args, flag, configuration.model)
         container["args"] = backend.with_layout(args, role.engine.cut)
     return sized
 
@@ -95,7 +97,9 @@ def with_choice(graph: Object, backend: Backend, choice: Choice, wanted: Configu
 def _workers(graph: Object) -> dict[str, Object]:
     services: dict[str, Object] = graph["spec"]["services"]
     kinds = ("worker", PREFILL, DECODE)
-    return {key: each for key, each in services.items() if each.get("componentType") in kinds}
+    return {
+        key: service for key, service in services.items() if service.get("componentType") in kinds
+    }
 
 
 def _role(key: str, service: Object, backend: Backend) -> str:
@@ -116,9 +120,9 @@ def _main_container(key: str, service: Object) -> Object:
     args: object = container.get("args") if isinstance(container, dict) else None
     if not isinstance(container, dict) or not isinstance(args, list):
         raise Refusal(f"{_BASE}: worker {key} has no extraPodSpec.mainContainer.args")
-    if not all(isinstance(each, str) for each in args):
+    if not all(isinstance(argument, str) for argument in args):
         raise Refusal(f"{_BASE}: an argument of worker {key} is not a string")
-    if any(" -" in each for each in args):
+    if any(" -" in argument for argument in args):
         raise Refusal(
             f"{_BASE}: the arguments of worker {key} are one string; write one argument per entry"
         )
@@ -131,10 +135,11 @@ def _set_size(service: Object, role: Role) -> None:
     resources = service.get("resources") or {}
     if not isinstance(resources, dict):
         raise Refusal(f"{_BASE}: the resources of a worker are not a mapping")
-    gpus = str(role.engine.gpus // role.engine.nodes)
+    nodes = role.engine.cut.nodes
+    gpus = str(role.engine.gpus // nodes)
     service["replicas"] = role.replicas
-    if role.engine.nodes > 1:
-        service["multinode"] = {"nodeCount": role.engine.nodes}
+    if nodes > 1:
+        service["multinode"] = {"nodeCount": nodes}
     limits = {**(resources.get("limits") or {}), "gpu": gpus}
     service["resources"] = {**resources, "limits": limits}
     requests = resources.get("requests")
@@ -145,4 +150,4 @@ def _set_size(service: Object, role: Role) -> None:
 def _flags_of_model(args: list[str], backend: Backend) -> list[str]:
     """The flags that must name the model: those that are there, and the first in any case."""
     first, *others = backend.engine.model_flags
-    return [first, *(each for each in others if value_of(args, each) is not None)]
+    return [first, *(flag for flag in others if value_of(args, flag) is not None)]

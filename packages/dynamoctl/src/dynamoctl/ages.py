@@ -1,4 +1,4 @@
-"""Points in time and durations as people read and write them."""
+"""Points in time, durations and numbers of things as people read and write them."""
 
 import re
 from datetime import datetime, timedelta
@@ -32,13 +32,18 @@ def ago(time: str | None, now: datetime) -> str:
     return f" at {time}{f' ({length} ago)' if length else ''}" if time else ""
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 minute`, `2 minutes`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _length(passed: timedelta | None) -> str:
     if passed is None:
         return ""
     seconds = max(int(passed.total_seconds()), 0)
-    size, name = next((each for each in _UNITS if seconds >= each[0]), _UNITS[-1])
+    size, name = next((unit for unit in _UNITS if seconds >= unit[0]), _UNITS[-1])
     count = seconds // size
-    return f"{count} {name}{'' if count == 1 else 's'}"
+    return counted(count, name)
 
 
 def short_age(time: str | None, now: datetime) -> str:
@@ -53,12 +58,12 @@ def seconds(duration: str) -> int:
 
     Raises: CycloptsError.
     """
-    found = _DURATION.fullmatch(duration)
-    if found is None:
+    match = _DURATION.fullmatch(duration)
+    if match is None:
         raise CycloptsError(
             f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
         )
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def interval_seconds(duration: str) -> int:

@@ -13,11 +13,26 @@ from cyclopts import App, Parameter
 
 from dynamo_graphs.product import version
 from dynamo_profiler.main import profiler
-from dynamoctl import author_commands, change_commands, read_commands, traffic_commands
-from dynamoctl import edit_commands as acting_commands
-from dynamoctl.check_options import UNLIMITED, Options
-from dynamoctl.cluster_options import HERE, Where
-from dynamoctl.file_arguments import Files, Paths, given
+from dynamoctl.commands import author, change, edit, read, traffic
+from dynamoctl.options import (
+    CHECKS,
+    HERE,
+    CheckOptions,
+    Everywhere,
+    Files,
+    GraphName,
+    Namespace,
+    ObjectName,
+    OptionalFile,
+    Paths,
+    SettingsFile,
+    TextOutput,
+    Watch,
+    Where,
+    YamlOutput,
+    given,
+    run,
+)
 from kube_runtime.commandline.application import application, execute
 
 _PLUGIN = "kubectl-dynamo"
@@ -32,40 +47,44 @@ def app(program: str = "dynamoctl") -> App:
         "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
         version=version,
     )
-    tool.command(read_commands.get)
+    tool.command(read.get)
     tool.command(why)
     tool.command(status)
     tool.command(tree)
-    tool.command(read_commands.events)
-    tool.command(read_commands.logs)
-    tool.command(read_commands.report)
-    tool.command(read_commands.models)
-    tool.command(read_commands.requests())
-    tool.command(traffic_commands.chat)
-    tool.command(traffic_commands.curl)
-    tool.command(traffic_commands.port_forward)
-    tool.command(traffic_commands.top)
-    tool.command(acting_commands.scale)
-    tool.command(acting_commands.suspend)
-    tool.command(acting_commands.resume)
-    tool.command(acting_commands.rollout())
-    tool.command(change_commands.diff)
-    tool.command(change_commands.apply)
-    tool.command(change_commands.convert)
+    tool.command(read.events)
+    tool.command(read.logs)
+    tool.command(read.report)
+    tool.command(read.models)
+    tool.command(read.requests())
+    tool.command(traffic.chat)
+    tool.command(traffic.curl)
+    tool.command(traffic.port_forward)
+    tool.command(traffic.top)
+    tool.command(edit.scale)
+    tool.command(edit.suspend)
+    tool.command(edit.resume)
+    tool.command(edit.rollout())
+    tool.command(change.diff)
+    tool.command(change.apply)
+    tool.command(change.convert)
     tool.command(render)
     tool.command(lint)
     package = "dynamoctl"
-    tool.command(f"{package}.crds:app", name="crds", help="Print the CustomResourceDefinitions.")
     tool.command(
-        f"{package}.dev:app", name="dev", help=("Run local control planes to try things on.")
+        f"{package}.authoring.crds:app", name="crds", help="Print the CustomResourceDefinitions."
     )
-    tool.command(author_commands.profile)
-    tool.command(author_commands.new)
-    tool.command(author_commands.explain)
-    tool.command(author_commands.schema)
-    tool.command(author_commands.completion)
+    tool.command(
+        f"{package}.dev.commands:app",
+        name="dev",
+        help=("Run local control planes to try things on."),
+    )
+    tool.command(author.profile)
+    tool.command(author.new)
+    tool.command(author.explain)
+    tool.command(author.schema)
+    tool.command(author.completion)
     tool.command(install)
-    tool.command(acting_commands.uninstall)
+    tool.command(edit.uninstall)
     tool.command(images)
     tool.command(check)
     tool.command(profiler, show=False)  # `profile` is for people; this is what a Job runs
@@ -73,13 +92,13 @@ def app(program: str = "dynamoctl") -> App:
 
 
 def why(
-    name: Annotated[str, Parameter(metavar="NAME", show_default=False)] = "",
+    name: ObjectName = "",
     /,
     *,
     where: Where = HERE,
     every: Annotated[bool, Parameter(name="--all")] = False,
-    everywhere: Annotated[bool, Parameter(name=["--all-namespaces", "-A"])] = False,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+    everywhere: Everywhere = False,
+    output: TextOutput = "text",
 ) -> int:
     """Explain why a graph is not ready: the cause, since when, and what to do.
 
@@ -88,27 +107,23 @@ def why(
 
     Parameters
     ----------
-    name
-        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     every
         Explain everything in the namespace that is not ready, instead of one object.
     everywhere
         With --all: in all namespaces.
-    output
-        Output format: `text` for people, `json` for machines.
     """
-    from dynamoctl.inspection import print_reasons
+    from dynamoctl.inspect.views import print_reasons
 
-    return int(print_reasons(name, where, output, every=every, everywhere=everywhere))
+    return run(print_reasons(name, where, output, every=every, everywhere=everywhere))
 
 
 def status(
-    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    name: ObjectName,
     /,
     *,
     where: Where = HERE,
-    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+    watch: Watch = False,
+    output: TextOutput = "text",
 ) -> int:
     """Show the status of a graph: its services and conditions.
 
@@ -117,53 +132,40 @@ def status(
 
     Parameters
     ----------
-    name
-        Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.
     watch
         Print it again on each change until it is ready.
-    output
-        Output format: `text` for people, `json` for machines.
     """
-    from dynamoctl.inspection import print_status
+    from dynamoctl.inspect.views import print_status
 
-    return int(print_status(name, where, output, watch=watch))
+    return run(print_status(name, where, output, watch=watch))
 
 
 def tree(
-    name: Annotated[str, Parameter(metavar="NAME", show_default=False)],
+    name: GraphName,
     /,
     *,
     where: Where = HERE,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+    output: TextOutput = "text",
 ) -> int:
     """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
 
     Kinds that you cannot list are named on stderr and left out. Exits with 0 if
     the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
     not answer.
-
-    Parameters
-    ----------
-    name
-        Graph: NAME or dgd/NAME.
-    output
-        Output format: `text` for people, `json` for machines.
     """
-    from dynamoctl.inspection import print_tree
+    from dynamoctl.inspect.views import print_tree
 
-    return int(print_tree(name, where, output))
+    return run(print_tree(name, where, output))
 
 
 def render(
     *paths: Paths,
     files: Files = (),
     orchestrator: Literal["deployment", "lws", "grove"] = "lws",
-    settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    facts: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    namespace: Annotated[
-        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
-    ] = "",
-    output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
+    settings: SettingsFile = None,
+    facts: OptionalFile = None,
+    namespace: Namespace = "",
+    output: YamlOutput = "yaml",
 ) -> None:
     """Print the objects that the operator would create, without a cluster.
 
@@ -175,14 +177,8 @@ def render(
 
     Parameters
     ----------
-    paths
-        YAML or JSON files, folders of such files, or `-` for stdin.
-    files
-        File, folder or `-`, as for kubectl. Repeatable.
     orchestrator
         Orchestrator of multinode services in the cluster.
-    settings
-        Settings file of the operator (default: those of a default installation).
     facts
         File with facts about the cluster, such as `kaiServed: true`.
     namespace
@@ -191,7 +187,7 @@ def render(
         Output format: `yaml` prints one document per object, `json` one List.
     """
     gc.disable()  # the process ends before there is any garbage worth looking for
-    from dynamoctl.render import print_objects
+    from dynamoctl.authoring.render import print_objects
 
     print_objects(
         given(paths, files),
@@ -206,10 +202,8 @@ def render(
 def lint(
     *paths: Paths,
     files: Files = (),
-    settings: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    namespace: Annotated[
-        str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
-    ] = "",
+    settings: SettingsFile = None,
+    namespace: Namespace = "",
     output: Annotated[
         Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])
     ] = "table",
@@ -222,18 +216,12 @@ def lint(
 
     Parameters
     ----------
-    paths
-        YAML or JSON files, folders of such files, or `-` for stdin.
-    files
-        File, folder or `-`, as for kubectl. Repeatable.
-    settings
-        Settings file of the operator (default: those of a default installation).
     namespace
         Namespace of objects that name none (default: `default`).
     output
         Output format: `table` for people, `json`, or `sarif` for code hosts that annotate changes.
     """
-    from dynamoctl import lint as command
+    from dynamoctl.authoring import lint as command
 
     return command.lint(given(paths, files), settings=settings, namespace=namespace, output=output)
 
@@ -269,8 +257,7 @@ def install(
     withhold
         Grant no permissions for this optional API, even where it is installed. Repeatable.
     """
-    from dynamoctl.install import print_manifests
-    from dynamoctl.installation.manifests import Choices
+    from dynamoctl.installation.manifests import Choices, print_manifests
 
     choices = Choices(namespace, image, restricted, operator_only, frozenset(withhold))
     print_manifests(choices, prints=print_)
@@ -290,29 +277,24 @@ def images(
     output
         Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
-    from dynamoctl.install import print_images
+    from dynamoctl.installation.images import print_images
 
     print_images(registry, output)
 
 
 def check(
     *,
-    options: Options = UNLIMITED,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+    options: CheckOptions = CHECKS,
+    output: TextOutput = "text",
 ) -> int:
     """Check a cluster for missing prerequisites (read-only).
 
     Each line is ok, warning or fail, with the remedy. Exits with 1 if any check
     fails, 3 if the cluster does not answer.
-
-    Parameters
-    ----------
-    output
-        Output format: `text` for people, `json` for machines.
     """
-    from dynamoctl.check import print_findings
+    from dynamoctl.inspect.check import print_findings
 
-    return int(print_findings(options, output))
+    return run(print_findings(options, output))
 
 
 def main() -> None:
@@ -320,7 +302,7 @@ def main() -> None:
     called = Path(sys.argv[0]).name
     tool = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")
     if sys.argv[1:2] == ["__complete"]:
-        from dynamoctl.completion import print_candidates
+        from dynamoctl.commands.completion import print_candidates
 
         print_candidates(tool, sys.argv[2:])
         return

@@ -6,8 +6,7 @@ come from a cluster: control characters in them are replaced.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -84,7 +83,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
 
     Where a terminal is too narrow for the last column, its cells stand below their rows.
     """
-    found = _Table(
+    grid = _Table(
         box=None,
         pad_edge=False,
         padding=(0, 2, 0, 0),
@@ -95,12 +94,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
     count = len(head)
     ready = [tuple(map(_text, row)) for row in rows]
     for title in head or ("",) * max(map(len, ready), default=0):
-        found.add_column(title, overflow="fold")
+        grid.add_column(title, overflow="fold")
     padded = [(*row, *(Text() for _ in range(count - len(row)))) for row in ready]
     for row in padded:
-        found.add_row(*row)
-    found.cells = [*([[Text(title, style="bold") for title in head]] if head else []), *padded]
-    return found
+        grid.add_row(*row)
+    grid.cells = [*([[Text(title, style="bold") for title in head]] if head else []), *padded]
+    return grid
 
 
 def show(*parts: RenderableType) -> None:
@@ -138,11 +137,9 @@ def warn(text: str) -> None:
     print(f"warning: {visible(text)}", file=sys.stderr)
 
 
-@contextmanager
-def redrawing() -> Iterator[Live]:
+def redrawing() -> Live:
     """A part of a terminal that is drawn again in place; what was drawn last stays at the end."""
-    with Live(console=console(), auto_refresh=False, vertical_overflow="visible") as live:
-        yield live
+    return Live(console=console(), auto_refresh=False, vertical_overflow="visible")
 
 
 def _text(cell: Cell) -> Text:

@@ -7,9 +7,9 @@ import pytest
 
 from dynamoctl.installation import checks
 from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.inventory import Pod, PodStatus, StorageClass
+from dynamoctl.installation.inventory import StorageClass
 from dynamoctl.main import app
-from kube_runtime.types.core import Node, NodeStatus
+from kube_runtime.types.core import Node, NodeStatus, Pod, PodStatus
 from kube_runtime.types.meta import Metadata
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}

@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dynamoctl.installation.checks import CheckResult
-from dynamoctl.installation.leaders import leader, without_election
+from dynamoctl.installation.checks import CheckResult, leader, without_election
 from kube_runtime.kind import Key
 from kube_runtime.types.coordination import Lease, LeaseSpec
 from kube_runtime.types.meta import Metadata

@@ -1,12 +1,15 @@
 """What a check says of kinds, webhooks, operators and room, from what was read of a cluster."""
 
+import asyncio
 import base64
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cyclopts import CycloptsError
 
-from dynamoctl.installation import kinds, leaders, webhooks
-from dynamoctl.installation import quota as room
+from dynamoctl.inspect.check import print_findings
+from dynamoctl.installation import checks, kinds, webhooks
 from dynamoctl.installation.checks import CheckResult, default_storage
 from dynamoctl.installation.inventory import (
     DefinedVersion,
@@ -17,11 +20,14 @@ from dynamoctl.installation.inventory import (
     ResourceQuota,
 )
 from dynamoctl.installation.kinds import Project
+from dynamoctl.options import CheckOptions
+from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Kind
 from kube_runtime.serving.tls import new_authority
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook, WebhookClient
 from kube_runtime.types.coordination import Lease, LeaseSpec
 from kube_runtime.types.meta import Metadata
+from scripted.connections import connect_to
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 A = Kind("x.io", "v1", "A", "as")
@@ -130,6 +136,43 @@ def test_an_authority_that_ends_is_told_in_time(days: int, verdict: CheckResult)
     assert verdict == webhooks.authorities([configuration(bundle(days))], NOW).verdict
 
 
+@pytest.mark.parametrize("registered", [[], [ValidatingWebhookConfiguration()]])
+def test_without_a_webhook_no_authority_is_missing(
+    registered: list[ValidatingWebhookConfiguration],
+) -> None:
+    found = webhooks.authorities(registered, NOW)
+    assert (CheckResult.OK, "no Dynamo webhook is registered") == (found.verdict, found.text)
+
+
+class WithoutKinds:
+    """A cluster without our CRDs, and with nothing of what a check reads."""
+
+    async def send(self, request: Request) -> Answer:
+        code, body = 200, b'{"gitVersion": "v1.36.3", "metadata": {}, "items": []}'
+        if "nvidia.com/" in request.path:
+            code, body = 404, b'{"kind": "Status", "code": 404, "message": "no such kind"}'
+        return Answer(code, {}, _once(body))
+
+
+async def _once(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def test_a_namespace_is_checked_before_our_kinds_are_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    connect_to(WithoutKinds(), monkeypatch)
+    options = CheckOptions(is_before=True, namespace="team-a")
+    asyncio.run(print_findings(options, "text"))
+    lines = capsys.readouterr().out.splitlines()
+    assert "ok       Pull Secrets: no graph names an image" in lines
+
+
+def test_a_namespace_that_would_be_another_path_is_not_asked_for() -> None:
+    with pytest.raises(CycloptsError, match="invalid namespace"):
+        asyncio.run(print_findings(CheckOptions(namespace="../../nodes"), "text"))
+
+
 @pytest.mark.parametrize(
     ("text", "words"), [("", "c/v.kb.io has no caBundle"), ("bm8=", "caBundle that is not PEM")]
 )
@@ -173,7 +216,7 @@ def lease(seconds_ago: int) -> Lease:
 def test_a_second_operator_is_told_before_it_is_installed(
     found: Lease | None, is_before: bool, verdict: CheckResult, words: str
 ) -> None:
-    judged = leaders.leader(found, NOW, is_before=is_before)
+    judged = checks.leader(found, NOW, is_before=is_before)
     assert verdict == judged.verdict
     assert words in judged.text
 
@@ -184,17 +227,17 @@ def quota(hard: str, used: str) -> ResourceQuota:
 
 
 def test_what_is_left_of_a_quota_is_counted() -> None:
-    found = room.quota([quota("8", "3")])
+    found = checks.quota([quota("8", "3")])
     assert (CheckResult.OK, "q/requests.nvidia.com/gpu: 5 left") == (found.verdict, found.text)
-    assert CheckResult.WARNING == room.quota([quota("8", "8")]).verdict
-    assert "no quota found" == room.quota([]).text
+    assert CheckResult.WARNING == checks.quota([quota("8", "8")]).verdict
+    assert "no quota found" == checks.quota([]).text
 
 
 def test_a_registry_without_a_pull_secret_is_named() -> None:
     images = ("reg.example.com:5000/a:1", "python:3.12")
-    found = room.pull_secrets(images, {"reg.example.com:5000"})
+    found = checks.pull_secrets(images, {"reg.example.com:5000"})
     assert (CheckResult.WARNING, "missing for docker.io (as in python:3.12)") == (
         found.verdict,
         found.text,
     )
-    assert CheckResult.OK == room.pull_secrets(images[:1], {"reg.example.com:5000"}).verdict
+    assert CheckResult.OK == checks.pull_secrets(images[:1], {"reg.example.com:5000"}).verdict

@@ -1,4 +1,4 @@
-"""Decode JSON of the API server into structs.
+"""Decode JSON of the API server into structs, unless it is too large.
 
 `msgspec.Raw` is a view: one field of one object would keep the bytes of a whole page of the list in memory.
 So every Raw inside a decoded object is replaced by its own copy.
@@ -6,17 +6,19 @@ So every Raw inside a decoded object is replaced by its own copy.
 
 from collections.abc import Iterable
 from functools import cache
+from typing import Final
 
 import msgspec
 from msgspec import Raw, inspect, structs
 
 from kube_runtime.errors import DecodeError, TooLarge
-from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.size import UNLIMITED, bytes_over, key_in, too_large
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.meta import R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Errors of msgspec for foreign JSON: not of its type, not UTF-8, nested too deeply."""
+
+UNLIMITED: Final = 0
 
 
 def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
@@ -28,11 +30,11 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
     """
     try:
         if size := bytes_over(raw, most_bytes):
-            raise TooLarge(type_.KIND, key_in(raw), too_large(size, most_bytes))
+            raise TooLarge(type_.KIND, _key(raw), too_large(size, most_bytes))
         resource: R = _decoder(type_).decode(raw)
         _detach(resource)
     except UNREADABLE as error:
-        raise DecodeError(type_.KIND, _key_of_broken(raw), str(error)) from error
+        raise DecodeError(type_.KIND, _key(raw), str(error)) from error
     return resource
 
 
@@ -76,14 +78,23 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
         raise DecodeError(kind, None, f"list: {error}") from error
 
 
-class _Broken(Struct, frozen=True):
-    """The fields that identify an object which does not fit its type."""
+class ObjectIdentity(Struct, frozen=True):
+    """What every object has, whatever else may be wrong with it."""
 
-    metadata: Object = {}
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    managed_fields: Raw = Raw(b"")
+
+
+class _Frame(Struct, frozen=True):
+    metadata: ObjectIdentity = ObjectIdentity()
+    status: Raw = Raw(b"")
 
 
 _LIST = msgspec.json.Decoder(ObjectList)
-_BROKEN = msgspec.json.Decoder(_Broken)
+_FRAME = msgspec.json.Decoder(_Frame)
 
 
 @cache
@@ -91,13 +102,39 @@ def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
     return msgspec.json.Decoder(type_)
 
 
-def _key_of_broken(raw: bytes | Raw) -> Key | None:
+def identity(raw: bytes | Raw) -> ObjectIdentity:
+    """What identifies an object; empty if that cannot be read."""
     try:
-        metadata = _BROKEN.decode(raw).metadata
+        return _FRAME.decode(raw).metadata
     except UNREADABLE:
-        return None  # not even JSON, or too deep
-    name = metadata.get("name")
-    return Key(str(metadata.get("namespace") or ""), str(name)) if name else None
+        return ObjectIdentity()
+
+
+def _key(raw: bytes | Raw) -> Key | None:
+    metadata = identity(raw)
+    return Key(metadata.namespace, metadata.name) if metadata.name else None
+
+
+def bytes_over(text: bytes | Raw, most: int) -> int:
+    """The size of an object of more than `most` bytes, as compact JSON; 0 if it has fewer.
+
+    Its status and `metadata.managedFields`, which users do not write by hand, do not count. `UNLIMITED` as
+    `most` takes every object.
+
+    Raises:
+        msgspec.DecodeError: it is not an object. Only a large one is read.
+    """
+    size = memoryview(text).nbytes
+    if most == UNLIMITED or size <= most:
+        return 0
+    frame = _FRAME.decode(text)
+    size -= memoryview(frame.metadata.managed_fields).nbytes + memoryview(frame.status).nbytes
+    return size if size > most else 0
+
+
+def too_large(size: int, most: int) -> str:
+    """The message for an object of that size, in bytes."""
+    return f"the object has {size} bytes (limit {most})"
 
 
 def _detach(value: object) -> object:
@@ -111,11 +148,11 @@ def _detach(value: object) -> object:
                 structs.force_setattr(value, name, _detach(getattr(value, name)))
             return value
         case dict():
-            return {key: _detach(each) for key, each in value.items()}
+            return {key: _detach(member) for key, member in value.items()}
         case tuple():
-            return tuple(_detach(each) for each in value)
+            return tuple(_detach(item) for item in value)
         case list():
-            return [_detach(each) for each in value]
+            return [_detach(item) for item in value]
     return value
 
 
@@ -136,10 +173,10 @@ def _mentions_raw(info: inspect.Type, seen: set[type]) -> bool:
         case inspect.StructType(cls=cls) if cls not in seen:  # a type may contain itself
             seen = seen | {cls}
             inner = (field.type for field in info.fields)
-        case inspect.DictType(value_type=each):
-            inner = (each,)
-        case inspect.VarTupleType(item_type=each) | inspect.ListType(item_type=each):
-            inner = (each,)
+        case inspect.DictType(value_type=item_type):
+            inner = (item_type,)
+        case inspect.VarTupleType(item_type=item_type) | inspect.ListType(item_type=item_type):
+            inner = (item_type,)
         case inspect.TupleType(item_types=types) | inspect.UnionType(types=types):
             inner = types
-    return any(_mentions_raw(each, seen) for each in inner)
+    return any(_mentions_raw(nested, seen) for nested in inner)

@@ -11,9 +11,13 @@ OperatorError
 └─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from kube_runtime.kind import Key, Kind, Object
+
+E = TypeVar("E", bound=BaseException)
 
 
 class OperatorError(Exception):
@@ -129,3 +133,12 @@ _BY_CODE: dict[int, type[ApiError]] = {
 def error_type(code: int) -> type[ApiError]:
     """The class for an HTTP status code of 400 or more."""
     return _BY_CODE.get(code, ServerFailure if code >= 500 else ApiError)  # noqa: PLR2004
+
+
+def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
+    """The errors of a group and of the groups in it."""
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from leaves(error)
+        else:
+            yield error

@@ -50,7 +50,7 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-def key_of(wanted: Object) -> Key:
+def key_of(body: Object) -> Key:
     """The key of a plain JSON object."""
-    metadata = wanted["metadata"]
+    metadata = body["metadata"]
     return Key(metadata.get("namespace", ""), metadata["name"])

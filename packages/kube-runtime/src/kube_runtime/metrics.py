@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from kube_runtime.errors import ApiError, Unreachable
 
 Reading: TypeAlias = Callable[[], float]
+Family: TypeAlias = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
 class CallbackMetrics(Collector):
@@ -22,19 +23,12 @@ class CallbackMetrics(Collector):
     So counting costs nothing. Several readings may have one label: there are three watches of Secrets.
     """
 
-    def __init__(
-        self, family: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str
-    ) -> None:
+    def __init__(self, family: Family, name: str, text: str, label: str) -> None:
         self._family = family
         self._name = name
         self._text = text
-        self._label = "resource_type"
-        self._readings: dict[str, list[Reading]] = {}
-
-    def labelled(self, label: str) -> "CallbackMetrics":
-        """This metric, by another label than `resource_type`."""
         self._label = label
-        return self
+        self._readings: dict[str, list[Reading]] = {}
 
     def add(self, value: str, reading: Reading) -> None:
         """Add a reading to those of that label's value."""
@@ -42,10 +36,10 @@ class CallbackMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The sums, now."""
-        found = self._family(self._name, self._text, labels=(self._label,))
+        family = self._family(self._name, self._text, labels=(self._label,))
         for value, readings in self._readings.items():
-            found.add_metric((value,), sum(each() for each in readings))
-        yield found
+            family.add_metric((value,), sum(reading() for reading in readings))
+        yield family
 
 
 _RECONCILE_BUCKETS: Final = (
@@ -111,12 +105,8 @@ class RuntimeMetrics:
 
     def _declare_reconciles(self) -> None:
         labels = ("resource_type", "namespace", "result")
-        self._reconcile_seconds = Histogram(
-            f"{self._prefix}_reconcile_duration_seconds",
-            "Duration of reconciles.",
-            labels,
-            buckets=_RECONCILE_BUCKETS,
-            registry=self.registry,
+        self._reconcile_seconds = self._histogram(
+            "reconcile_duration_seconds", "Duration of reconciles.", _RECONCILE_BUCKETS, *labels
         )
         self._reconciles = self._counter("reconcile", "Completed reconciles.", *labels)
         self._reconcile_errors = self._counter(
@@ -125,14 +115,15 @@ class RuntimeMetrics:
             *("resource_type", "namespace", "error_type"),
         )
         self._depth = self._gauge("queue_depth", "Keys that are due and waiting.", "resource_type")
-        self._added = self._read_counter("queue_adds", "Keys added, retries included.")
-        self._retried = self._read_counter("queue_retries", "Keys added after a failed reconcile.")
-        self._queue_seconds = Histogram(
-            f"{self._prefix}_queue_wait_seconds",
+        self._added = self._read(CounterMetricFamily, "queue_adds", "Keys added, retries included.")
+        self._retried = self._read(
+            CounterMetricFamily, "queue_retries", "Keys added after a failed reconcile."
+        )
+        self._queue_seconds = self._histogram(
+            "queue_wait_seconds",
             "Time a due key waited for a worker.",
-            ("resource_type",),
-            buckets=_RECONCILE_BUCKETS,
-            registry=self.registry,
+            _RECONCILE_BUCKETS,
+            "resource_type",
         )
         self._active = self._gauge("reconciles_active", "Running reconciles.", "resource_type")
 
@@ -140,19 +131,21 @@ class RuntimeMetrics:
         self._requests = self._counter(
             "api_requests", "Requests to the API server.", "verb", "resource", "code"
         )
-        self._request_seconds = Histogram(
-            f"{self._prefix}_api_request_duration_seconds",
+        self._request_seconds = self._histogram(
+            "api_request_duration_seconds",
             "Response time of the API server.",
-            ("verb", "resource"),
-            buckets=_REQUEST_BUCKETS,
-            registry=self.registry,
+            _REQUEST_BUCKETS,
+            "verb",
+            "resource",
         )
-        self._broken = self._read_gauge(
-            "undecodable_objects", "Watched objects that do not match their schema."
+        self._broken = self._read(
+            GaugeMetricFamily,
+            "undecodable_objects",
+            "Watched objects that do not match their schema.",
         )
-        self._held = self._read_gauge("cache_objects", "Cached objects.")
-        self._interruptions = self._read_counter(
-            "watch_restarts", "Watches restarted after an error."
+        self._held = self._read(GaugeMetricFamily, "cache_objects", "Cached objects.")
+        self._interruptions = self._read(
+            CounterMetricFamily, "watch_restarts", "Watches restarted after an error."
         )
         self._work_ended = self._counter(
             "work_ended",
@@ -168,19 +161,21 @@ class RuntimeMetrics:
 
     def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
-        self._stalls = Histogram(
-            f"{self._prefix}_loop_stall_seconds",
+        self._stalls = self._histogram(
+            "loop_stall_seconds",
             "CPU time of event loop stalls over 0.1 s each; expected to stay empty.",
-            buckets=_STALL_BUCKETS,
-            registry=self.registry,
+            _STALL_BUCKETS,
         )
         self._longest_stall = self._gauge(
             "loop_stall_max_seconds", "The longest stall since start."
         )
         self._longest = 0.0
-        self._expires = self._read_gauge(
-            "certificate_expiry_timestamp_seconds", "Expiry of the served certificate."
-        ).labelled("certificate")
+        self._expires = self._read(
+            GaugeMetricFamily,
+            "certificate_expiry_timestamp_seconds",
+            "Expiry of the served certificate.",
+            "certificate",
+        )
         self._leader = self._gauge("leader", "1 while this process leads, else 0.")
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
@@ -188,6 +183,19 @@ class RuntimeMetrics:
 
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"{self._prefix}_{name}", text, labels, registry=self.registry)
+
+    def _histogram(
+        self, name: str, text: str, buckets: tuple[float, ...], *labels: str
+    ) -> Histogram:
+        name = f"{self._prefix}_{name}"
+        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
+
+    def _read(
+        self, family: Family, name: str, text: str, label: str = "resource_type"
+    ) -> CallbackMetrics:
+        metric = CallbackMetrics(family, f"{self._prefix}_{name}", text, label)
+        self.registry.register(metric)
+        return metric
 
     def reconciled(self, kind: str, namespace: str, result: str, seconds: float) -> None:
         """Count one reconcile; `result` is `success`, `requeue` or `error`."""
@@ -197,22 +205,12 @@ class RuntimeMetrics:
     def forget(self, kind: str, namespace: str) -> None:
         """Drop the series of a kind in a namespace that has no such object any more."""
         labels = {"resource_type": kind, "namespace": namespace}
-        for each in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
-            each.remove_by_labels(labels)
+        for metric in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
+            metric.remove_by_labels(labels)
 
     def reconcile_failed(self, kind: str, namespace: str, error: BaseException) -> None:
         """Count the error of a failed reconcile."""
         self._reconcile_errors.labels(kind, namespace, error_label(error)).inc()
-
-    def _read_counter(self, name: str, text: str) -> CallbackMetrics:
-        found = CallbackMetrics(CounterMetricFamily, f"{self._prefix}_{name}", text)
-        self.registry.register(found)
-        return found
-
-    def _read_gauge(self, name: str, text: str) -> CallbackMetrics:
-        found = CallbackMetrics(GaugeMetricFamily, f"{self._prefix}_{name}", text)
-        self.registry.register(found)
-        return found
 
     def observe_queue(
         self, kind: str, *, depth: Reading, active: Reading, added: Reading, retried: Reading
@@ -233,12 +231,12 @@ class RuntimeMetrics:
 
     def _of_request(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
         """The series of such a request; to look one up among its labels costs more than to count."""
-        found = self._series.get((verb, resource, code))
-        if found is None:
+        series = self._series.get((verb, resource, code))
+        if series is None:
             counter = self._requests.labels(verb, resource, str(code))
-            found = counter, self._request_seconds.labels(verb, resource)
-            self._series[verb, resource, code] = found
-        return found
+            series = counter, self._request_seconds.labels(verb, resource)
+            self._series[verb, resource, code] = series
+        return series
 
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
         """Count one request; code 0 means that no answer came."""

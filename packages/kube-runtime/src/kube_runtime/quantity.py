@@ -48,9 +48,9 @@ def is_whole(number: Decimal) -> bool:
     return number == number.to_integral_value()
 
 
-def is_same_amount(one: object, other: object) -> bool:
+def is_same_amount(left: object, right: object) -> bool:
     """Whether two values of JSON are quantities of the same amount, such as `1000m` and 1."""
-    if not isinstance(one, str | int) or not isinstance(other, str | int):
+    if not isinstance(left, str | int) or not isinstance(right, str | int):
         return False
-    known = amount(one)
-    return known is not None and known == amount(other)
+    value = amount(left)
+    return value is not None and value == amount(right)

@@ -1,4 +1,4 @@
-"""Rate limits of writes: per object, and while many reconciles run."""
+"""Rate limits: of writes per object, while many reconciles run, and of bursts."""
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass
@@ -30,6 +30,23 @@ class Backoff:
         """The delay after so many failures; `jitter` lies between 0 and 1."""
         doubled = self.first_seconds * 2.0 ** min(failures - 1, 32)
         return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
+
+
+@dataclass(slots=True)
+class TokenBucket:
+    """Allows a burst, then one more each time that a token is back. `at` is a time of the caller's clock."""
+
+    tokens: float
+    at: float
+
+    def take(self, burst: float, refill_seconds: float, now: float) -> bool:
+        """Take a token; False means: there is none."""
+        self.tokens = min(burst, self.tokens + (now - self.at) / refill_seconds)
+        self.at = now
+        if self.tokens < 1:
+            return False
+        self.tokens -= 1
+        return True
 
 
 class WriteRate:

@@ -1,7 +1,6 @@
 """A binding of ours to another role is recreated, since no write can change its role."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -77,7 +76,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     """A synced scene."""
     server = Server()
     client = Client(server, field_manager="operator")
-    informer = Informer(RoleBinding, jitter=random.Random(0))  # noqa: S311  # nothing is secret here
+    informer = Informer(RoleBinding)
     cache = Cache([informer.store])
     task = asyncio.create_task(informer.run(client))
     try:

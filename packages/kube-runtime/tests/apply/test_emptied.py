@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.empty_maps import without_emptied
+from kube_runtime.apply.drift import without_emptied
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.integers(),

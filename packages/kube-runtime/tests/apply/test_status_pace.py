@@ -3,40 +3,43 @@
 import asyncio
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.api.graph import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentStatus,
+    RestartStatus,
+)
 from kube_runtime.apply.status_patch import (
     BUSY_SECONDS,
     SETTLE_SECONDS,
     StatusRateLimit,
     difference,
 )
-from kube_runtime.kind import Object
 from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
-from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.types.meta import Condition, Metadata, Status
 from simulated.clock import on_simulated_clock
 
 
-def status(ready: str = "False", message: str = "0 of 2", **fields: Any) -> Object:
+def status(
+    ready: str = "False", message: str = "0 of 2", **fields: Any
+) -> DynamoGraphDeploymentStatus:
     """A status as a controller computes it."""
     reason = "all_resources_are_ready" if ready == "True" else "some_resources_are_not_ready"
     said = Condition("Ready", ready, reason, message, observed_generation=1)
-    return {"observedGeneration": 1, "state": "pending", "conditions": [said], **fields}
+    known = {"observed_generation": 1, "state": "pending", **fields}
+    return DynamoGraphDeploymentStatus(conditions=(said,), **known)
 
 
-def stored(wanted: Object, uid: str = "u") -> DynamoGraphDeployment:
+def stored(wanted: DynamoGraphDeploymentStatus, uid: str = "u") -> DynamoGraphDeployment:
     """A graph whose status says that."""
     since = "2026-01-01T00:00:00Z"
-    said = [msgspec.structs.replace(it, last_transition_time=since) for it in wanted["conditions"]]
-    held = {**wanted, "conditions": msgspec.to_builtins(said)}
-    return DynamoGraphDeployment(
-        Metadata("g", uid=uid, generation=1),
-        status=msgspec.convert(held, DynamoGraphDeploymentStatus),
-    )
+    said = (replace(each, last_transition_time=since) for each in wanted.conditions)
+    metadata = Metadata("g", uid=uid, generation=1)
+    return DynamoGraphDeployment(metadata, status=wanted.with_conditions(said))
 
 
-def waited(pace: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Object) -> float:
+def waited(pace: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Status) -> float:
     """How long to wait for the write; if that is now, it is done."""
     wait = pace.wait(graph, wanted)
     if not wait and difference(graph, wanted):
@@ -65,7 +68,7 @@ async def test_a_condition_that_flips_never_waits() -> None:
 async def test_a_newer_generation_never_waits() -> None:
     pace, graph = StatusRateLimit(), stored(status())
     waited(pace, DynamoGraphDeployment(graph.metadata), status())
-    assert 0.0 == waited(pace, graph, status(observedGeneration=2))
+    assert 0.0 == waited(pace, graph, status(observed_generation=2))
     assert 0.0 == waited(pace, graph, status(state="failed"))
 
 
@@ -90,10 +93,10 @@ async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
 def edited(uid: str = "u") -> DynamoGraphDeployment:
     """A graph that was ready, and has a newer spec now."""
     ready = stored(status("True"), uid)
-    return msgspec.structs.replace(ready, metadata=Metadata("g", uid=uid, generation=2))
+    return replace(ready, metadata=Metadata("g", uid=uid, generation=2))
 
 
-MOVING, THERE = status(observedGeneration=2), status("True", observedGeneration=2)
+MOVING, THERE = status(observed_generation=2), status("True", observed_generation=2)
 
 
 @on_simulated_clock
@@ -128,8 +131,8 @@ async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_i
 async def test_what_later_steps_are_decided_by_never_waits() -> None:
     pace = StatusRateLimit(goal="Ready", records=("restart",))
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
-    restart = {"observedID": "one", "phase": "Restarting"}
-    assert 0.0 == waited(pace, edited(), {**MOVING, "restart": restart})
+    restart = RestartStatus("one", "Restarting")
+    assert 0.0 == waited(pace, edited(), replace(MOVING, restart=restart))
 
 
 @on_simulated_clock
@@ -153,7 +156,7 @@ async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
 async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
     pace, graph = StatusRateLimit(goal="Ready", records=("restart",)), stored(status())
     assert 0.0 == waited(pace, graph, status(message="1 of 2"))
-    restart = {"observedID": "one", "phase": "Restarting", "inProgress": ["b"]}
+    restart = RestartStatus("one", "Restarting", ("b",))
     assert 0.0 == waited(pace, graph, status(restart=restart))
     assert waited(pace, graph, status(message="2 of 2")) > 0
 
@@ -163,7 +166,7 @@ async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> 
     pace = StatusRateLimit(goal="Ready", records=("Suspended",))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
     assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
-    told = {**MOVING, "conditions": [*MOVING["conditions"], suspended]}
+    told = MOVING.with_conditions([*MOVING.conditions, suspended])
     assert 0.0 == waited(pace, edited(), told)
 
 

@@ -5,8 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.status_patch import merge_patch, with_transition_times
-from kube_runtime.types.meta import Condition
+from kube_runtime.apply.status_patch import difference, merge_patch, with_transition_times
+from kube_runtime.types.meta import Condition, Metadata
+from simulated.gadget import Gadget, GadgetStatus
 
 DOCUMENT = st.dictionaries(
     st.sampled_from("abcd"),
@@ -47,13 +48,26 @@ def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
 def test_a_transition_time_moves_only_with_the_status() -> None:
     stored = [Condition("Ready", "False", "old", "m", "2026-01-01T00:00:00Z")]
     same = with_transition_times([Condition("Ready", "False", "new", "n")], stored, now="now")
-    assert "2026-01-01T00:00:00Z" == same[0]["lastTransitionTime"]
+    assert "2026-01-01T00:00:00Z" == same[0].last_transition_time
     flipped = with_transition_times([Condition("Ready", "True", "new", "n")], stored, now="now")
-    assert "now" == flipped[0]["lastTransitionTime"]
+    assert "now" == flipped[0].last_transition_time
 
 
 def test_conditions_of_others_stay() -> None:
     stored = [Condition("Theirs", "True", "r", "m", "2026-01-01T00:00:00Z")]
     conditions = with_transition_times([Condition("Ours", "True", "r", "")], stored, now="now")
-    assert ["Ours", "Theirs"] == [each["type"] for each in conditions]
-    assert "" == conditions[0]["message"]
+    assert ["Ours", "Theirs"] == [each.type for each in conditions]
+
+
+def test_a_condition_is_written_with_all_that_is_required_of_it_however_empty() -> None:
+    gadget = Gadget(Metadata("a", generation=1))
+    patch = difference(gadget, GadgetStatus(conditions=(Condition("Ready", "True", "r"),)))
+    [written] = patch["conditions"]
+    assert written.pop("lastTransitionTime")
+    assert {"type": "Ready", "status": "True", "reason": "r", "message": ""} == written
+
+
+def test_a_status_that_is_not_mentioned_stays_and_a_default_is_removed() -> None:
+    gadget = Gadget(Metadata("a"), status=GadgetStatus(ready=3))
+    assert {} == difference(gadget, gadget.status)
+    assert {"ready": None} == difference(gadget, GadgetStatus())

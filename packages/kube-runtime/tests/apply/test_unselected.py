@@ -10,7 +10,7 @@ from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb
 from kube_runtime.apply.unselected import SHOWN_SECONDS, UnselectedObjects, complement
-from kube_runtime.cache.store import FOUND_SECONDS
+from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Object
 from kube_runtime.watch.selector import Selector
@@ -79,7 +79,7 @@ async def test_a_label_that_a_user_removes_is_restored() -> None:
             await applier.apply(owner, Controlled([wanted()], TYPES))
         assert {"a": 1} == world.sizes(), "what is decided next, is decided with it"
         applied = await applier.apply(owner, Controlled([wanted()], TYPES))
-        await settle(2 * FOUND_SECONDS)
+        await settle(2 * FETCHED_SECONDS)
         assert [Verb.UPDATE] == [each.verb for each in applied.changes]
         assert "us" == stored(world)["metadata"]["labels"][LABEL]
         assert (uid, {"a": 1}) == (stored(world)["metadata"]["uid"], world.sizes())
@@ -92,7 +92,7 @@ async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told(
         with pytest.raises(Conflict):
             await applier.apply(owner, Controlled([wanted()], TYPES))
         assert [(None, 1)] == world.announced()
-        await settle(FOUND_SECONDS + 1)
+        await settle(FETCHED_SECONDS + 1)
         assert ([(1, None)], {}) == (world.announced(), world.sizes())
 
 

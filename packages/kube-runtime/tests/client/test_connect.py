@@ -59,7 +59,7 @@ class World:
             service_account=self.pod,
         )
         await transport.aclose()
-        return transport.credentials.server
+        return (await transport.credentials.config()).server
 
 
 async def test_the_flag_wins(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """The transport to a real server: TLS, renewed credentials, long lines, and one clear line per failure."""
 
 import asyncio
+import gc
 import socket
 import ssl
 import time
+from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
@@ -12,8 +14,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from kube_runtime.client.auth import TlsMaterial
-from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.auth import ClientConfig, TlsMaterial
+from kube_runtime.client.http import TLS_BUFFER_BYTES, AiohttpTransport
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Request
 from kube_runtime.errors import ConfigError, Forbidden, NoAnswer, Unauthorized, Unreachable
@@ -253,6 +255,22 @@ async def test_plain_text_where_tls_is_expected() -> None:
             await answer_of(Plain(url.replace("http:", "https:"), tls=context))
 
 
+async def test_a_tls_connection_holds_little_beyond_an_answer(tmp_path: Path) -> None:
+    async def long(_: web.Request) -> web.Response:
+        return web.Response(body=b"x" * 1_000_000)
+
+    authority = an_authority(tmp_path)
+    credentials = Plain("", tls=TlsMaterial(authority.pem).context("test"))
+    async with serving(long, server_tls(authority)) as url:
+        credentials.server = url
+        async with AiohttpTransport(credentials) as transport:
+            answer = await transport.send(GET)
+            assert 1_000_000 == len(await answer.read())
+            held = [each.get_buffer(0) for each in gc.get_objects() if type(each) is SSLProtocol]
+    assert held
+    assert {TLS_BUFFER_BYTES} == set(map(len, held))
+
+
 async def test_a_client_certificate_says_who_we_are(tmp_path: Path) -> None:
     async def who(request: web.Request) -> web.Response:
         assert request.transport is not None
@@ -361,6 +379,17 @@ async def test_a_closed_transport_ends_its_watches() -> None:
             await anext(watch)
         with pytest.raises(Unreachable, match="the transport is closed"):
             await transport.send(GET)
+
+
+async def test_a_transport_that_is_closed_during_a_login_connects_no_more() -> None:
+    class SlowLogin(Plain):
+        async def config(self) -> ClientConfig:
+            await transport.aclose()
+            return await super().config()
+
+    transport = AiohttpTransport(SlowLogin("http://127.0.0.1:1"))
+    with pytest.raises(Unreachable, match=":1: the transport is closed"):
+        await transport.send(GET)
 
 
 async def test_a_watch_that_is_refused_says_why() -> None:

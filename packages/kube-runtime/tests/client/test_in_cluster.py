@@ -13,6 +13,10 @@ from scripted.server import an_authority
 POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
+async def token_of(credentials: InCluster) -> str:
+    return (await credentials.config()).headers["Authorization"]
+
+
 def a_service_account(folder: Path) -> Path:
     (folder / "ca.crt").write_bytes(an_authority(folder / "authority").pem)
     (folder / "token").write_text("one\n")
@@ -23,37 +27,37 @@ def a_service_account(folder: Path) -> Path:
 async def test_the_token_is_presented_and_read_again_when_it_is_old(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path), reread_seconds=0.5)
     with blockbuster_ctx("kube_runtime"):
-        assert {"Authorization": "Bearer one"} == await credentials.headers()
-    before = credentials.tls
+        before = await credentials.config()
+    assert {"Authorization": "Bearer one"} == before.headers
     (tmp_path / "token").write_text("two")
-    assert {"Authorization": "Bearer one"} == await credentials.headers()
+    assert "Bearer one" == await token_of(credentials)
     await asyncio.sleep(0.6)
-    assert {"Authorization": "Bearer two"} == await credentials.headers()
-    assert before is credentials.tls
+    after = await credentials.config()
+    assert {"Authorization": "Bearer two"} == after.headers
+    assert before.tls is after.tls
 
 
 async def test_a_young_token_is_not_read_again(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path))
-    await credentials.headers()
+    await credentials.config()
     (tmp_path / "token").unlink()
-    assert {"Authorization": "Bearer one"} == await credentials.headers()
+    assert "Bearer one" == await token_of(credentials)
 
 
 async def test_a_refused_token_is_read_again_at_once(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path))
-    await credentials.headers()
+    await credentials.config()
     (tmp_path / "token").write_text("two")
     await credentials.refresh()
-    assert {"Authorization": "Bearer two"} == await credentials.headers()
+    assert "Bearer two" == await token_of(credentials)
 
 
 async def test_a_new_authority_is_taken_up(tmp_path: Path) -> None:
     credentials = InCluster(POD, a_service_account(tmp_path))
-    await credentials.headers()
-    before = credentials.tls
+    before = await credentials.config()
     (tmp_path / "ca.crt").write_bytes(an_authority(tmp_path / "new").pem)
     await credentials.refresh()
-    assert before is not credentials.tls
+    assert before.tls is not (await credentials.config()).tls
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ async def test_an_unusable_file_is_named(tmp_path: Path, name: str, content: byt
     else:
         (folder / name).write_bytes(content)
     with pytest.raises(ConfigError) as caught:
-        await InCluster(POD, folder).headers()
+        await InCluster(POD, folder).config()
     assert str(folder / name) == caught.value.source
 
 

@@ -13,6 +13,7 @@ import yaml
 from aiohttp import web
 from blockbuster import blockbuster_ctx
 
+from kube_runtime.client.auth import ClientConfig
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
 from kube_runtime.client.requests import Client
@@ -47,37 +48,32 @@ def write(path: Path, content: Any) -> Path:
     return path
 
 
-async def loaded(*paths: Path, context: str | None = None) -> tuple[Kubeconfig, dict[str, str]]:
-    credentials = Kubeconfig(paths, context)
-    return credentials, dict(await credentials.headers())
-
-
-def test_properties_before_loading_are_a_mistake() -> None:
-    with pytest.raises(RuntimeError):
-        Kubeconfig([]).server  # noqa: B018
+async def loaded(*paths: Path, context: str | None = None) -> ClientConfig:
+    return await Kubeconfig(paths, context).config()
 
 
 async def test_a_token_is_presented(tmp_path: Path) -> None:
     file = write(tmp_path / "config", a_config(user={"token": "t\n"}))
-    credentials, headers = await loaded(file)
-    assert SERVER == credentials.server
-    assert {"Authorization": "Bearer t"} == headers
-    assert None is credentials.proxy
-    assert None is credentials.tls_server_name
+    config = await loaded(file)
+    assert SERVER == config.server
+    assert {"Authorization": "Bearer t"} == config.headers
+    assert None is config.proxy
+    assert None is config.tls_server_name
+    assert "Bearer" not in repr(config)
 
 
 async def test_a_password_is_presented(tmp_path: Path) -> None:
     file = write(tmp_path / "config", a_config(user={"username": "u", "password": "p"}))
-    _, headers = await loaded(file)
+    headers = (await loaded(file)).headers
     assert {"Authorization": f"Basic {base64.b64encode(b'u:p').decode()}"} == headers
 
 
 async def test_nobody_in_particular(tmp_path: Path) -> None:
     content = a_config()
     content["contexts"][0]["context"]["user"] = ""
-    credentials, headers = await loaded(write(tmp_path / "config", content))
-    assert {} == headers
-    assert credentials.tls is not None
+    config = await loaded(write(tmp_path / "config", content))
+    assert {} == config.headers
+    assert config.tls is not None
 
 
 async def test_names_of_server_and_proxy_are_taken_over(tmp_path: Path) -> None:
@@ -86,16 +82,15 @@ async def test_names_of_server_and_proxy_are_taken_over(tmp_path: Path) -> None:
         "proxy-url": "http://proxy:3128",
         "tls-server-name": "kubernetes",
     }
-    credentials, _ = await loaded(write(tmp_path / "config", a_config(cluster)))
-    assert "https://api.example/prefix" == credentials.server
-    assert "http://proxy:3128" == credentials.proxy
-    assert "kubernetes" == credentials.tls_server_name
+    config = await loaded(write(tmp_path / "config", a_config(cluster)))
+    assert "https://api.example/prefix" == config.server
+    assert "http://proxy:3128" == config.proxy
+    assert "kubernetes" == config.tls_server_name
 
 
 async def test_plain_http_has_no_tls(tmp_path: Path) -> None:
     file = write(tmp_path / "config", a_config({"server": "http://127.0.0.1:8001"}))
-    credentials, _ = await loaded(file)
-    assert None is credentials.tls
+    assert None is (await loaded(file)).tls
 
 
 async def test_the_first_file_of_a_list_wins(tmp_path: Path) -> None:
@@ -105,18 +100,17 @@ async def test_the_first_file_of_a_list_wins(tmp_path: Path) -> None:
     two["clusters"].append({"name": "b", "cluster": {"server": "https://b"}})
     two["current-context"] = "other"
     files = write(tmp_path / "1", one), write(tmp_path / "2", two)
-    credentials, headers = await loaded(*files)
-    assert ("https://one", "Bearer one") == (credentials.server, headers["Authorization"])
-    credentials, headers = await loaded(*files, context="other")
-    assert ("https://b", "Bearer one") == (credentials.server, headers["Authorization"])
+    config = await loaded(*files)
+    assert ("https://one", "Bearer one") == (config.server, config.headers["Authorization"])
+    config = await loaded(*files, context="other")
+    assert ("https://b", "Bearer one") == (config.server, config.headers["Authorization"])
 
 
 async def test_a_later_file_may_name_the_current_context(tmp_path: Path) -> None:
     first = a_config({"server": "https://one"})
     del first["current-context"]
     files = write(tmp_path / "1", first), write(tmp_path / "2", {"current-context": "a"})
-    credentials, _ = await loaded(*files)
-    assert "https://one" == credentials.server
+    assert "https://one" == (await loaded(*files)).server
 
 
 async def test_each_path_starts_at_the_file_it_stands_in(tmp_path: Path) -> None:
@@ -136,11 +130,11 @@ async def test_each_path_starts_at_the_file_it_stands_in(tmp_path: Path) -> None
             }
         ]
     }
-    credentials, _ = await loaded(
+    config = await loaded(
         write(tmp_path / "clusters" / "config", cluster), write(tmp_path / "users" / "config", user)
     )
-    assert credentials.tls is not None
-    assert 1 == len(credentials.tls.get_ca_certs())
+    assert config.tls is not None
+    assert 1 == len(config.tls.get_ca_certs())
 
 
 @pytest.mark.parametrize("inline", [True, False])
@@ -191,24 +185,25 @@ async def test_insecure_means_unverified(tmp_path: Path) -> None:
 async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = write(tmp_path / "token", "one\n")
     user = {"token": "never", "tokenFile": "token"}
-    credentials, headers = await loaded(write(tmp_path / "config", a_config(user=user)))
-    assert "Bearer one" == headers["Authorization"]
-    before = credentials.tls
+    credentials = Kubeconfig([write(tmp_path / "config", a_config(user=user))])
+    before = await credentials.config()
+    assert {"Authorization": "Bearer one"} == before.headers
     write(token, "two\n")
-    assert headers == await credentials.headers()  # not for every request
+    assert before == await credentials.config()  # not for every request
     await credentials.refresh()
-    assert {"Authorization": "Bearer two"} == await credentials.headers()
-    assert before is credentials.tls  # the same material: connections live on
+    after = await credentials.config()
+    assert {"Authorization": "Bearer two"} == after.headers
+    assert before.tls is after.tls  # the same material: connections live on
 
 
 async def test_replaced_certificates_are_taken_up(tmp_path: Path) -> None:
     file = an_authority(tmp_path / "one").file
     config = write(tmp_path / "config", a_config({"certificate-authority": str(file)}))
-    credentials, _ = await loaded(config)
-    before = credentials.tls
+    credentials = Kubeconfig([config])
+    before = await credentials.config()
     file.write_bytes(an_authority(tmp_path / "two").pem)
     await credentials.refresh()
-    assert before is not credentials.tls
+    assert before.tls is not (await credentials.config()).tls
 
 
 def without(content: dict[str, Any], part: str) -> dict[str, Any]:
@@ -276,7 +271,7 @@ async def test_an_unknown_context_that_was_asked_for(tmp_path: Path) -> None:
 
 def test_json_is_yaml(tmp_path: Path) -> None:
     file = write(tmp_path / "config", json.dumps(a_config(user={"token": "t"})))
-    assert {"Authorization": "Bearer t"} == asyncio.run(loaded(file))[1]
+    assert {"Authorization": "Bearer t"} == asyncio.run(loaded(file)).headers
 
 
 SECRETS = (

@@ -77,7 +77,7 @@ def write_config(folder: Path, user: dict[str, Any], cluster: dict[str, Any] | N
 
 
 async def token_of(credentials: Kubeconfig) -> str:
-    return (await credentials.headers())["Authorization"]
+    return (await credentials.config()).headers["Authorization"]
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

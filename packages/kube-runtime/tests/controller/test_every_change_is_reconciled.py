@@ -98,7 +98,7 @@ async def _reconciles_the_last_state(steps: list[Step], moods: list[str], seed: 
     controller = Sizes(world, moods)
     # No resync within the test: nothing may depend on it.
     pace = ControllerOptions(workers=2, resync_seconds=10**6)
-    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), pace=pace)
+    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), options=pace)
     runner.subscribe()
     async with world.running():
         working = asyncio.create_task(runner.run())

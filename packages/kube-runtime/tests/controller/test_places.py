@@ -43,7 +43,7 @@ async def test_who_waits_for_a_bounded_worker_gives_its_place_to_others_meanwhil
     for name in ("slow-1", "slow-2", "slow-3", "a", "b", "c"):
         world.has(name)
     runner = Controller(
-        controller, world.cache, metrics=RuntimeMetrics(), pace=ControllerOptions(workers=1)
+        controller, world.cache, metrics=RuntimeMetrics(), options=ControllerOptions(workers=1)
     )
     async with world.synced():
         runner.subscribe()

@@ -58,7 +58,7 @@ async def seen_by(
     act: Callable[[], object],
 ) -> list[int]:
     """The sizes that the controller saw after `act`, one for each reconcile."""
-    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), pace=PACE)
+    runner = Controller(controller, world.cache, metrics=RuntimeMetrics(), options=PACE)
     runner.subscribe()
     async with world.synced():
         working = asyncio.create_task(runner.run())
@@ -154,7 +154,7 @@ def test_whoever_changes_it_when_the_status_is_that_of_the_last_state(
         world.server.lag_seconds, world.server.answer_seconds = lag, answer
         world.server.request_seconds = answer
         world.has("a", size=1)
-        runner = Controller(Readiness(world), world.cache, metrics=RuntimeMetrics(), pace=PACE)
+        runner = Controller(Readiness(world), world.cache, metrics=RuntimeMetrics(), options=PACE)
         runner.subscribe()
         async with world.synced():
             working = asyncio.create_task(runner.run())

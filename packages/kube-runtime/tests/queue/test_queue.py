@@ -1,7 +1,6 @@
 """The queue, one rule at a time, on a simulated clock."""
 
 import asyncio
-import random
 
 import pytest
 
@@ -168,7 +167,7 @@ async def test_a_change_does_not_wait_for_a_backoff() -> None:
 
 
 async def test_the_backoff_doubles_to_its_limit_and_a_success_resets_it() -> None:
-    queue = WorkQueue(random.Random(0))  # noqa: S311  # reproducible
+    queue = WorkQueue()
     backoff = Backoff(first_seconds=1, limit_seconds=6)
     for bound in (1, 2, 4, 6, 6):
         queue.add(A)

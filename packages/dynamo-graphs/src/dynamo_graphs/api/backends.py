@@ -30,4 +30,4 @@ BACKENDS = (
 NOOP = "noop"
 """Name for "no framework"."""
 
-NAMES = tuple(each.name for each in BACKENDS)
+NAMES = tuple(backend.name for backend in BACKENDS)

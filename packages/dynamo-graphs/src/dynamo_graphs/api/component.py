@@ -2,7 +2,6 @@
 
 from typing import Annotated, ClassVar
 
-from dynamo_graphs.api.autoscaling import Autoscaling
 from dynamo_graphs.api.backends import NAMES
 from dynamo_graphs.api.epp import EppConfig
 from dynamo_graphs.api.ingress import IngressSpec, IngressTls
@@ -13,6 +12,8 @@ from kube_runtime.crd.declare import (
     Column,
     Definition,
     Field,
+    IntOrPercent,
+    Quantity,
     Rule,
     Rules,
     Scale,
@@ -20,9 +21,23 @@ from kube_runtime.crd.declare import (
     Transitions,
     immutable,
 )
-from kube_runtime.crd.int_or_string import IntOrPercent, Quantity
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
+
+
+class Autoscaling(Struct):
+    """Deprecated and ignored; use `scalingAdapter` with an autoscaler of your choice."""
+
+    enabled: Annotated[bool | None, Field("Deprecated and ignored.")] = None
+    min_replicas: Annotated[int | None, Field("Deprecated and ignored.", format="int64")] = None
+    max_replicas: Annotated[int | None, Field("Deprecated and ignored.", format="int64")] = None
+    behavior: Annotated[
+        Object | None, Field("Deprecated and ignored.", embeds="HorizontalPodAutoscalerBehavior")
+    ] = None
+    metrics: Annotated[
+        tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")
+    ] = ()
+
 
 __all__ = [
     "GROUP",
@@ -298,6 +313,11 @@ class ComponentSpec(Struct):
     ] = None
 
     @property
+    def desired_replicas(self) -> int:
+        """The number of replicas that the component asks for."""
+        return 1 if self.replicas is None else self.replicas
+
+    @property
     def nodes(self) -> int:
         """The number of nodes that each replica spans."""
         return self.multinode.node_count if self.multinode else 1
@@ -317,7 +337,7 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
     ] = None
 
 
-class DynamoComponentDeploymentStatus(Struct):
+class DynamoComponentDeploymentStatus(Status):
     """Observed state of a component."""
 
     observed_generation: Annotated[

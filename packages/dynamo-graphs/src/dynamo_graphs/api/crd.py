@@ -1,4 +1,7 @@
-"""The CustomResourceDefinitions of `nvidia.com/v1alpha1`, made from the structs."""
+"""The CustomResourceDefinitions of `nvidia.com/v1alpha1`, made from the structs, and the defaults in them."""
+
+from functools import cache
+from typing import Any
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -7,6 +10,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
 from kube_runtime.crd import definition
+from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
@@ -20,6 +24,9 @@ RESOURCES: tuple[type[Resource], ...] = (
 )
 """Every kind that we define."""
 
+KINDS = {resource.KIND.name: resource for resource in RESOURCES}
+"""Every kind that we define, by name."""
+
 _KEEP = {"helm.sh/resource-policy": "keep"}
 """Deleting a CRD would delete every object of its kind: Helm must keep it."""
 
@@ -32,3 +39,51 @@ def custom_resource_definitions() -> tuple[Object, ...]:
 def custom_resource_definition(resource: type[Resource]) -> Object:
     """The CustomResourceDefinition of one of our kinds."""
     return definition.custom_resource_definition(resource, _KEEP)
+
+
+def defaulted(document: Object) -> Object:
+    """The document as the API server stores it: nulls dropped, schema defaults filled in.
+
+    A document of another kind comes back as it is.
+    """
+    resource = resource_of(document)
+    if resource is None:
+        return document
+    stored: Object = filled(document, whole_schema(resource))
+    return stored
+
+
+def resource_of(document: Object) -> type[Resource] | None:
+    """The kind of a document, if it is one that we define."""
+    kind = document.get("kind")
+    return KINDS.get(kind) if isinstance(kind, str) else None
+
+
+@cache
+def whole_schema(resource: type[Resource]) -> Object:
+    """The structural schema of a kind, with the metadata spelled out."""
+    schema = definition.resource_schema(resource)
+    return {**schema, "properties": {**schema["properties"], "metadata": embedded("ObjectMeta")}}
+
+
+def filled(value: object, schema: Object) -> Any:
+    """A value with nulls dropped and defaults filled in, wherever the schema describes it."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [filled(child, items) for child in value]
+    if isinstance(value, float) and value.is_integer() and schema.get("type") == "integer":
+        return int(value)  # the API server reads 2.0 as the integer 2
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {})
+    result: Object = {}
+    for name, child in value.items():
+        inner = properties.get(name, schema.get("additionalProperties"))
+        if inner is None:
+            result[name] = child
+        elif child is not None:
+            result[name] = filled(child, inner)
+    for name, inner in properties.items():
+        if "default" in inner:
+            result.setdefault(name, inner["default"])
+    return result

@@ -15,7 +15,7 @@ from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.resources import ResourceItem, Resources
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 
 S = TypeVar("S", bound=ComponentSpec)
 
@@ -32,11 +32,11 @@ def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
 
 def sized(spec: S, config: Object, service: str) -> S:
     """A component with the sizes that the variable says of that service; its own number of replicas wins."""
-    said = _folded(_mapping(_folded(_mapping(config.get(service))).get("serviceargs")))
-    workers = said.get("workers")
+    arguments = folded(_mapping(folded(_mapping(config.get(service))).get("serviceargs")))
+    workers = arguments.get("workers")
     if spec.replicas is None and isinstance(workers, int) and not isinstance(workers, bool):
         spec = replace(spec, replicas=workers)
-    if sizes := _sizes(_folded(_mapping(said.get("resources")))):
+    if sizes := _sizes(folded(_mapping(arguments.get("resources")))):
         old = spec.resources or Resources()
         requests = replace(old.requests or ResourceItem(), **sizes)
         limits = replace(old.limits or ResourceItem(), **sizes)
@@ -46,25 +46,26 @@ def sized(spec: S, config: Object, service: str) -> S:
 
 def base_replicas(graph: DynamoGraphDeployment, service: str) -> int:
     """The replicas that the user gives to a service, by its field, else by the variable, else 1."""
-    said = as_configured(graph, service).replicas
-    return 1 if said is None else said
+    return as_configured(graph, service).desired_replicas
 
 
 def config_of(environment: Iterable[Object]) -> Object:
     """What the last such variable says, by services; {} if there is none, or it cannot be read."""
-    texts = [each.get("value") for each in environment if each.get("name") == VARIABLE]
+    texts = [variable.get("value") for variable in environment if variable.get("name") == VARIABLE]
     try:
         return _mapping(json.loads(texts[-1])) if texts and texts[-1] else {}
     except (ValueError, RecursionError):
         return {}  # validation has reported it
 
 
-def _sizes(said: Object) -> Object:
+def _sizes(resources: Object) -> Object:
     """The amounts that are given as they have to be; validation has reported the others."""
-    texts = {name: said.get(name) for name in ("cpu", "memory", "gpu")}
-    sizes: Object = {name: each for name, each in texts.items() if each and isinstance(each, str)}
-    custom = _mapping(said.get("custom"))
-    if custom and all(isinstance(each, str) for each in custom.values()):
+    texts = {name: resources.get(name) for name in ("cpu", "memory", "gpu")}
+    sizes: Object = {
+        name: amount for name, amount in texts.items() if amount and isinstance(amount, str)
+    }
+    custom = _mapping(resources.get("custom"))
+    if custom and all(isinstance(amount, str) for amount in custom.values()):
         sizes["custom"] = custom
     return sizes
 
@@ -73,6 +74,6 @@ def _mapping(value: object) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-def _folded(value: Object) -> Object:
+def folded(value: Fields) -> Object:
     """The entries under lower-case names: below a service's entry, case does not count."""
-    return {name.lower(): each for name, each in value.items()}
+    return {name.lower(): entry for name, entry in value.items()}

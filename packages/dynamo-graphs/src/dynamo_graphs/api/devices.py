@@ -16,14 +16,14 @@ GPU = "nvidia.com/gpu"
 
 def gpus(spec: ComponentSpec) -> int:
     """The number of GPUs of one pod; 0 if there are none, or if resource claims provide them."""
-    for value in _said(spec):
+    for value in _gpu_fields(spec):
         number = amount(value) if isinstance(value, str | int) else None
         if number is not None and number > 0:
             return int(number)
     return 0
 
 
-def _said(spec: ComponentSpec) -> Iterator[object]:
+def _gpu_fields(spec: ComponentSpec) -> Iterator[object]:
     """The GPU fields of the spec, highest precedence first."""
     short = spec.resources or Resources()
     limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()

@@ -74,7 +74,7 @@ def started(component_type: str | None, framework: str, main: Fields) -> Object:
     `--model` or `--router-mode`, so what never ran gets the command that it was written for.
     """
     container = dict(main)
-    args = [str(each) for each in main.get("args") or ()]
+    args = [str(arg) for arg in main.get("args") or ()]
     if main.get("command") or not args or not is_flag(args[0]):
         return container
     if component_type == "frontend" and args[0].partition("=")[0] not in _PYTHON_FLAGS:

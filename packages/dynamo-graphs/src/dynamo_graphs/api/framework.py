@@ -18,8 +18,8 @@ _SPACE = r"[\t\n\f\r ]"
 _SEPARATOR = re.compile(r"[|&;]")
 _PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")
 _MODULE = re.compile(rf"-m{_SPACE}")
-_CACHE_PATHS = {each.name: each.cache_path for each in BACKENDS}
-_WITH_SSH_KEYS = frozenset(each.name for each in BACKENDS if each.needs_ssh_keys)
+_CACHE_PATHS = {backend.name: backend.cache_path for backend in BACKENDS}
+_WITH_SSH_KEYS = frozenset(backend.name for backend in BACKENDS if backend.needs_ssh_keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +40,27 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
             problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})')
         )
     command = " ".join(_words(spec))
-    found = _started(command)
-    if len(found) > 1:
+    detected = _started(command)
+    if len(detected) > 1:
         if explicit:
             return Framework(explicit)
-        names = " ".join(found)
+        names = " ".join(detected)
         return Framework(
             problem="could not determine backend framework: multiple backend frameworks detected "
             f'from command: [{names}] in "{command}"'
         )
-    if found and explicit and found[0] != explicit:
+    if detected and explicit and detected[0] != explicit:
         return Framework(
-            problem=f'backend framework mismatch: detected "{found[0]}" from command '
+            problem=f'backend framework mismatch: detected "{detected[0]}" from command '
             f'but explicitly configured as "{explicit}"'
         )
-    return Framework(found[0] if found else explicit or NOOP)
+    return Framework(detected[0] if detected else explicit or NOOP)
 
 
 def _started(command: str) -> list[str]:
     """The names of the frameworks that a command starts, sorted."""
-    modules = [_behind_module_option(each) for each in _SEPARATOR.split(command)]
-    return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in each for each in modules)]
+    modules = [_behind_module_option(part) for part in _SEPARATOR.split(command)]
+    return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
 
 
 def _behind_module_option(command: str) -> str:
@@ -72,18 +72,15 @@ def _behind_module_option(command: str) -> str:
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
     """The component's framework for display; None if it runs none, or if it is unknown."""
-    found = framework(spec)
-    detected = None if found.name == NOOP else found.name
-    return spec.backend_framework or detected
+    name = framework(spec).name
+    return spec.backend_framework or (None if name == NOOP else name)
 
 
 def frameworks(graph: DynamoGraphDeployment) -> str | None:
     """The graph's frameworks for display, separated by commas; None if it runs none."""
-    found = (
-        declared_or_detected(as_component(graph, each)) for each in graph.spec.services.values()
-    )
-    names = sorted({each for each in found if each})
-    return graph.spec.backend_framework or ",".join(names) or None
+    services = graph.spec.services.values()
+    names = {declared_or_detected(as_component(graph, service)) for service in services}
+    return graph.spec.backend_framework or ",".join(sorted(filter(None, names))) or None
 
 
 def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
@@ -107,5 +104,7 @@ def as_component(
 
 def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
     """Whether pods of the graph start processes in each other, as a framework on several nodes may."""
-    several = (each for each in graph.spec.services.values() if each.nodes > 1)
-    return any(framework(as_component(graph, each)).name in _WITH_SSH_KEYS for each in several)
+    several = (service for service in graph.spec.services.values() if service.nodes > 1)
+    return any(
+        framework(as_component(graph, service)).name in _WITH_SSH_KEYS for service in several
+    )

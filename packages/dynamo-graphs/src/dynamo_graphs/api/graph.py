@@ -25,7 +25,7 @@ from kube_runtime.crd.declare import (
     immutable,
 )
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 MOST_SERVICES = 25
 """Most services of a graph, as in the CRD of the Go operator."""
@@ -212,7 +212,7 @@ class ProgressStatus(Struct):
     ] = None
 
 
-class DynamoGraphDeploymentStatus(Struct):
+class DynamoGraphDeploymentStatus(Status):
     """Observed state of a graph."""
 
     observed_generation: Annotated[

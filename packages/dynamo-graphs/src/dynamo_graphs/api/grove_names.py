@@ -37,10 +37,7 @@ def gang_names_of(graph: DynamoGraphDeployment) -> GangNames:
     """The names of a graph's PodCliqueSet and of what is under it."""
     return gang_names(
         graph.metadata.name,
-        {
-            key: bool(service.multinode and service.multinode.node_count > 1)
-            for key, service in graph.spec.services.items()
-        },
+        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
     )
 
 

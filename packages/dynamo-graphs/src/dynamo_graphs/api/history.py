@@ -35,8 +35,8 @@ def limit_of(text: str) -> int | None:
 def history_limit(graph: DynamoGraphDeployment) -> int:
     """How many former specs to keep; 0 means: not even the current one."""
     given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
-    found = None if given is None else limit_of(given)
-    return KEPT if found is None else found
+    limit = None if given is None else limit_of(given)
+    return KEPT if limit is None else limit
 
 
 def spec_of(graph: DynamoGraphDeployment) -> Object:
@@ -49,8 +49,8 @@ def without_sizes(spec: Object) -> Object:
     """What two specs must have in common to be one revision."""
     services = spec.get("services", {})
     kept = {
-        key: {name: each for name, each in service.items() if name != SIZE_OF_SERVICE}
+        key: {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
         for key, service in services.items()
     }
-    rest = {name: each for name, each in spec.items() if name not in SIZES}
+    rest = {name: value for name, value in spec.items() if name not in SIZES}
     return {**rest, "services": kept}

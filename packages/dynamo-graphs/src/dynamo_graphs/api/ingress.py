@@ -5,6 +5,10 @@ from typing import Annotated
 from kube_runtime.crd.declare import Field
 from kube_runtime.types.meta import Struct
 
+DEFAULT_HOST_SUFFIX = "local"
+MESH = "mesh"
+"""Istio's word for every sidecar of the mesh, where the name of a gateway is expected."""
+
 
 class IngressTls(Struct):
     """The certificate of an Ingress."""
@@ -44,3 +48,9 @@ class IngressSpec(Struct):
         str | None,
         Field("Ingress class, such as `nginx`. Without it no Ingress is created."),
     ] = None
+
+
+def ingress_host(ingress: IngressSpec) -> str:
+    """The host name of an Ingress: prefix and host glued together, then the suffix after a dot."""
+    suffix = ingress.host_suffix or DEFAULT_HOST_SUFFIX
+    return f"{ingress.host_prefix or ''}{ingress.host or ''}.{suffix}"

@@ -1,13 +1,14 @@
 """DynamoModel: a model, often a LoRA adapter, on the pods that serve its base model."""
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Iterable
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
 from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd.declare import AGE, Column, Definition, Field, Transitions, immutable
 from kube_runtime.kind import Kind
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 
 class ModelSource(Struct):
@@ -108,7 +109,7 @@ class EndpointInfo(Struct, kw_only=True):
     ] = None
 
 
-class DynamoModelStatus(Struct, omit_defaults=False):
+class DynamoModelStatus(Status):
     """Observed endpoints of the model."""
 
     endpoints: Annotated[
@@ -133,6 +134,15 @@ class DynamoModelStatus(Struct, omit_defaults=False):
     conditions: Annotated[
         tuple[Condition, ...], Field("Current conditions of the model, one entry per type.")
     ] = ()
+
+    def with_conditions(self, conditions: Iterable[Condition]) -> Self:
+        """The same with these conditions instead, and with the counts that the schema requires."""
+        return msgspec.structs.replace(
+            self,
+            conditions=tuple(conditions),
+            ready_endpoints=self.ready_endpoints or 0,
+            total_endpoints=self.total_endpoints or 0,
+        )
 
 
 class DynamoModel(Resource):

@@ -47,7 +47,7 @@ OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
 
 def granted_by(kind: Kind) -> str:
     """The chart value that grants access to a kind, for messages; "" if its API is not optional."""
-    values = (each.value for each in OPTIONAL_APIS if kind in each.kinds)
+    values = (api.value for api in OPTIONAL_APIS if kind in api.kinds)
     return next((f"the chart value {value}=true" for value in values), "")
 
 
@@ -58,11 +58,11 @@ def withheld_text(
 
     `withheld` are such APIs with their forbidden kinds.
     """
-    return "; ".join(_sentence(each, withheld[each]) for each in apis if withheld.get(each))
+    return "; ".join(_sentence(api, withheld[api]) for api in apis if withheld.get(api))
 
 
 def _sentence(api: OptionalApi, forbidden: Sequence[Kind]) -> str:
-    kinds = ", ".join(str(each) for each in forbidden)
+    kinds = ", ".join(str(kind) for kind in forbidden)
     return (
         f"{api.title} is installed, but the operator may not read {kinds}; "
         f"the chart value {api.value}=true grants it"

@@ -8,7 +8,7 @@ from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from dynamo_graphs.api.names import SUBDOMAIN_LIMIT
 from kube_runtime.crd.declare import AGE, Column, Definition, Field
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 DEFAULT_BASE_CONFIG_KEY = "disagg.yaml"
 MOST_ENTRIES = 1000
@@ -230,7 +230,7 @@ class DeploymentStatus(Struct):
     ] = False
 
 
-class DynamoGraphDeploymentRequestStatus(Struct):
+class DynamoGraphDeploymentRequestStatus(Status):
     """Progress of a request."""
 
     state: Annotated[

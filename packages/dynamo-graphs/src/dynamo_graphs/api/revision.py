@@ -92,7 +92,7 @@ def can_be_isolated(service: ComponentSpec) -> bool:
 def generation_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
     """The services of a graph whose pods have revisions, by name."""
     services = sorted(graph.spec.services.items())
-    return {key: each for key, each in services if can_be_isolated(each)}
+    return {key: service for key, service in services if can_be_isolated(service)}
 
 
 def first_generation(graph: DynamoGraphDeployment) -> WorkerGeneration:
@@ -111,7 +111,8 @@ def found_by(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
     """
     namespace, name = graph.metadata.namespace, graph.metadata.name
     in_plain = any(
-        is_worker(each) and not can_be_isolated(each) for each in graph.spec.services.values()
+        is_worker(service) and not can_be_isolated(service)
+        for service in graph.spec.services.values()
     )
     if finds_plain or in_plain:
         return names.dynamo_namespace(namespace, name)
@@ -129,7 +130,7 @@ def worker_component_name(
 
 def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
     """Hash of the user's settings of the workers' pods: `{version}:{eight digits}`."""
-    body = _said_1(graph)
+    body = _pods_1(graph)
     text = msgspec.json.encode(body, order="sorted")
     return f"{version}:{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
 
@@ -137,8 +138,8 @@ def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
 def version_of(content: str) -> int:
     """The version of a hash; 0 if we cannot compute that version."""
     version, colon, _ = content.partition(":")
-    known = {str(each): each for each in VERSIONS}
-    return known.get(version, 0) if colon else 0
+    computable = {str(number): number for number in VERSIONS}
+    return computable.get(version, 0) if colon else 0
 
 
 def digits(content: str) -> str:
@@ -146,7 +147,7 @@ def digits(content: str) -> str:
     return content.rpartition(":")[2]
 
 
-def _said_1(graph: DynamoGraphDeployment) -> Object:
+def _pods_1(graph: DynamoGraphDeployment) -> Object:
     spec = graph.spec
     annotations = graph.metadata.annotations
     return {
@@ -154,14 +155,16 @@ def _said_1(graph: DynamoGraphDeployment) -> Object:
         "backendFramework": spec.backend_framework,
         "envs": _without_nothing(msgspec.to_builtins(spec.envs)),
         "labels": spec.labels,
-        "services": {key: _service_1(each) for key, each in generation_services(graph).items()},
+        "services": {
+            key: _service_1(service) for key, service in generation_services(graph).items()
+        },
         "switches": {key: annotations[key] for key in _GRAPHS_1 if key in annotations},
     }
 
 
 def _service_1(service: ComponentSpec) -> object:
-    said: Object = msgspec.to_builtins(service)
-    kept = {name: each for name, each in said.items() if name not in _BESIDE_PODS_1}
+    fields: Object = msgspec.to_builtins(service)
+    kept = {name: value for name, value in fields.items() if name not in _BESIDE_PODS_1}
     if "annotations" in kept:
         kept["annotations"] = _loud_1(kept["annotations"])
     return _without_nothing(kept)
@@ -178,8 +181,8 @@ def _without_nothing(value: object) -> object:
     the entry still differs.
     """
     if isinstance(value, Mapping):
-        kept = {name: _without_nothing(each) for name, each in value.items()}
-        return {name: each for name, each in kept.items() if each not in (None, [], {})}
+        kept = {name: _without_nothing(child) for name, child in value.items()}
+        return {name: child for name, child in kept.items() if child not in (None, [], {})}
     if isinstance(value, list | tuple):
-        return [_without_nothing(each) for each in value]
+        return [_without_nothing(child) for child in value]
     return value

@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar
 from dynamo_graphs.api.component import CATEGORIES, GROUP, VERSION
 from kube_runtime.crd.declare import Column, Definition, Field, Scale
 from kube_runtime.kind import Kind
-from kube_runtime.types.meta import Condition, Resource, Struct
-from kube_runtime.types.scaled import ScaledMetadata
+from kube_runtime.types.meta import Condition, Resource, ScaledMetadata, Status, Struct
 
 
 class ServiceReference(Struct):
@@ -36,7 +35,7 @@ class DynamoGraphDeploymentScalingAdapterSpec(Struct):
     dgd_ref: Annotated[ServiceReference, Field("Graph and service to scale.")]
 
 
-class DynamoGraphDeploymentScalingAdapterStatus(Struct):
+class DynamoGraphDeploymentScalingAdapterStatus(Status):
     """Observed scale of the service, for the scale subresource."""
 
     replicas: Annotated[int | None, Field("Observed replicas of the service.", format="int32")] = (

@@ -26,7 +26,7 @@ class BlockedPod(Struct):
     ] = None
 
 
-class ServiceReplicaStatus(Struct, omit_defaults=False):
+class ServiceReplicaStatus(Struct):
     """Replica counts of one component's workload, as observed."""
 
     component_kind: Annotated[

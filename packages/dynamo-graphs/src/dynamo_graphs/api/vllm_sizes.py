@@ -30,11 +30,11 @@ class Parallelism:
     copies: int = 1
 
 
-def mode(gpus: int, wanted: Parallelism) -> Mode:
+def mode(gpus: int, sizes: Parallelism) -> Mode:
     """How nodes with that many GPUs each share the work."""
-    if gpus and wanted.cut > gpus:
+    if gpus and sizes.cut > gpus:
         return Mode.RAY
-    is_spread = gpus and wanted.cut * wanted.copies > gpus
+    is_spread = gpus and sizes.cut * sizes.copies > gpus
     return Mode.DATA_PARALLEL if is_spread else Mode.ALONE
 
 

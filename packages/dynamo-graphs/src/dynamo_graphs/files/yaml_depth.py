@@ -16,9 +16,11 @@ def is_deep(value: object) -> bool:
     """Whether a value has more levels than text may have from which it could be read."""
     level = [value]
     for _ in range(DEPTH_LIMIT):
-        inside = [each for each in level if isinstance(each, (dict, list))]
+        inside = [child for child in level if isinstance(child, (dict, list))]
         level = [
-            each for one in inside for each in (one.values() if isinstance(one, dict) else one)
+            child
+            for parent in inside
+            for child in (parent.values() if isinstance(parent, dict) else parent)
         ]
         if not level:
             return False

@@ -30,28 +30,30 @@ def edited(text: str, before: Object, after: Object) -> str | None:
     if root is None or not _is_tree(root, set()):
         return None
     try:
-        changes = sorted(_value_edits(text, root, before, after), key=lambda each: each.start)
+        changes = sorted(_value_edits(text, root, before, after), key=lambda edit: edit.start)
     except _NotEditableError:
         return None
     parts, done = list[str](), 0
-    for each in changes:
-        if each.start < done:
+    for edit in changes:
+        if edit.start < done:
             return None
-        ends_line = not text[: each.start] or text[each.start - 1] == "\n" or not each.is_line
-        parts += (text[done : each.start], "" if ends_line else "\n", each.text)
-        done = each.end
+        ends_line = not text[: edit.start] or text[edit.start - 1] == "\n" or not edit.is_line
+        parts += (text[done : edit.start], "" if ends_line else "\n", edit.text)
+        done = edit.end
     result = "".join((*parts, text[done:]))
-    found = [each.value for each in documents("edited", result)]
-    return result if len(found) == 1 and is_same(found[0], after) else None
+    values = [document.value for document in documents("edited", result)]
+    return result if len(values) == 1 and is_same(values[0], after) else None
 
 
-def is_same(one: object, other: object) -> bool:
+def is_same(first: object, second: object) -> bool:
     """Whether two JSON values are the same; unlike with `==`, True is not 1, nor is 1.0."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(is_same(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(is_same, one, other))
-    return type(one) is type(other) and one == other
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(
+            is_same(first[key], second[key]) for key in first
+        )
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(is_same, first, second))
+    return type(first) is type(second) and first == second
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,9 @@ def _is_tree(node: yaml.Node, seen: set[int]) -> bool:
     seen.add(id(node))
     if isinstance(node, yaml.MappingNode):
         is_merged = any(key.value == "<<" for key, _ in node.value)
-        return not is_merged and all(_is_tree(each, seen) for pair in node.value for each in pair)
+        return not is_merged and all(_is_tree(child, seen) for pair in node.value for child in pair)
     return not isinstance(node, yaml.SequenceNode) or all(
-        _is_tree(each, seen) for each in node.value
+        _is_tree(child, seen) for child in node.value
     )
 
 
@@ -129,7 +131,7 @@ def _sequence_edits(
         shorter - first,
     )
     old, new = range(first, len(before) - last), after[first : len(after) - last]
-    starts = [_item_start(text, each) for each in node.value]
+    starts = [_item_start(text, item) for item in node.value]
     indent = " " * (starts[0] - _line_start(text, starts[0]))
     for at, value in zip(old, new, strict=False):
         item = node.value[at]
@@ -167,8 +169,8 @@ def _end(text: str, node: yaml.Node) -> int:
 
 def _next_line(text: str, node: yaml.Node) -> int:
     """The start of the line after a value."""
-    found = text.find("\n", _end(text, node))
-    return len(text) if found < 0 else found + 1
+    newline = text.find("\n", _end(text, node))
+    return len(text) if newline < 0 else newline + 1
 
 
 def _line_start(text: str, at: int) -> int:
@@ -180,9 +182,5 @@ def _lines(value: object, indent: str) -> list[str]:
     stream = StringIO()
     write_yaml([{"value": value}], stream)
     lines = stream.getvalue().splitlines()[2:]
-    return [
-        f"{indent}{line.removeprefix('  ') if isinstance(value, dict) else line}".rstrip()
-        if line
-        else line
-        for line in lines
-    ]
+    cut = "  " if isinstance(value, dict) else ""
+    return [f"{indent}{line.removeprefix(cut)}".rstrip() for line in lines]

@@ -68,17 +68,17 @@ def documents(source: str, text: str) -> list[Document]:
 
     Raises: ExceptionGroup of ConfigError, one for each mistake that could be found.
     """
-    found: list[Document] = []
+    parsed: list[Document] = []
     mistakes: list[ConfigError] = []
     for node in _roots(source, text):
         reading = _Reading(source)
         value = reading.value(node)
         mistakes += reading.mistakes
         if value is not None:
-            found.append(Document(source, value, node))
+            parsed.append(Document(source, value, node))
     if mistakes:
         raise ExceptionGroup(source, mistakes)
-    return found
+    return parsed
 
 
 def scalar(text: str) -> object:
@@ -130,8 +130,8 @@ def _roots(source: str, text: str) -> Iterator[yaml.Node]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{source}:{mark.line + 1}:{mark.column + 1}" if mark else source
-        said = " ".join(part for part in (error.context, error.problem) if part)
-        raise ExceptionGroup(source, [ConfigError(place, f"unreadable YAML: {said}")]) from error
+        problem = " ".join(part for part in (error.context, error.problem) if part)
+        raise ExceptionGroup(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
     except yaml.YAMLError as error:
         raise ExceptionGroup(source, [ConfigError(source, f"unreadable YAML: {error}")]) from error
 
@@ -156,7 +156,7 @@ class _Reading:
             raise ExceptionGroup(self.source, [ConfigError(self.source, message)])
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
-        if any(node is each for each in self._open):
+        if any(node is ancestor for ancestor in self._open):
             return self._mistake(node, "an alias refers to a value that contains it")
         if len(self._open) >= DEPTH_LIMIT:
             return self._mistake(node, f"its aliases nest deeper than {DEPTH_LIMIT} levels")
@@ -200,7 +200,7 @@ class _Reading:
         if not all(isinstance(part, dict) for part in parts):
             self._mistake(node, "`<<` expects a mapping or a list of mappings")
             return {}
-        return {key: each for part in reversed(parts) for key, each in part.items()}
+        return {key: child for part in reversed(parts) for key, child in part.items()}
 
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
@@ -226,7 +226,7 @@ def _place(source: str, node: yaml.Node) -> str:
 
 def _node_at(node: yaml.Node, path: str) -> yaml.Node:
     """The key or item at a path such as `metadata.labels["a/b"]`, or the deepest parent there is."""
-    found, inside = node, node
+    deepest, inside = node, node
     for step in _steps(path):
         if isinstance(inside, yaml.MappingNode):
             pairs = [pair for pair in inside.value if pair[0].value == step]
@@ -236,8 +236,8 @@ def _node_at(node: yaml.Node, path: str) -> yaml.Node:
             break
         if not pairs:
             break
-        found, inside = pairs[-1]
-    return found
+        deepest, inside = pairs[-1]
+    return deepest
 
 
 def _steps(path: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """What a graph does in a cluster, as its own methods. Each calls the method of that name of the cluster."""
 
+import sys
 from typing import TYPE_CHECKING, cast
 
-from dynamo_graphs.library.notebooks import redrawn
 from dynamo_graphs.library.objects import ApiObject
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class GraphActions(ApiObject):
             return await cluster.wait(self._graph, seconds=seconds, seen=seen)
         from dynamo_graphs.library.clusters import connecting
 
-        async with connecting() as found:
-            return await found.wait(self._graph, seconds=seconds, seen=seen)
+        async with connecting() as connected:
+            return await connected.wait(self._graph, seconds=seconds, seen=seen)
 
     def why(self, cluster: "ClusterClient | None" = None) -> "Explanation":
         """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it."""
@@ -100,6 +100,18 @@ class GraphActions(ApiObject):
     ) -> "Completion":
         """The model's answer to a prompt, with its times; by default of the only model that is served."""
         return (cluster or _current()).chat(self._graph, prompt, model=model, max_tokens=max_tokens)
+
+
+def redrawn(graph: "Graph") -> "Seen | None":
+    """In a kernel of Jupyter, draw the graph, and return what replaces the drawing. None elsewhere.
+
+    The display is made in the thread of the cell; later drawings may come from another thread.
+    """
+    jupyter = sys.modules.get("IPython")
+    if jupyter is None or not hasattr(jupyter.get_ipython(), "kernel"):
+        return None
+    shown: Seen = jupyter.display.display(graph, display_id=True).update
+    return shown
 
 
 def _current() -> "ClusterClient":

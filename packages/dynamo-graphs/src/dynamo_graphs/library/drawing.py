@@ -14,7 +14,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.status.readiness import is_ready
-from dynamo_graphs.status.services import Service, services
+from dynamo_graphs.status.service import Service, services
 
 _WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
 _LONGEST = 30
@@ -59,21 +59,20 @@ class _Box:
 def graph_svg(graph: DynamoGraphDeployment) -> str:
     """The drawing of a graph; of its state only what the status says about the newest spec."""
     boxes = _boxes(graph)
-    rows = max((each.row for each in boxes), default=0) + 1
-    columns = max((each.column for each in boxes), default=0) + 1
+    rows = max((box.row for box in boxes), default=0) + 1
+    columns = max((box.column for box in boxes), default=0) + 1
     width = 2 * _LEFT + columns * _WIDTH + (columns - 1) * 3 * _GAP
     height = _TOP + rows * (_HEIGHT + _GAP)
     title = f"{graph.metadata.name}: {summary(graph)}"
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="dynamo-graph" role="img" width="{width}"'
-    )
+    size = f'width="{width}" height="{height}"'
+    head = '<svg xmlns="http://www.w3.org/2000/svg" class="dynamo-graph" role="img"'
     parts = [
-        f'{head} height="{height}" viewBox="0 0 {width} {height}">',
+        f'{head} {size} viewBox="0 0 {width} {height}">',
         f"<title>{_text(title, len(title))}</title><style>{_STYLE}</style>",
-        f'<rect class="b" width="{width}" height="{height}"/>',
+        f'<rect class="b" {size}/>',
         f'<text class="t" x="{_LEFT}" y="30">{_text(title, 4 * _LONGEST)}</text>',
         *_lines(boxes),
-        *(part for each in boxes for part in _drawn(each, has_status=_has_status(graph))),
+        *(part for box in boxes for part in _drawn(box, has_status=_has_status(graph))),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -81,14 +80,16 @@ def graph_svg(graph: DynamoGraphDeployment) -> str:
 
 def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
     specs = graph.spec.services
-    found = sorted(services(graph), key=lambda each: specs[each.name].component_type != "frontend")
-    workers = [each for each in found if is_worker(specs[each.name])]
-    others = [each for each in found if not is_worker(specs[each.name])]
+    ordered = sorted(
+        services(graph), key=lambda service: specs[service.name].component_type != "frontend"
+    )
+    workers = [service for service in ordered if is_worker(specs[service.name])]
+    others = [service for service in ordered if not is_worker(specs[service.name])]
     columns = [column for column in (others, workers) if column]
     return [
-        _Box(each, specs[each.name], number, row)
+        _Box(service, specs[service.name], number, row)
         for number, column in enumerate(columns)
-        for row, each in enumerate(column)
+        for row, service in enumerate(column)
     ]
 
 
@@ -123,8 +124,12 @@ def _state(service: Service, *, has_status: bool) -> tuple[str, str]:
     return f"{ready}/{service.wanted} ready", _READY if ready >= service.wanted else _LATE
 
 
+def _gpus(service: Service, spec: ComponentSpec) -> int:
+    return gpus(spec) * spec.nodes * service.wanted
+
+
 def _devices(service: Service, spec: ComponentSpec) -> str:
-    total = gpus(spec) * spec.nodes * service.wanted
+    total = _gpus(service, spec)
     nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
     return f" · {total} GPU{'' if total == 1 else 's'}{nodes}" if total else ""
 
@@ -135,21 +140,20 @@ def _model(spec: ComponentSpec) -> str:
         return spec.model_ref.name
     main = (spec.extra_pod_spec or {}).get("mainContainer")
     args = main.get("args") if isinstance(main, dict) else None
-    words = [each for each in args if isinstance(each, str)] if isinstance(args, list) else []
+    words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
     pairs = pairwise(words)
     return next((value for flag, value in pairs if flag in _MODEL_FLAGS), "")
 
 
 def summary(graph: DynamoGraphDeployment) -> str:
     """The graph in a few words: its services, its GPUs, and how many services are ready."""
-    found = services(graph)
-    specs = graph.spec.services
-    total = sum(gpus(specs[it.name]) * specs[it.name].nodes * it.wanted for it in found)
-    counts = f"{_counted(len(found), 'service')}, {_counted(total, 'GPU')}"
+    all_services = services(graph)
+    total = sum(_gpus(service, graph.spec.services[service.name]) for service in all_services)
+    counts = f"{_counted(len(all_services), 'service')}, {_counted(total, 'GPU')}"
     if not _has_status(graph):
         return counts
-    late = sum(it.ready_of_newest < it.wanted for it in found)
-    progress = f"{len(found) - late} of {len(found)} services ready"
+    late = sum(service.ready_of_newest < service.wanted for service in all_services)
+    progress = f"{len(all_services) - late} of {len(all_services)} services ready"
     return f"{counts}, {'ready' if is_ready(graph) else f'not ready ({progress})'}"
 
 
@@ -163,4 +167,4 @@ def _counted(number: int, noun: str) -> str:
 
 def _text(text: str, most: int = _LONGEST) -> str:
     shown = text if len(text) <= most else f"{text[: most - 1]}…"
-    return escape("".join(each if each.isprintable() else "�" for each in shown))
+    return escape("".join(character if character.isprintable() else "�" for character in shown))

@@ -57,8 +57,8 @@ def engine_file(name: str) -> tuple[str, str]:
 
 
 ENGINES = {
-    each.name: each
-    for each in (
+    engine.name: engine
+    for engine in (
         Engine(
             name="vllm",
             image=f"{IMAGES}/vllm-runtime:{RELEASE}",

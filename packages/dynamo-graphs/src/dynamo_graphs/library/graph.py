@@ -1,8 +1,10 @@
 """`Graph`: a DynamoGraphDeployment, built service by service."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, Unpack, get_args
+
+import msgspec
 
 from dynamo_graphs.api.graph import (
     DynamoGraphDeployment,
@@ -40,8 +42,7 @@ class Graph(GraphActions):
 
         Raises: InvalidObject.
         """
-        fields = with_fields({}, wire_fields(DynamoGraphDeploymentSpec, spec, "spec"))
-        self._start(self._started(name, namespace, fields))
+        self._start(name, namespace, wire_fields(DynamoGraphDeploymentSpec, spec, "spec"))
 
     @property
     def typed(self) -> DynamoGraphDeployment:
@@ -94,10 +95,10 @@ class Graph(GraphActions):
         Raises: InvalidObject.
         """
         services, path = self._services(), f"{_SERVICES}.{name}"
-        found = services.get(name) or {}
-        if not isinstance(found, dict):
+        current = services.get(name) or {}
+        if not isinstance(current, dict):
             raise InvalidObject(self._step_problems(self._document))
-        service = with_options(found, options, path)
+        service = with_options(current, options, path)
         return self._with_services({**services, name: service}, misfits(dict(options), path))
 
     def without(self, name: str) -> "Graph":
@@ -112,7 +113,9 @@ class Graph(GraphActions):
 
             message = f'service "{name}" not found{nearest(name, services)}'
             raise InvalidObject([Problem(_SERVICES, message)])
-        return self._with_services({key: each for key, each in services.items() if key != name})
+        return self._with_services(
+            {key: service for key, service in services.items() if key != name}
+        )
 
     def frontend(
         self,
@@ -129,7 +132,11 @@ class Graph(GraphActions):
         Raises: InvalidObject.
         """
         path = self._new(name)
-        env = {} if routing is None else {"DYN_ROUTER_MODE": _one_of(routing, Routing, path)}
+        env = (
+            {}
+            if routing is None
+            else {"DYN_ROUTER_MODE": _one_of(routing, get_args(Routing), path)}
+        )
         defaults: ServiceOptions = {
             "component_type": "frontend",
             "replicas": 1,
@@ -157,7 +164,7 @@ class Graph(GraphActions):
         """
         path = self._new(name)
         engine = _engine(backend, path)
-        _one_of(role, Role, path)
+        _one_of(role, get_args(Role), path)
         if _NO_MODEL.match(str(model)):
             message = f'invalid model "{model}" (expected a name, for example "Qwen/Qwen3-0.6B")'
             raise InvalidObject([Problem(path, message)])
@@ -268,9 +275,9 @@ class Graph(GraphActions):
         return self.svg()
 
     def _services(self) -> Object:
-        found = self._part("spec").get("services")
-        if found is None or isinstance(found, dict):
-            return dict(found or {})
+        services = self._part("spec").get("services")
+        if services is None or isinstance(services, dict):
+            return dict(services or {})
         raise InvalidObject(self._step_problems(self._document))
 
     def _with_services(self, services: Object, wrong: Iterable[Problem] = ()) -> "Graph":
@@ -289,27 +296,34 @@ class Graph(GraphActions):
         return path
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        from dynamo_graphs.library.steps import graph_step_problems
+        """The problems of its schema, else those of its rules, but that it has no service yet."""
+        from dynamo_graphs.api.crd import defaulted
+        from dynamo_graphs.library.circumstances import installed_settings
+        from dynamo_graphs.validation.graph import graph_problems
 
-        return graph_step_problems(document)
+        if problems := super()._step_problems(document):
+            return problems
+        graph = msgspec.convert(defaulted(document), DynamoGraphDeployment)
+        return tuple(
+            problem
+            for problem in graph_problems(graph, installed_settings())
+            if graph.spec.services
+            or (problem.path, problem.kind) != (_SERVICES, ProblemKind.REQUIRED)
+        )
 
 
 def _engine(backend: str, path: str) -> Engine:
-    if backend not in ENGINES:
-        known = ", ".join(f'"{each}"' for each in ENGINES)
-        message = f'unsupported backend "{backend}" (expected one of {known})'
-        raise InvalidObject([Problem(path, message, ProblemKind.NOT_SUPPORTED)])
-    return ENGINES[backend]
+    return ENGINES[_one_of(backend, ENGINES, path, noun="backend")]
 
 
-def _one_of(value: str, options: object, path: str) -> str:
-    """The value, if it is one of a Literal.
+def _one_of(value: str, options: Collection[str], path: str, noun: str = "value") -> str:
+    """The value, if it is one of the options.
 
     Raises: InvalidObject.
     """
-    if value not in get_args(options):
-        known = ", ".join(f'"{each}"' for each in get_args(options))
-        message = f'unsupported value "{value}" (expected one of {known})'
+    if value not in options:
+        expected = ", ".join(f'"{option}"' for option in options)
+        message = f'unsupported {noun} "{value}" (expected one of {expected})'
         raise InvalidObject([Problem(path, message, ProblemKind.NOT_SUPPORTED)])
     return value
 

@@ -18,6 +18,7 @@ from kube_runtime.types.meta import Metadata, R, Resource
 if TYPE_CHECKING:
     from dynamo_graphs.facts import Facts
     from dynamo_graphs.library.clusters import Applied, Change, ClusterClient
+    from dynamo_graphs.offline.expansion import Expansion
     from dynamo_graphs.settings import RenderSettings
 
 A = TypeVar("A", bound="ApiObject")
@@ -59,27 +60,28 @@ class ApiObject:
         """
         from dynamo_graphs.files.yaml_reader import documents
 
+        text = text.removeprefix("\ufeff")
         try:
-            found = [each.value for each in documents("text", text.removeprefix("\ufeff"))]
+            loaded = [document.value for document in documents("text", text)]
         except ExceptionGroup as group:
             raise InvalidObject(
-                Problem(each.source, each.message)
-                for each in group.exceptions
-                if isinstance(each, ConfigError)
+                Problem(error.source, error.message)
+                for error in group.exceptions
+                if isinstance(error, ConfigError)
             ) from group
-        if len(found) != 1 or not isinstance(found[0], dict):
-            message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(found)}"
+        if len(loaded) != 1 or not isinstance(loaded[0], dict):
+            message = f"expected one object of kind {cls.TYPE.KIND.name}, found {len(loaded)}"
             raise InvalidObject([Problem("document", message)])
-        made = cls._made(found[0])
-        made._source = (text.removeprefix("\ufeff"), found[0])  # noqa: SLF001  of this class
+        made = cls._made(loaded[0])
+        made._source = (text, loaded[0])  # noqa: SLF001  of this class
         return made
 
     @classmethod
     def _made(cls: type[A], document: Object) -> A:
         kind = cls.TYPE.KIND
-        for field, wanted in (("apiVersion", kind.api_version), ("kind", kind.name)):
-            if document.get(field) != wanted:
-                message = f'expected "{wanted}", found "{document.get(field)}"'
+        for field, expected in (("apiVersion", kind.api_version), ("kind", kind.name)):
+            if document.get(field) != expected:
+                message = f'expected "{expected}", found "{document.get(field)}"'
                 raise InvalidObject([Problem(field, message, ProblemKind.NOT_SUPPORTED)])
         made = cls.__new__(cls)
         made._document, made._source = document, None  # noqa: SLF001  of this class
@@ -94,37 +96,31 @@ class ApiObject:
         before = set(self._step_problems(self._document))
         misfits = tuple(wrong)
         # Rules would report what follows from a value that could not be written.
-        found = (*misfits, *(_schema_problems if misfits else self._step_problems)(document))
-        if added := [each for each in found if each not in before]:
+        problems = (*misfits, *(_schema_problems if misfits else self._step_problems)(document))
+        if added := [problem for problem in problems if problem not in before]:
             raise InvalidObject(added)
         made = self._made(document)
         made._source = self._source  # noqa: SLF001  of this class
         return made
 
-    @classmethod
-    def _started(cls, name: str, namespace: str, spec: Object) -> Object:
-        metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
-        kind = cls.TYPE.KIND
-        return {
-            "apiVersion": kind.api_version,
-            "kind": kind.name,
-            "metadata": metadata,
-            "spec": spec,
-        }
-
-    def _start(self, document: Object) -> None:
+    def _start(self, name: str, namespace: str, spec: Object) -> None:
         """Set the document of a new object, unless it has problems.
 
         Raises: InvalidObject.
         """
+        document: Object = {
+            "apiVersion": self.TYPE.KIND.api_version,
+            "kind": self.TYPE.KIND.name,
+            "metadata": {"name": name} | ({"namespace": namespace} if namespace else {}),
+            "spec": with_fields({}, spec),
+        }
         if problems := self._step_problems(document):
             raise InvalidObject(problems)
         self._document, self._source = document, None
 
     def to_dict(self) -> Object:
         """The document, as a copy."""
-        copy: Object = msgspec.json.decode(msgspec.json.encode(self._document))
-        return copy
+        return plain(self._document, "")
 
     def to_yaml(self) -> str:
         """The document as YAML. Text that it was read from keeps its order, and comments on unchanged lines.
@@ -165,7 +161,7 @@ class ApiObject:
         `settings` are those of the operator (default: `installed_settings()`), `facts` what the cluster has
         (default: LeaderWorkerSet and Istio).
         """
-        return self._expanded(settings, facts)[1]
+        return self._expanded(settings, facts).problems
 
     def render(
         self, settings: "RenderSettings | None" = None, facts: "Facts | None" = None
@@ -177,10 +173,10 @@ class ApiObject:
         Raises:
             InvalidObject: it has problems.
         """
-        objects, problems = self._expanded(settings, facts)
-        if problems:
-            raise InvalidObject(problems)
-        return objects
+        expansion = self._expanded(settings, facts)
+        if expansion.problems:
+            raise InvalidObject(expansion.problems)
+        return expansion.objects
 
     def diff(self, cluster: "ClusterClient | None" = None, *, force: bool = False) -> "Change":
         """What `apply` would change, and the pods that it would restart. Nothing is changed.
@@ -211,21 +207,17 @@ class ApiObject:
         Raises:
             InvalidObject: it is not an object.
         """
-        found = self._document.get(field)
-        if found is None or isinstance(found, dict):
-            return dict(found or {})
-        raise InvalidObject([Problem(field, f"expected an object, found {type(found).__name__}")])
+        part = self._document.get(field)
+        if part is None or isinstance(part, dict):
+            return dict(part or {})
+        raise InvalidObject([Problem(field, f"expected an object, found {type(part).__name__}")])
 
-    def _expanded(
-        self, settings: "RenderSettings | None", facts: "Facts | None"
-    ) -> tuple[tuple[Object, ...], tuple[Problem, ...]]:
+    def _expanded(self, settings: "RenderSettings | None", facts: "Facts | None") -> "Expansion":
         from dynamo_graphs.library.circumstances import EVERYTHING_SERVED, installed_settings
         from dynamo_graphs.offline.expansion import expanded
 
-        found = expanded(
-            self._placed(), facts or EVERYTHING_SERVED, settings or installed_settings()
-        )
-        return found.objects, found.problems
+        settings, facts = settings or installed_settings(), facts or EVERYTHING_SERVED
+        return expanded(self._placed(), facts, settings)
 
     def _placed(self) -> Object:
         """The document in a namespace."""
@@ -243,13 +235,13 @@ class ApiObject:
 
         Raises: InvalidObject.
         """
-        from dynamo_graphs.api.defaults import defaulted
+        from dynamo_graphs.api.crd import defaulted
 
         try:
             return msgspec.convert(defaulted(self._document), type_)
         except msgspec.ValidationError as error:
-            found = _schema_problems(self._document)
-            raise InvalidObject(found or [Problem("document", str(error))]) from error
+            problems = _schema_problems(self._document)
+            raise InvalidObject(problems or [Problem("document", str(error))]) from error
 
     def __eq__(self, other: object) -> bool:
         """Whether both are of one kind and have the same document."""
@@ -273,17 +265,16 @@ def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: 
     Raises:
         InvalidObject: there is no such field, or a value is not JSON.
     """
-    known = {each.name: each.encode_name for each in msgspec.structs.fields(type_)}
-    found: Object = {}
+    wire_names = {field.name: field.encode_name for field in msgspec.structs.fields(type_)}
+    fields: Object = {}
     for name, value in given.items():
-        if name not in known:
+        if name not in wire_names:
             from dynamo_graphs.validation.syntax import nearest
 
-            hint = nearest(name, known)
-            message = f"unknown field{hint}"
+            message = f"unknown field{nearest(name, wire_names)}"
             raise InvalidObject([Problem(f"{path}.{name}", message, ProblemKind.UNKNOWN_FIELD)])
-        found[known[name]] = plain(value, f"{path}.{known[name]}")
-    return found
+        fields[wire_names[name]] = plain(value, f"{path}.{wire_names[name]}")
+    return fields
 
 
 def with_fields(target: Object, fields: Object) -> Object:
@@ -304,8 +295,8 @@ def plain(value: object, path: str) -> Object:
         InvalidObject: it is not JSON.
     """
     try:
-        found: Object = msgspec.json.decode(msgspec.json.encode(value))
+        decoded: Object = msgspec.json.decode(msgspec.json.encode(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise InvalidObject([Problem(path, f"expected JSON: {error}")]) from error
     else:
-        return found
+        return decoded

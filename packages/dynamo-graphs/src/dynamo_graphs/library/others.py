@@ -14,7 +14,7 @@ from dynamo_graphs.api.request import (
 )
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.library.fields import Backend, ComponentFields
-from dynamo_graphs.library.objects import ApiObject, wire_fields, with_fields
+from dynamo_graphs.library.objects import ApiObject, wire_fields
 from dynamo_graphs.validation import Problem
 from kube_runtime.kind import Object
 
@@ -41,8 +41,7 @@ class Component(ApiObject):
         Raises: InvalidObject.
         """
         given = {**spec, "backend_framework": backend_framework}
-        fields = with_fields({}, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
-        self._start(self._started(name, namespace, fields))
+        self._start(name, namespace, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
 
     @property
     def typed(self) -> DynamoComponentDeployment:
@@ -79,7 +78,7 @@ class Model(ApiObject):
         }
         if uri:
             spec["source"] = {"uri": uri}
-        self._start(self._started(name, namespace, spec))
+        self._start(name, namespace, spec)
 
     @classmethod
     def lora(cls, name: str, *, model: str, base: str, uri: str, namespace: str = "") -> "Model":
@@ -159,8 +158,7 @@ class Request(ApiObject):
         Raises: InvalidObject.
         """
         given = {"model": model, "backend": backend, **spec}
-        fields = with_fields({}, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
-        self._start(self._started(name, namespace, fields))
+        self._start(name, namespace, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
 
     @classmethod
     def for_latency(
@@ -205,8 +203,8 @@ class Request(ApiObject):
         from dynamo_graphs.render.profiling_config import profiler_config_bytes
         from dynamo_graphs.validation.request import request_problems
 
-        if found := super()._step_problems(document):
-            return found
+        if problems := super()._step_problems(document):
+            return problems
         request = self._made(document).typed
         spec = request.spec
         size = 0 if spec is None else profiler_config_bytes(spec, request.metadata.namespace)
@@ -226,8 +224,7 @@ class ScalingAdapter(ApiObject):
         Raises: InvalidObject.
         """
         reference = {"name": graph, "serviceName": service}
-        spec = {"replicas": replicas, "dgdRef": reference}
-        self._start(self._started(name, namespace, spec))
+        self._start(name, namespace, {"replicas": replicas, "dgdRef": reference})
 
     @property
     def typed(self) -> DynamoGraphDeploymentScalingAdapter:

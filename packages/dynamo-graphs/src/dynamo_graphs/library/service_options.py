@@ -1,6 +1,7 @@
 """From the options of a service, as constructors take them, to the service as JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeGuard, cast
 
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.library.fields import ServiceOptions
@@ -21,7 +22,7 @@ def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
     """
     options = _fitting(given)
     fields = wire_fields(
-        ComponentSpec, {key: each for key, each in options.items() if key not in _SHORT}, path
+        ComponentSpec, {key: value for key, value in options.items() if key not in _SHORT}, path
     )
     pod = fields.get("extraPodSpec")
     if isinstance(pod, dict):
@@ -36,27 +37,19 @@ def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
     if env := options.get("env"):
         listed = made.get("envs")
         others = [
-            each
-            for each in (listed if isinstance(listed, list) else ())
-            if not (isinstance(each, dict) and each.get("name") in env)
+            variable
+            for variable in (listed if isinstance(listed, list) else ())
+            if not (isinstance(variable, dict) and variable.get("name") in env)
         ]
         made["envs"] = [*others, *({"name": key, "value": value} for key, value in env.items())]
-    main = wire_container(options)
+    main: Object = {
+        name: list(value) if _is_list(value) else value
+        for name, value in options.items()
+        if name in _CONTAINER
+    }
     if main:
         made["extraPodSpec"] = _merged(made.get("extraPodSpec"), {"mainContainer": main})
     return plain(made, path)
-
-
-def wire_container(options: ServiceOptions) -> Object:
-    """What the options say of the main container."""
-    found: Object = {}
-    if "image" in options:
-        found["image"] = options["image"]
-    if "command" in options:
-        found["command"] = list(options["command"])
-    if "args" in options:
-        found["args"] = list(options["args"])
-    return found
 
 
 def over(defaults: ServiceOptions, given: ServiceOptions) -> ServiceOptions:
@@ -83,21 +76,15 @@ def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
 
 def _fitting(options: ServiceOptions) -> ServiceOptions:
     """The options without short forms of another type than declared."""
-    fit: ServiceOptions = {**options}
-    if not _SHORT_FORMS["gpus"][0](fit.get("gpus", 1)):
-        del fit["gpus"]
-    if not _SHORT_FORMS["env"][0](fit.get("env", {})):
-        del fit["env"]
-    if not _SHORT_FORMS["image"][0](fit.get("image", "")):
-        del fit["image"]
-    if not _SHORT_FORMS["command"][0](fit.get("command", ())):
-        del fit["command"]
-    if not _SHORT_FORMS["args"][0](fit.get("args", ())):
-        del fit["args"]
-    return fit
+    fitting = {
+        name: value
+        for name, value in options.items()
+        if name not in _SHORT_FORMS or _SHORT_FORMS[name][0](value)
+    }
+    return cast("ServiceOptions", fitting)
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 

@@ -4,39 +4,61 @@ The same functions as in the controllers, in the same order. One thing differs: 
 its components lies the API server, which fills defaults and keeps the owner. Both are done here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 
+from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.request import (
+    ConfigMapReference,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+)
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.request import ConfigMaps, profiled_objects, request_objects
-from dynamo_graphs.offline.tree import Adapters, component_tree, offline_plan, own_objects
-from dynamo_graphs.plan.request_output import BadOutput
-from dynamo_graphs.render.profiling import missing_settings
-from dynamo_graphs.render.profiling_config import profiler_config_bytes
+from dynamo_graphs.offline.tree import Adapters, component_tree, own_objects
+from dynamo_graphs.plan.request import RequestState, accepted_spec
+from dynamo_graphs.plan.request_graph import (
+    base_config_map,
+    completed_base,
+    config_map,
+    deployed,
+    read_output,
+    target,
+)
+from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
+from dynamo_graphs.render.profiling import (
+    account_objects,
+    missing_settings,
+    placement,
+    profiling_job,
+)
+from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_bytes
 from dynamo_graphs.render.provider import on_record
+from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
+from dynamo_graphs.validation.exposure import exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_graphs.validation.request import request_problems
 from dynamo_graphs.validation.schema import schema_problems
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import OwnerReference, R
+from kube_runtime.types.meta import R
 
 RENDERED = tuple(
-    each.KIND.name
-    for each in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoGraphDeploymentRequest)
+    type_.KIND.name
+    for type_ in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoGraphDeploymentRequest)
 )
 """The kinds that become objects of others."""
+
+ConfigMaps = Mapping[str, Mapping[str, str]]
+"""The data of the ConfigMaps in the namespace of a request, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +102,19 @@ def expanded(
 
 
 def _graph(
-    found: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
+    original: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
 ) -> Expansion:
-    graph = on_record(found, facts)
+    graph = on_record(original, facts)
     exposed = graph_exposure_problems(graph, settings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
-    plan = offline_plan(found, facts, settings, adapters)
     objects: list[Object] = []
     wrong: list[Problem] = []
-    for each in own_objects(plan, facts, settings):
-        objects.append(each)
-        if each["kind"] != DynamoComponentDeployment.KIND.name:
+    for desired in own_objects(original, facts, settings, adapters):
+        objects.append(desired)
+        if desired["kind"] != DynamoComponentDeployment.KIND.name:
             continue
-        component = _owned(_decoded(DynamoComponentDeployment, each), graph)
+        component = component_of(graph, defaulted(desired))
         if problems := _component_problems(component, facts, settings):
             wrong += _of_service(component, problems)
         else:
@@ -114,13 +135,13 @@ def _request(
     if lacks := missing_settings(spec, settings):
         return Expansion(problems=(Problem("spec", lacks, ProblemKind.REQUIRED),))
     try:
-        results = profiled_objects(request, beside.config_maps)
+        results = _profiled_objects(request, beside.config_maps)
     except BadOutput as error:
         return Expansion(problems=(Problem("metadata.name", str(error)),))
-    objects = [*request_objects(request, settings, beside.config_maps), *results]
-    for each in results:
-        if each["kind"] == DynamoGraphDeployment.KIND.name:
-            below = expanded(each, facts, settings, beside)
+    objects = [*_request_objects(request, settings, beside.config_maps), *results]
+    for result in results:
+        if result["kind"] == DynamoGraphDeployment.KIND.name:
+            below = expanded(result, facts, settings, beside)
             if below.problems:
                 text = f"the graph that profiling found: {'; '.join(map(str, below.problems))}"
                 return Expansion(problems=(Problem("metadata.name", text),))
@@ -128,31 +149,85 @@ def _request(
     return Expansion(tuple(objects))
 
 
+def _request_objects(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_maps: ConfigMaps
+) -> tuple[Object, ...]:
+    """The objects for profiling, in order: the ServiceAccount of the Job, the base graph, the Job."""
+    spec = accepted_spec(request)
+    base = _base(request, spec, config_maps)
+    reference = None if base is None else ConfigMapReference(base["metadata"]["name"], BASE_FILE)
+    return (
+        *account_objects(request.metadata.namespace, spec, settings),
+        *(() if base is None else (base,)),
+        profiling_job(_accepted(request), spec, settings, reference),
+    )
+
+
+def _profiled_objects(
+    request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps
+) -> tuple[Object, ...]:
+    """What the operator creates of profiling results: the ConfigMaps, then the graph. Empty without results.
+
+    Raises:
+        BadOutput: there is no graph in the results that can be used.
+    """
+    spec = accepted_spec(request)
+    at = target(request, spec)
+    generated, additional = request.status.generated_deployment, request.status.additional_resources
+    if generated is None:
+        data = config_maps.get(names.profiling_output(request.metadata.name))
+        if data is None:
+            return ()
+        result = read_output(request, spec, data, placement(spec.profiling_config))
+        generated, additional = result.graph, result.config_maps
+    objects = [
+        config_map(request, output, at.namespace) for output in named_config_maps(additional)
+    ]
+    if spec.auto_apply and request.status.state != RequestState.DELETED:
+        status = msgspec.structs.replace(request.status, generated_deployment=generated)
+        profiled = msgspec.structs.replace(request, status=status)
+        objects.append(deployed(profiled, spec, at))
+    return tuple(objects)
+
+
+def _base(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    config_maps: ConfigMaps,
+) -> Object | None:
+    """The ConfigMap with the user's base graph as profiling is to find it. None means: the user's own."""
+    given = spec.profiling_config.config_map_ref
+    text = config_maps.get(given.name, {}).get(given.key) if given is not None else None
+    done = completed_base(text, spec, placement(spec.profiling_config)) if text else None
+    return None if done is None else base_config_map(request, BASE_FILE, done)
+
+
+def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+    """The request as it is once its spec is accepted: then the status has its generation."""
+    if request.status.observed_generation:
+        return request
+    status = msgspec.structs.replace(
+        request.status, observed_generation=request.metadata.generation or 1
+    )
+    return msgspec.structs.replace(request, status=status)
+
+
 def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
     """The mistakes of a component, and that what was chosen on the command line cannot run it."""
-    exposed = component_exposure_problems(component, settings)
-    found = (*component_problems(component, settings), *exposed)
+    exposed = exposure_problems(component.spec, "spec", settings)
+    problems = (*component_problems(component, settings), *exposed)
     if not lacks_orchestrator(component.spec, facts):
-        return found
+        return problems
     message = f"{NO_ORCHESTRATOR}; choose one with --orchestrator"
     lack = Problem("spec.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
-    return (*found, lack)
+    return (*problems, lack)
 
 
 def _decoded(type_: type[R], document: Object) -> R:
     """The object as the controller reads it back from the API server."""
     return msgspec.convert(defaulted(document), type_)
-
-
-def _owned(
-    component: DynamoComponentDeployment, graph: DynamoGraphDeployment
-) -> DynamoComponentDeployment:
-    """The component with its graph as owner; the uid is empty, since the graph is not in a cluster."""
-    owner = OwnerReference(graph.KIND.name, graph.metadata.name, uid="", controller=True)
-    metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
-    return msgspec.structs.replace(component, metadata=metadata)
 
 
 def _of_service(

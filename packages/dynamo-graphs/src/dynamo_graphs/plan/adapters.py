@@ -8,14 +8,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dynamo_graphs.api import names
+from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.observed import Observed
-from dynamo_graphs.render.scaling import adapter_object
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import condition
@@ -49,9 +48,8 @@ def plan_adapters(
         if not has_adapter(service):
             continue
         first = _first_replicas(graph, key, observed)
-        wanted = adapter_object(graph, key, first)
-        desired.append(wanted)
-        name = wanted["metadata"]["name"]
+        desired.append(_adapter_object(graph, key, first))
+        name = names.component_name(graph.metadata.name, key)
         adapter = present.get(name)
         if adapter is None:
             number = None if name in not_created else first
@@ -63,11 +61,11 @@ def plan_adapters(
             number = adapter_replicas(adapter, base_replicas(graph, key))
         if number is not None:
             replicas[key] = number
-    wanted_names = {each["metadata"]["name"] for each in desired}
+    needed = set(adapter_names(graph))
     orphans = (
         adapter
         for name, adapter in present.items()
-        if name not in wanted_names
+        if name not in needed
         and controls(graph, adapter)
         and not adapter.metadata.deletion_timestamp
     )
@@ -104,4 +102,22 @@ def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) 
     suspended = condition(graph.status.conditions, "Suspended")
     if live is None or not live.exists or (suspended and suspended.status != "False"):
         return base_replicas(graph, key)
-    return live.wanted
+    return live.desired
+
+
+def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:
+    """The adapter, without owner references, with the replicas that it starts with."""
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    return {
+        "apiVersion": DynamoGraphDeploymentScalingAdapter.KIND.api_version,
+        "kind": DynamoGraphDeploymentScalingAdapter.KIND.name,
+        "metadata": {
+            "name": names.component_name(name, key),
+            "namespace": namespace,
+            "labels": {
+                labels.GRAPH: names.label_value(name),
+                labels.COMPONENT: names.label_value(key),
+            },
+        },
+        "spec": {"replicas": replicas, "dgdRef": {"name": name, "serviceName": key}},
+    }

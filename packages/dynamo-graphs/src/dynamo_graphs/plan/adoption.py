@@ -1,17 +1,22 @@
-"""Keep the pod templates that an earlier operator wrote, until the user edits what they are made from.
+"""Keep pod templates that run where writing ours would restart pods that the user has not changed.
 
 A workload of an earlier operator may differ from what we render although the user has changed nothing: an
-init container, a label, the spelling of a command. To write our template would restart its pods. So the
-workload keeps the one that runs, and an annotation records two digests: of the template that we would have
-written, and of the one that was kept. While both are the same, the template stays. When we render another one
-(the user has edited the service or asked for a restart, or a setting has changed), or when the live one was
-edited by hand, ours is written.
+init container, a label, the spelling of a command. So the workload keeps the template that runs, and an
+annotation records two digests: of the template that we would have written, and of the one that was kept.
+While both are the same, the template stays. When we render another one (the user has edited the service or
+asked for a restart, or a setting has changed), or when the live one was edited by hand, ours is written.
+
+Two differences to what an earlier version of ours rendered are kept without a record: a device request that
+repeats its limit, which is left out today (`render/resources.py`) and makes the same pods, and a missing
+drain period (`render/roles.py`), which workers get when their template changes for another
+reason.
 
 Everything is decided from the two objects at hand, so a pass may be repeated or cut off at any point.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -22,11 +27,11 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, mapped, units, with_units
 from kube_runtime.apply.merge_schema import FieldSchema, identity, type_field
-from kube_runtime.kind import Object
+from kube_runtime.kind import Fields, Object
 
 _UNDECIDED = "undecided"
 _DIGEST_BYTES = 8
-_BESIDE_PODS = ("autoscaling", "ingress", "replicas", "scalingAdapter")
+BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
 """Fields of a component that say nothing about its pods."""
 _SELECTING = labels.SELECTING | {labels.ROLE}
 _OF_KUBECTL = "kubectl.kubernetes.io/"
@@ -57,30 +62,30 @@ def has_kept_templates(annotations: Mapping[str, str]) -> bool:
     return is_of_earlier_operator(annotations) or labels.ADOPTED_TEMPLATES in annotations
 
 
-def with_kept_templates(wanted: Object, live: Object, origin: Origin) -> Object:
-    """The workload to apply: `wanted`, with the templates of `live` that have to stay.
+def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object:
+    """The workload to apply: `desired`, with the templates of `live` that have to stay.
 
     Other kinds than workloads come back as they are.
     """
     annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
-    if wanted["kind"] not in WORKLOADS or not has_kept_templates(annotations):
-        return wanted
+    if desired["kind"] not in WORKLOADS or not has_kept_templates(annotations):
+        return desired
     is_earlier = is_of_earlier_operator(annotations)
     # One that went back to that operator meanwhile still has our note, which says nothing of what it wrote.
     notes = {} if is_earlier else _notes(annotations)
     theirs = units(live)
     kept: dict[str, Object] = {}
     written: dict[str, _Note] = {}
-    for name, ours in units(wanted).items():
+    for name, ours in units(desired).items():
         unit = _without_annotations_of_kubectl(theirs.get(name, {}))
-        if not unit or are_same(wanted["kind"], ours, unit) or not _can_be_kept(ours, unit):
+        if not unit or are_same(desired["kind"], ours, unit) or not _can_be_kept(ours, unit):
             continue
         note = _Note(_digest(ours), _digest(unit))
         if _stays(notes.get(name), note, origin, is_earlier=is_earlier):
             kept[name] = unit
             is_decided = origin is not Origin.UNDECIDED
             written[name] = note if is_decided else _Note(_UNDECIDED, note.kept)
-    return _noted(with_units(wanted, kept), written) if kept else wanted
+    return _noted(with_units(desired, kept), written) if kept else desired
 
 
 def _stays(note: _Note | None, now: _Note, origin: Origin, *, is_earlier: bool) -> bool:
@@ -95,16 +100,16 @@ def _stays(note: _Note | None, now: _Note, origin: Origin, *, is_earlier: bool) 
 
 def _notes(annotations: Mapping[str, str]) -> dict[str, _Note]:
     """What was recorded; what cannot be read counts as nothing."""
-    found = {}
+    notes = {}
     for entry in filter(None, annotations.get(labels.ADOPTED_TEMPLATES, "").split(",")):
         name, _, digests = entry.partition("=")
         rendered, _, kept = digests.partition(":")
-        found[name] = _Note(rendered, kept)
-    return found
+        notes[name] = _Note(rendered, kept)
+    return notes
 
 
 def _noted(workload: Object, notes: Mapping[str, _Note]) -> Object:
-    text = ",".join(f"{name}={each.rendered}:{each.kept}" for name, each in sorted(notes.items()))
+    text = ",".join(f"{name}={note.rendered}:{note.kept}" for name, note in sorted(notes.items()))
     metadata = workload["metadata"]
     annotations = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
     return {**workload, "metadata": {**metadata, "annotations": annotations}}
@@ -123,7 +128,7 @@ def _without_annotations_of_kubectl(unit: Object) -> Object:
 def _can_be_kept(ours: Object, theirs: Object) -> bool:
     """Whether our Services select the pods of a unit, and a server-side apply can write its templates."""
     field = type_field("PodTemplateSpec")
-    return not any(_has_twice(each, field) for each in theirs.values()) and all(
+    return not any(_has_twice(template, field) for template in theirs.values()) and all(
         _selecting(theirs.get(name, {})).items() >= _selecting(template).items()
         for name, template in ours.items()
         if isinstance(template, dict)
@@ -131,21 +136,21 @@ def _can_be_kept(ours: Object, theirs: Object) -> bool:
 
 
 def _selecting(template: Object) -> dict[str, str]:
-    found: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
-    return {name: value for name, value in found.items() if name in _SELECTING}
+    template_labels: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
+    return {name: value for name, value in template_labels.items() if name in _SELECTING}
 
 
 def _has_twice(value: object, field: FieldSchema) -> bool:
     """Whether a list names one thing twice, which a PUT may and a server-side apply may not."""
     if isinstance(value, dict):
-        return any(_has_twice(each, field.child(name)) for name, each in value.items())
+        return any(_has_twice(child, field.child(name)) for name, child in value.items())
     if not isinstance(value, list):
         return False
-    if field.keys and all(isinstance(each, dict) for each in value):
-        names = [identity(each, field.keys) for each in value]
+    if field.keys and all(isinstance(entry, dict) for entry in value):
+        names = [identity(entry, field.keys) for entry in value]
         if len(set(names)) < len(names):
             return True
-    return any(_has_twice(each, field.items) for each in value)
+    return any(_has_twice(entry, field.items) for entry in value)
 
 
 def _digest(value: object) -> str:
@@ -159,25 +164,128 @@ def spec_digest(spec: ComponentSpec) -> str:
     return _digest(_about_pods(spec))
 
 
-def says_the_same(wanted: ComponentSpec, live: ComponentSpec) -> bool:
+def says_the_same(desired: ComponentSpec, live: ComponentSpec) -> bool:
     """Whether a component of an earlier operator says what its graph says of the pods now.
 
     Empty fields do not count, nor do labels of the service, which the Go operator leaves out of components.
     """
-    ours, theirs = _about_pods(wanted), _about_pods(live)
-    our_labels, their_labels = (dict(each.pop("labels", {})) for each in (ours, theirs))
+    ours, theirs = _about_pods(desired), _about_pods(live)
+    our_labels, their_labels = (dict(fields.pop("labels", {})) for fields in (ours, theirs))
     return ours == theirs and their_labels.items() <= our_labels.items()
 
 
 def _about_pods(spec: ComponentSpec) -> Object:
-    said: Object = msgspec.to_builtins(spec)
-    kept = {name: value for name, value in said.items() if name not in _BESIDE_PODS}
-    found: Object = _without_empty(kept)
-    return found
+    fields: Object = _without_empty(msgspec.to_builtins(spec))
+    return {name: value for name, value in fields.items() if name not in BESIDE_PODS}
 
 
 def _without_empty(value: object) -> Any:
     if isinstance(value, dict):
-        cleaned = {name: _without_empty(each) for name, each in value.items()}
-        return {name: each for name, each in cleaned.items() if each not in ("", None, {}, [])}
-    return [_without_empty(each) for each in value] if isinstance(value, list) else value
+        cleaned = {name: _without_empty(child) for name, child in value.items()}
+        return {name: child for name, child in cleaned.items() if child not in ("", None, {}, [])}
+    return [_without_empty(entry) for entry in value] if isinstance(value, list) else value
+
+
+def may_have_more_requests(desired: Object, live: bytes) -> bool:
+    """Whether the spec of a live workload, in JSON, may request devices that `desired` only limits.
+
+    Cheap, since it is asked at every reconcile: it counts names and decodes nothing.
+    """
+    if desired["kind"] not in WORKLOADS:
+        return False
+    limited: Counter[str] = Counter()
+    for container in _containers(desired):
+        limited.update(_implied(container.get("resources") or {}).keys())
+    return any(live.count(f'"{name}"'.encode()) > count for name, count in limited.items())
+
+
+def with_live_requests(desired: Object, live: Object) -> Object:
+    """The workload to apply, with the templates of `live` that say nothing but an implied request more."""
+    theirs = units(live)
+    kept: dict[str, Object] = {}
+    for name, ours in units(desired).items():
+        if name not in theirs or are_same(desired["kind"], ours, theirs[name]):
+            continue
+        repeated = mapped(ours, _with_implied)
+        if are_same(desired["kind"], repeated, mapped(theirs[name], _with_implied)):
+            kept[name] = _as_running(ours, theirs[name])
+    return with_units(desired, kept) if kept else desired
+
+
+def _as_running(ours: Object, theirs: Object) -> Object:
+    """Our templates with the resources that run."""
+    merged = dict(ours)
+    for name, template in ours.items():
+        if isinstance(template, dict):
+            running = {
+                container["name"]: container for container in theirs[name]["spec"]["containers"]
+            }
+            containers = [
+                {**container, "resources": running[container["name"]]["resources"]}
+                if "resources" in container
+                else container
+                for container in template["spec"]["containers"]
+            ]
+            merged[name] = {**template, "spec": {**template["spec"], "containers": containers}}
+    return merged
+
+
+def _containers(workload: Object) -> Iterator[Object]:
+    for unit in units(workload).values():
+        for template in unit.values():
+            if isinstance(template, dict):
+                yield from template["spec"]["containers"]
+
+
+def _with_implied(template: Object) -> Object:
+    """The template with every request that a limit implies."""
+    containers = []
+    for container in template["spec"]["containers"]:
+        resources: Object = container.get("resources") or {}
+        if implied := _implied(resources):
+            requests = {**resources.get("requests", {}), **implied}
+            containers.append({**container, "resources": {**resources, "requests": requests}})
+        else:
+            containers.append(container)
+    return {**template, "spec": {**template["spec"], "containers": containers}}
+
+
+def _implied(resources: Object) -> Object:
+    """The limits of devices that are not requested."""
+    requests: Fields = resources.get("requests") or {}
+    limits: Fields = resources.get("limits") or {}
+    return {
+        name: quantity for name, quantity in limits.items() if "/" in name and name not in requests
+    }
+
+
+_PRE_STOP = b'"preStop"'
+
+
+def starts_to_drain(desired: Object, live: bytes) -> bool:
+    """Whether a workload has more pods that drain than its live spec, in JSON.
+
+    Cheap, since it is asked at every reconcile: it counts names and decodes nothing.
+    """
+    if desired["kind"] not in WORKLOADS:
+        return False
+    draining = sum(
+        bool((container.get("lifecycle") or {}).get("preStop"))
+        for container in _containers(desired)
+    )
+    return draining > live.count(_PRE_STOP)
+
+
+def without_new_drain(desired: Object, undrained: Object, live: Object) -> Object:
+    """The workload to apply: `desired`, without the drain where nothing else would change.
+
+    `undrained` is the same workload, rendered without drain periods.
+    """
+    theirs = units(live)
+    earlier = units(with_live_requests(undrained, live))
+    kept = {
+        name: unit
+        for name, unit in earlier.items()
+        if name in theirs and are_same(desired["kind"], unit, theirs[name])
+    }
+    return with_units(desired, kept) if kept else desired

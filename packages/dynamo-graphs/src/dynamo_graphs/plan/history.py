@@ -38,16 +38,18 @@ class History:
 
 def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
     """What to write, given the revisions that there are."""
-    ordered = sorted(former, key=lambda each: (revision_number(each), each.metadata.name))
+    ordered = sorted(
+        former, key=lambda revision: (revision_number(revision), revision.metadata.name)
+    )
     limit = history_limit(graph)
     if not limit:
         return History(outdated=tuple(ordered))
     spec = spec_of(graph)
     name = _name(graph, spec)
-    others = [each for each in ordered if each.metadata.name != name]
-    current = next((each for each in ordered if each.metadata.name == name), None)
-    newest = max(map(revision_number, others), default=0)
-    outdated = tuple(others[: max(len(others) - limit, 0)])
+    earlier = [revision for revision in ordered if revision.metadata.name != name]
+    current = next((revision for revision in ordered if revision.metadata.name == name), None)
+    newest = max(map(revision_number, earlier), default=0)
+    outdated = tuple(earlier[: max(len(earlier) - limit, 0)])
     if current is None:
         return History(_revision(graph, name, spec, newest + 1), outdated=outdated)
     if revision_number(current) <= newest or not revision_number(current):
@@ -64,8 +66,8 @@ def revision_number(revision: ControllerRevision) -> int:
 
 def _name(graph: DynamoGraphDeployment, spec: Object) -> str:
     """The uid makes it another one than that of a deleted graph of the same name."""
-    said = [graph.metadata.uid, without_sizes(spec)]
-    digest = hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+    content = [graph.metadata.uid, without_sizes(spec)]
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
     return f"{graph.metadata.name}-{digest[:10]}"
 
 

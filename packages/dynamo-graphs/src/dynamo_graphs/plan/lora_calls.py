@@ -16,7 +16,7 @@ from enum import StrEnum
 FIRST_DELAY_SECONDS = 5.0
 LONGEST_DELAY_SECONDS = 300.0
 CHECK_SECONDS = 300.0
-"""How often a loaded adapter is looked for. Source, of all of these: specification `beyond` F9."""
+"""How often a loaded adapter is looked for."""
 
 GUIDE_DELAY_SECONDS = 30.0
 """How often an endpoint is retried that has not failed for long. Source: the guide to DynamoModels."""
@@ -111,8 +111,8 @@ class Endpoint:
     @property
     def names(self) -> tuple[str, ...]:
         """Every adapter that the worker has, or may have, of this model."""
-        found = (*(each.name for each in (self.loaded, self.tried) if each), *self.leftovers)
-        return tuple(dict.fromkeys(found))
+        names = (*(lora.name for lora in (self.loaded, self.tried) if lora), *self.leftovers)
+        return tuple(dict.fromkeys(names))
 
 
 Place = tuple[str, str]
@@ -136,54 +136,55 @@ class CallPlan:
 
 
 def plan(
-    wanted: Lora | None,
+    desired: Lora | None,
     endpoints: Iterable[Endpoint],
     *,
     now: datetime,
     busy: Container[Place] = frozenset(),
     room: int = AT_ONCE,
 ) -> CallPlan:
-    """The calls that are due at each endpoint that can be called. `wanted` None means: nothing is.
+    """The calls that are due at each endpoint that can be called. `desired` None means: nothing is.
 
     Those that never failed come first. Endpoints in `busy` are being called, and are left alone. `room`
     bounds how many lose the adapter for a while: no more than will be called at once.
     """
-    found = list(endpoints)
-    budget = min(room, max(1, len(found) // 4)) - sum(each.is_reloading for each in found)
+    candidates = list(endpoints)
+    budget = min(room, max(1, len(candidates) // 4)) - sum(
+        endpoint.is_reloading for endpoint in candidates
+    )
     work: list[Work] = []
     waits: list[float] = []
-    for each in sorted(found, key=lambda each: each.failures):
-        if not each.is_callable or each.place in busy:
+    for endpoint in sorted(candidates, key=lambda endpoint: endpoint.failures):
+        if not endpoint.is_callable or endpoint.place in busy:
             continue  # its pod becoming ready wakes us, and so does the end of a call
-        calls = needed(wanted, each)
-        if not calls and wanted is None:
+        calls = needed(desired, endpoint)
+        if not calls and desired is None:
             continue
-        if (wait := _wait(each, calls, now)) > 0:
+        if (wait := _wait(endpoint, calls, now)) > 0:
             waits.append(wait)
             continue
-        if _interrupts(wanted, each):
+        if _interrupts(desired, endpoint):
             if budget < 1:
                 continue  # the end of a reload elsewhere wakes us
             budget -= 1
-        work.append(Work(each, calls or (Call(LoraVerb.LIST),)))
+        work.append(Work(endpoint, calls or (Call(LoraVerb.LIST),)))
     return CallPlan(tuple(work), min(waits, default=None))
 
 
-def needed(wanted: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
+def needed(desired: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
     """The calls that bring an endpoint from what it has to what is wanted; none if it has that."""
-    if wanted is None:
-        return tuple(Call(LoraVerb.UNLOAD, each) for each in endpoint.names)
+    if desired is None:
+        return tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names)
     had, tried = endpoint.loaded, endpoint.tried
-    old = tuple(Call(LoraVerb.UNLOAD, each) for each in endpoint.names if each != wanted.name)
-    if had == wanted:
+    old = tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names if name != desired.name)
+    if had == desired:
         return old
     # A worker that has an adapter of that name answers a load with success, and keeps the old weights.
-    is_stale = wanted.name in endpoint.leftovers or any(
-        each is not None and each.name == wanted.name and each.uri != wanted.uri
-        for each in (had, tried)
+    is_stale = desired.name in endpoint.leftovers or any(
+        lora is not None and lora.name == desired.name and lora != desired for lora in (had, tried)
     )
-    first = (Call(LoraVerb.UNLOAD, wanted.name),) if is_stale else ()
-    return (*first, Call(LoraVerb.LOAD, wanted.name, wanted.uri), *old)
+    first = (Call(LoraVerb.UNLOAD, desired.name),) if is_stale else ()
+    return (*first, Call(LoraVerb.LOAD, desired.name, desired.uri), *old)
 
 
 def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
@@ -196,22 +197,22 @@ def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
 
 def forgetting(endpoint: Endpoint, names: Container[str]) -> Endpoint:
     """The endpoint without LoRAs that are another model's now, which manages them itself."""
-    if not any(each in names for each in endpoint.names):
+    if not any(name in names for name in endpoint.names):
         return endpoint
     had, tried = endpoint.loaded, endpoint.tried
     return replace(
         endpoint,
         loaded=None if had is None or had.name in names else had,
         tried=None if tried is None or tried.name in names else tried,
-        leftovers=tuple(each for each in endpoint.leftovers if each not in names),
+        leftovers=tuple(name for name in endpoint.leftovers if name not in names),
     )
 
 
-def doubting(endpoint: Endpoint, wanted: Lora) -> Endpoint:
+def doubting(endpoint: Endpoint, desired: Lora) -> Endpoint:
     """The endpoint of a model whose adapter was another model's: it may have other weights of that name."""
-    if endpoint.loaded == wanted or wanted.name in endpoint.leftovers:
+    if endpoint.loaded == desired or desired.name in endpoint.leftovers:
         return endpoint
-    return replace(endpoint, leftovers=(*endpoint.leftovers, wanted.name))
+    return replace(endpoint, leftovers=(*endpoint.leftovers, desired.name))
 
 
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
@@ -221,8 +222,7 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
     had, tried = endpoint.loaded, endpoint.tried
     well = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
     if call.verb is LoraVerb.LOAD:
-        names = (*(each.name for each in (had, tried) if each), *endpoint.leftovers)
-        left = tuple(each for each in dict.fromkeys(names) if each != call.name)
+        left = tuple(name for name in endpoint.names if name != call.name)
         well = replace(well, is_reloading=False, is_doubted=False)
         loaded = Lora(call.name, call.uri)
         return replace(well, loaded=loaded, tried=None, leftovers=left, checked_at=now)
@@ -233,12 +233,14 @@ def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> End
         if had is None or had.name != call.name:
             return well
         return replace(well, loaded=None, is_reloading=True, checked_at=None)
-    return _untold(endpoint, now) if reply.loaded is None else _told(endpoint, reply.loaded, now)
+    return (
+        _not_listed(endpoint, now) if reply.loaded is None else _listed(endpoint, reply.loaded, now)
+    )
 
 
 def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endpoint:
     if call.verb is LoraVerb.LIST:
-        return _untold(endpoint, now)
+        return _not_listed(endpoint, now)
     is_unable = reply.ending is Ending.UNABLE
     failed = replace(
         endpoint,
@@ -250,7 +252,7 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
     return failed if is_unable and call.verb is LoraVerb.UNLOAD else _unsure(failed, call)
 
 
-def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
+def _listed(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
     """The endpoint when the worker has listed its LoRAs."""
     had = endpoint.loaded
     endpoint = replace(endpoint, checked_at=now, is_doubted=False)
@@ -259,7 +261,7 @@ def _told(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint
     return replace(endpoint, loaded=None, message="the worker has lost the LoRA")
 
 
-def _untold(endpoint: Endpoint, now: datetime) -> Endpoint:
+def _not_listed(endpoint: Endpoint, now: datetime) -> Endpoint:
     """The endpoint when the worker did not list its LoRAs; the next check asks again.
 
     It may have the adapter, as not every worker can list; but a new process has none that was not loaded.
@@ -289,12 +291,10 @@ def _unsure(endpoint: Endpoint, call: Call) -> Endpoint:
     return replace(endpoint, tried=unsure, leftovers=leftovers)
 
 
-def _interrupts(wanted: Lora | None, endpoint: Endpoint) -> bool:
+def _interrupts(desired: Lora | None, endpoint: Endpoint) -> bool:
     """Whether the calls take the adapter away from requests for a while."""
     had = endpoint.loaded
-    return (
-        wanted is not None and had is not None and had.name == wanted.name and had.uri != wanted.uri
-    )
+    return desired is not None and had is not None and had.name == desired.name and had != desired
 
 
 def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:

@@ -2,17 +2,55 @@
 
 Each pod counts once, and only workers are called. Objects of older operators put the model's label on a
 component's own Services as well, so the slices of the model's own Service take precedence wherever there
-are any. A slice lists pods and whether they are ready; pods themselves report where they are.
+are any. A slice lists pods and whether they are ready; pods themselves report where they are: a user who may
+write EndpointSlices can put any address into one, while only the kubelet reports a pod's addresses.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.grove_names import WORKER_SUFFIX
 from dynamo_graphs.plan.lora_calls import Endpoint, Place
-from dynamo_graphs.plan.model_pods import has_address, is_follower, is_prefill, restarts
+from dynamo_graphs.types.grove import CLIQUE_NAME, REPLICA_INDEX
+from dynamo_graphs.types.leaderworkerset import SET_NAME
 from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice, SliceEndpoint
+
+READ_LABELS = (
+    labels.BASE_MODEL_HASH,
+    labels.COMPONENT_TYPE,
+    labels.SUB_COMPONENT_TYPE,
+    labels.ROLE,
+    CLIQUE_NAME,
+    REPLICA_INDEX,
+)
+"""What is read here of the pods that serve a base model."""
+
+
+def is_follower(pod: Pod) -> bool:
+    """Whether the pod serves together with a leader, which alone has an adapter API."""
+    pod_labels = pod.metadata.labels
+    if SET_NAME in pod_labels:
+        return pod_labels.get(labels.ROLE) == "worker"
+    return REPLICA_INDEX in pod_labels and pod_labels.get(CLIQUE_NAME, "").endswith(WORKER_SUFFIX)
+
+
+def is_prefill(pod: Pod) -> bool:
+    """Whether the pod only reads prompts, so that others answer for it."""
+    kinds = (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
+    return "prefill" in (pod.metadata.labels.get(label) for label in kinds)
+
+
+def has_address(pod: Pod, host: str) -> bool:
+    """Whether that IP address is one of the pod's own."""
+    return any(pod_ip.ip == host for pod_ip in pod.status.pod_ips)
+
+
+def restarts(pod: Pod) -> int:
+    """How often containers of the pod have been started again."""
+    return sum(container.restart_count for container in pod.status.container_statuses)
+
 
 SYSTEM_PORT = 9090
 """Port of a worker's system server."""
@@ -25,15 +63,15 @@ PodOf = Callable[[str], Pod | None]
 
 def services(slices: Iterable[EndpointSlice]) -> tuple[str, ...]:
     """Names of the Services that the slices belong to, sorted."""
-    found = {each.metadata.labels.get(SERVICE_NAME, "") for each in slices}
-    return tuple(sorted(found - {""}))
+    service_names = {slice_.metadata.labels.get(SERVICE_NAME, "") for slice_ in slices}
+    return tuple(sorted(service_names - {""}))
 
 
 def counting(base_model: str, slices: Iterable[EndpointSlice]) -> tuple[EndpointSlice, ...]:
     """The slices whose endpoints count, in the order of their names."""
-    ordered = sorted(slices, key=lambda each: each.key)
+    ordered = sorted(slices, key=lambda slice_: slice_.key)
     own = names.model_service_name(base_model)
-    of_model = [each for each in ordered if each.metadata.labels.get(SERVICE_NAME) == own]
+    of_model = [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own]
     return tuple(of_model or ordered)
 
 
@@ -49,32 +87,41 @@ def endpoints(
     operator remembered goes by address, because it noted no uid. A pod that serves together with a leader is
     not an endpoint.
     """
-    found: dict[Place, Endpoint] = {}
-    hash_ = names.model_hash(base_model)
-    for slice_ in counting(base_model, slices):
-        for each in slice_.endpoints or ():
-            for one in _of_pod(hash_, each, remembered, pod_of):
-                found[one.place] = one
-    return tuple(found.values())
+    listed = _listed(base_model, slices, remembered, pod_of)
+    return tuple({endpoint.place: endpoint for endpoint in listed}.values())
 
 
 def has_endpoints(base_model: str, slices: Iterable[EndpointSlice], pod_of: PodOf) -> bool:
     """Whether `endpoints` finds any in these slices."""
+    return next(_listed(base_model, slices, {}, pod_of), None) is not None
+
+
+def _listed(
+    base_model: str,
+    slices: Iterable[EndpointSlice],
+    remembered: Mapping[Place, Endpoint],
+    pod_of: PodOf,
+) -> Iterator[Endpoint]:
     hash_ = names.model_hash(base_model)
-    found = (each for slice_ in counting(base_model, slices) for each in slice_.endpoints or ())
-    return any(True for each in found for _ in _of_pod(hash_, each, {}, pod_of))
+    for slice_ in counting(base_model, slices):
+        for slice_endpoint in slice_.endpoints or ():
+            yield from _of_pod(hash_, slice_endpoint, remembered, pod_of)
 
 
 def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
     """The names of the pods in these slices."""
-    targets = (each.target_ref for slice_ in slices for each in slice_.endpoints or ())
-    return frozenset(each.name for each in targets if each is not None and each.kind == "Pod")
+    targets = (
+        slice_endpoint.target_ref for slice_ in slices for slice_endpoint in slice_.endpoints or ()
+    )
+    return frozenset(
+        target.name for target in targets if target is not None and target.kind == "Pod"
+    )
 
 
 def _of_pod(
-    hash_: str, each: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
+    hash_: str, slice_endpoint: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
 ) -> Iterator[Endpoint]:
-    target, conditions = each.target_ref, each.conditions
+    target, conditions = slice_endpoint.target_ref, slice_endpoint.conditions
     if target is None or target.kind != "Pod":
         return
     pod = pod_of(target.name)
@@ -84,34 +131,35 @@ def _of_pod(
     if pod is not None and is_follower(pod):
         return
     is_served = conditions.ready is not False and not conditions.terminating
-    for host in each.addresses:
-        is_callable = is_served and pod is not None and _is_worker(pod, hash_, host)
+    is_worker = pod is not None and pod.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_
+    for host in slice_endpoint.addresses:
+        is_callable = is_served and is_worker and pod is not None and has_address(pod, host)
         address = base_url(host)
-        known = (
+        endpoint = (
             remembered.get((uid, address))
             or remembered.get(("", address))
             or Endpoint(address, uid, is_callable=is_callable)
         )
-        if (known.pod_uid, known.pod_name) != (uid, target.name):
-            known = replace(known, pod_uid=uid, pod_name=target.name)
-        yield with_pod(known, pod, is_callable=is_callable)
+        if (endpoint.pod_uid, endpoint.pod_name) != (uid, target.name):
+            endpoint = replace(endpoint, pod_uid=uid, pod_name=target.name)
+        yield with_pod(endpoint, pod, is_callable=is_callable)
 
 
-def with_pod(known: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint:
+def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint:
     """What is remembered of an endpoint, with what its pod says now. A new process is checked again."""
     if pod is None:
-        return replace(known, is_callable=False, checked_at=None)
-    count = restarts(pod) if is_callable else known.restarts
-    is_same = is_callable and known.is_callable and count == known.restarts
-    is_new_process = known.restarts not in (None, count)
+        return replace(endpoint, is_callable=False, checked_at=None)
+    count = restarts(pod) if is_callable else endpoint.restarts
+    is_same = is_callable and endpoint.is_callable and count == endpoint.restarts
+    is_new_process = endpoint.restarts not in (None, count)
     graph, prefill = pod.metadata.labels.get(labels.GRAPH, ""), is_prefill(pod)
-    if is_same and (known.graph, known.is_prefill) == (graph, prefill):
-        return known  # as nearly always, and a copy is dear where there are a thousand
+    if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, prefill):
+        return endpoint  # as nearly always, and a copy is dear where there are a thousand
     return replace(
-        known,
+        endpoint,
         is_callable=is_callable,
-        checked_at=known.checked_at if is_same else None,
-        is_doubted=known.is_doubted or (is_new_process and known.loaded is not None),
+        checked_at=endpoint.checked_at if is_same else None,
+        is_doubted=endpoint.is_doubted or (is_new_process and endpoint.loaded is not None),
         graph=graph,
         is_prefill=prefill,
         restarts=count,
@@ -126,21 +174,16 @@ def former(
     Those that serve another base model now are callable. Of the others only the slices are missing, as while
     a Service is recreated; nothing is taken from them.
     """
-    places, hash_ = {each.place for each in present}, names.model_hash(base_model)
-    found: list[Endpoint] = []
-    for each in remembered:
-        pod = pod_of(each.pod_name) if each.names and each.place not in places else None
-        if pod is None or pod.metadata.uid != each.pod_uid:
+    places, hash_ = {endpoint.place for endpoint in present}, names.model_hash(base_model)
+    running: list[Endpoint] = []
+    for endpoint in remembered:
+        pod = pod_of(endpoint.pod_name) if endpoint.names and endpoint.place not in places else None
+        if pod is None or pod.metadata.uid != endpoint.pod_uid:
             continue
-        if has_address(pod, host_of(each.address)):
+        if has_address(pod, host_of(endpoint.address)):
             is_others = pod.metadata.labels.get(labels.BASE_MODEL_HASH) != hash_
-            found.append(with_pod(each, pod, is_callable=is_others))
-    return tuple(found)
-
-
-def _is_worker(pod: Pod, hash_: str, host: str) -> bool:
-    """Whether a request to that address reaches a pod that serves the base model, and nothing else."""
-    return pod.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_ and has_address(pod, host)
+            running.append(with_pod(endpoint, pod, is_callable=is_others))
+    return tuple(running)
 
 
 def base_url(host: str) -> str:

@@ -10,7 +10,7 @@ class ServiceObserved:
     """What the API server holds of a service's workload.
 
     `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
-    "" for none. `is_ready` is whether it runs that template only, in the wanted number. `wanted`
+    "" for none. `is_ready` is whether it runs that template only, in the desired number. `desired`
     is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
     `is_paused` is whether its component is paused, so that nothing is done for it.
     `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a
@@ -20,7 +20,7 @@ class ServiceObserved:
     exists: bool = False
     restart: str = ""
     is_ready: bool = False
-    wanted: int = 0
+    desired: int = 0
     replicas: int = 0
     ready: int = 0
     is_paused: bool = False

@@ -5,7 +5,7 @@ in the spec. The number in the spec is ignored while an adapter is there, so the
 service.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -62,20 +62,13 @@ class GraphScale:
 
 def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
     """The factor that all services under it have reached."""
-    wanted = 1 if graph.spec.replicas is None else graph.spec.replicas
+    desired = 1 if graph.spec.replicas is None else graph.spec.replicas
     reached, covered = [], {}
-    for key in _covered(graph):
-        base, present = base_replicas(graph, key), observed.get(key, _NOTHING).replicas
-        covered[key] = max(base * wanted, present)
+    for key, service in sorted(graph.spec.services.items()):
+        if not is_under_factor(service):
+            continue
+        base, present = base_replicas(graph, key), observed.get(key, ServiceObserved()).replicas
+        covered[key] = max(base * desired, present)
         if base:
             reached.append(present // base)
-    return GraphScale(min(reached, default=wanted), covered)
-
-
-_NOTHING = ServiceObserved()
-
-
-def _covered(graph: DynamoGraphDeployment) -> Iterator[str]:
-    for key, service in sorted(graph.spec.services.items()):
-        if is_under_factor(service):
-            yield key
+    return GraphScale(min(reached, default=desired), covered)

@@ -5,13 +5,14 @@ Each action may have happened already, by a process that was killed before it co
 action is safe to repeat, and the next one follows from the actual state, never from what was done.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 
 import msgspec
 
-from dynamo_graphs.api import labels
+from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_graphs.api.request import (
@@ -97,6 +98,7 @@ class Action(Enum):
     BEGIN = "record that the Job runs"
     WATCH = "say how far the Job is"
     FAIL_START = "say that the Job's name is taken"
+    OUTPUT_TAKEN = "say that the name of the results is taken"
     FAIL = "say why profiling failed"
     VANISHED = "say that the Job is gone"
     HARVEST = "record what profiling has found"
@@ -131,13 +133,31 @@ _STAGES: dict[str, Stage] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Destination:
+    """The namespace where a request creates its graph, as far as it matters for what is created there.
+
+    `refusal` says why nothing may be; "" means that it may. `config_maps` are those that are there, by name,
+    of the names that are needed; none are read where nothing may be created.
+    """
+
+    namespace: str
+    refusal: str = ""
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+
+
+UNREAD = Destination("", "its namespace was not read")
+"""Nothing is created by mistake."""
+
+
+@dataclass(frozen=True, slots=True)
 class RequestFacts:
     """What there is, as far as the stage asks for it.
 
     `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
     Job that have not ended, `pods` those of a Job that runs or has failed. `witnesses` are the Job that has
     ended and its pods, with their specs, where there are results. `temporary` are graphs that a profiler has
-    left that failed. None means: there is no such object.
+    left that failed. `config_maps` are those of the base graph that are there, by name: the user's, and the
+    one that the operator makes of it. None means: there is no such object.
     """
 
     problems: tuple[str, ...] = ()
@@ -148,6 +168,8 @@ class RequestFacts:
     witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
     graph: DynamoGraphDeployment | None = None
     temporary: tuple[DynamoGraphDeployment, ...] = ()
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    destination: Destination = UNREAD
 
 
 def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
@@ -202,12 +224,12 @@ def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Act
             return Action.SETTLE if is_stuck else Action.REST
 
 
-def is_of_request(request: DynamoGraphDeploymentRequest, found: Resource) -> bool:
+def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
     """Whether a graph was made for this very request, or by an operator that wrote no uid."""
-    uid = found.metadata.annotations.get(labels.REQUEST_UID)
+    uid = graph.metadata.annotations.get(labels.REQUEST_UID)
     if uid is not None:
         return uid == request.metadata.uid
-    is_led_back = tracking(request).items() <= found.metadata.labels.items()
+    is_led_back = tracking(request).items() <= graph.metadata.labels.items()
     deployment = request.status.deployment
     return is_led_back and deployment is not None and deployment.created
 
@@ -215,16 +237,16 @@ def is_of_request(request: DynamoGraphDeploymentRequest, found: Resource) -> boo
 def end_of(job: Job) -> Condition | None:
     """The condition that says that the Job is over. None means: it is not."""
     for type_ in ("Complete", "Failed"):
-        found = condition(job.status.conditions, type_)
-        if found is not None and found.status == "True":
-            return found
+        end = condition(job.status.conditions, type_)
+        if end is not None and end.status == "True":
+            return end
     return None
 
 
 def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether the spec was changed after the request has failed, by what we said of it then."""
-    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
-    return said is not None and said.observed_generation != request.metadata.generation
+    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    return succeeded is not None and succeeded.observed_generation != request.metadata.generation
 
 
 def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
@@ -233,8 +255,8 @@ def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
     if status.observed_generation == 0:
         return Stage.JUDGED
     for (type_, reason), where in RETRIED.items():
-        found = condition(status.conditions, type_)
-        if found is not None and (found.status, found.reason) == ("False", reason):
+        failed = condition(status.conditions, type_)
+        if failed is not None and (failed.status, failed.reason) == ("False", reason):
             return where
     return Stage.NOTHING
 
@@ -250,7 +272,9 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action
         return Action.WAIT  # or they would write over what the next ones find
     if request.metadata.generation != request.status.observed_generation:
         return Action.REFUSE if facts.problems else Action.ACCEPT
-    return Action.START
+    output, ours = facts.output, names.label_value(request.metadata.name)
+    is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
+    return Action.OUTPUT_TAKEN if is_taken else Action.START
 
 
 def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
@@ -272,7 +296,7 @@ def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -
     """Whether there are results of this very request, whose Job may be gone by now."""
     if output is None:
         return False
-    is_own = any(each.uid == request.metadata.uid for each in output.metadata.owner_references)
+    is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
     return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
 
 

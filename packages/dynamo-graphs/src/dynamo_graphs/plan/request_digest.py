@@ -34,10 +34,10 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
     if job is None:
         return False
     reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
-    found = {
+    actual = {
         name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data
     }
-    if any(digests != found for _, digests in reports):
+    if any(digests != actual for _, digests in reports):
         raise BadOutput(
             "the output ConfigMap differs from what the profiling Job wrote (the digests that "
             "its pod reported do not match): something else changed it"
@@ -72,9 +72,9 @@ def runs_template(template: Object, pod: Object) -> bool:
 def _runs(container: Object, running: Object | None) -> bool:
     if running is None or any(container.get(name) != running.get(name) for name in _PROGRAM):
         return False
-    wanted, mounts = _mounts(container), _mounts(running)
-    added = [mount for mount in mounts if mount not in wanted]
-    return all(mount in mounts for mount in wanted) and all(
+    declared, mounts = _mounts(container), _mounts(running)
+    added = [mount for mount in mounts if mount not in declared]
+    return all(mount in mounts for mount in declared) and all(
         mount["mountPath"] == TOKEN_FOLDER for mount in added
     )
 
@@ -97,9 +97,9 @@ def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
 
 
 def _digests(text: str) -> dict[str, str]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for line in text.splitlines():
         digest, _, name = line.partition("  ")
         if name in _SIGNED and len(digest) == _DIGEST_LENGTH:
-            found[name] = digest
-    return found
+            digests[name] = digest
+    return digests

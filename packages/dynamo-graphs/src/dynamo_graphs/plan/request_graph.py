@@ -1,19 +1,26 @@
 """The graph of a request: the result of profiling, with what the user wants of it beyond that.
 
 What profiling chose for a service takes precedence, since it was measured so; what the user set for the
-profiling pods applies where nothing else is set.
+profiling pods applies where nothing else is set. The base graph, from which profiling starts, gets that too:
+a profiler deploys temporary graphs, and has no field for tolerations and the like.
 """
 
+import dataclasses
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.api.roles import WORKER_TYPES
-from dynamo_graphs.plan.request_output import BadOutput
+from dynamo_graphs.plan.request_output import BadOutput, ProfilingResult, documents, parse_results
+from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.batch import Output
 
 _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")
@@ -43,17 +50,12 @@ def completed(
     """
     body = graph["spec"]
     services = body["services"]
-    has_planner = may_scale and any(_type(each) == "planner" for each in services.values())
+    has_planner = may_scale and any(_type(service) == "planner" for service in services.values())
     done = {
-        name: _service(name, each, spec, placed, is_scaled=has_planner)
-        for name, each in services.items()
+        name: _service(name, service, spec, placed, is_scaled=has_planner)
+        for name, service in services.items()
     }
     return {**graph, "spec": {**body, "services": done}}
-
-
-def with_names(graph: Object, renamed: Mapping[str, str]) -> Object:
-    """The graph with references to ConfigMaps that have another name now."""
-    return graph | {"spec": _with_names(graph["spec"], renamed)} if renamed else graph
 
 
 def deployed(
@@ -100,14 +102,36 @@ def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
     }
 
 
-def config_map(request: DynamoGraphDeploymentRequest, found: Object, namespace: str) -> Object:
+def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bool:
+    """Whether a ConfigMap was made for a request of this name; an earlier one had the same results."""
+    return tracking(request).items() <= live.metadata.labels.items() and not (
+        live.metadata.controller and not controls(request, live)
+    )
+
+
+def new_names(
+    request: DynamoGraphDeploymentRequest,
+    manifests: Iterable[Object],
+    present: Mapping[str, Output],
+) -> dict[str, str]:
+    """New names for ConfigMaps whose names belong to others, by the old ones. `present` are by name."""
+    renamed: dict[str, str] = {}
+    for manifest in manifests:
+        name: str = manifest["metadata"]["name"]
+        live = present.get(name)
+        if live is not None and not is_own_config_map(request, live):
+            renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
+    return renamed
+
+
+def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
     """A ConfigMap that profiling made for the graph, as it is applied.
 
     Raises:
         BadOutput: its labels or annotations are none.
     """
-    metadata = found["metadata"]
-    kept: Object = {name: found[name] for name in _CONTENT if name in found}
+    metadata = manifest["metadata"]
+    kept: Object = {name: manifest[name] for name in _CONTENT if name in manifest}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -134,10 +158,10 @@ def _type(service: object) -> str:
 
 def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
     """A field that is to be a list or a mapping; an empty one if it is not set."""
-    found = parent.get(name) or form()
-    if not isinstance(found, form):
+    value = parent.get(name) or form()
+    if not isinstance(value, form):
         raise BadOutput(f"{path}.{name} is not a {_FORMS[form]}")
-    return found
+    return value
 
 
 def _service(
@@ -153,20 +177,20 @@ def _service(
         done["scalingAdapter"] = {"enabled": True}
     if is_worker and (more := _unknown(spec.profiling_config.env, done.get("envs") or [])):
         done["envs"] = [*(done.get("envs") or []), *more]
-    wanted = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
-    if wanted:
+    placement = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
+    if placement:
         pod: Object = dict(done.get("extraPodSpec") or {})
         path = f"the graph's spec.services[{name_}].extraPodSpec"
         for name in _LISTS:
-            here = _of_form(list, pod, name, path)
-            known = set(map(_form, here))
-            more = [each for each in wanted.get(name, ()) if _form(each) not in known]
+            present = _of_form(list, pod, name, path)
+            present_forms = set(map(_form, present))
+            more = [entry for entry in placement.get(name, ()) if _form(entry) not in present_forms]
             if more:
-                pod[name] = [*here, *more]
-        if "nodeSelector" in wanted:
+                pod[name] = [*present, *more]
+        if "nodeSelector" in placement:
             chosen = _of_form(dict, pod, "nodeSelector", path)
-            pod["nodeSelector"] = {**wanted["nodeSelector"], **chosen}
-        pod |= {name: wanted[name] for name in _SINGLE if name in wanted and name not in pod}
+            pod["nodeSelector"] = {**placement["nodeSelector"], **chosen}
+        pod |= {name: placement[name] for name in _SINGLE if name in placement and name not in pod}
         if pod:
             done["extraPodSpec"] = pod
     return done
@@ -177,10 +201,10 @@ def _form(value: object) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _unknown(wanted: Iterable[Object], here: Iterable[Object]) -> list[Object]:
+def _unknown(requested: Iterable[Object], present: Iterable[Object]) -> list[Object]:
     """The variables that are not set yet."""
-    known = {each.get("name") for each in here}
-    return [each for each in wanted if each.get("name") not in known]
+    present_names = {env.get("name") for env in present}
+    return [env for env in requested if env.get("name") not in present_names]
 
 
 def _only(placed: Object, name: str) -> Object:
@@ -191,11 +215,11 @@ def _with_names(value: object, renamed: Mapping[str, str]) -> object:
     match value:
         case dict():
             return {
-                key: _renamed(each, renamed) if key in _REFERENCES else _with_names(each, renamed)
-                for key, each in value.items()
+                key: _renamed(child, renamed) if key in _REFERENCES else _with_names(child, renamed)
+                for key, child in value.items()
             }
         case list():
-            return [_with_names(each, renamed) for each in value]
+            return [_with_names(child, renamed) for child in value]
         case _:
             return value
 
@@ -204,3 +228,85 @@ def _renamed(reference: object, renamed: Mapping[str, str]) -> object:
     if not isinstance(reference, dict) or reference.get("name") not in renamed:
         return reference
     return {**reference, "name": renamed[reference["name"]]}
+
+
+def read_output(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    data: Mapping[str, str],
+    placed: Object,
+) -> ProfilingResult:
+    """The graph from the profiling results, with the user's overrides.
+
+    `placed` are the fields of the profiling pod that say where it runs.
+
+    Raises:
+        BadOutput: there is no graph in it that can be used.
+    """
+    name = request.metadata.name
+    config_map = names.profiling_output(name)
+    output = parse_results(data, config_map, is_mocked=spec.use_mocker, name=name)
+    return dataclasses.replace(output, graph=completed(output.graph, spec, placed))
+
+
+def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
+    """Rename ConfigMaps in the output, by their old names."""
+    if not renamed:
+        return output
+    graph = output.graph | {"spec": _with_names(output.graph["spec"], renamed)}
+    return output.renamed(graph, renamed)
+
+
+_UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+"""What JSON takes as it is and YAML only as an escape (YAML 1.2, 5.1)."""
+
+
+def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> str | None:
+    """The base graph as JSON, which is YAML. None means: as it is; nothing has to be, or can be, added.
+
+    `placed` are the fields of the profiling pod that say where it runs.
+    """
+    try:
+        graphs = list(documents("the base graph", text))
+        if len(graphs) != 1 or not _is_graph(graphs[0]):
+            return None
+        # Temporary graphs run the real engines, whatever the last one runs.
+        done = completed(graphs[0], replace(spec, use_mocker=False), placed, may_scale=False)
+    except BadOutput:
+        return None
+    if done == graphs[0]:
+        return None
+    text = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def base_config_map(request: DynamoGraphDeploymentRequest, key: str, done: str) -> Object:
+    """The ConfigMap with the completed base graph under that key, without owner references."""
+    metadata = request.metadata
+    manifest: Object = {
+        "metadata": {"name": names.profiling_base(metadata.name, metadata.uid)},
+        "data": {key: done},
+    }
+    return config_map(request, manifest, metadata.namespace)
+
+
+def _is_graph(document: Object) -> bool:
+    spec = document.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    return (
+        document["kind"] == DynamoGraphDeployment.KIND.name
+        and isinstance(services, dict)
+        and all(_is_service(service) for service in services.values())
+    )
+
+
+def _is_service(value: object) -> bool:
+    """Whether it has the form of a service, as far as something is added to it."""
+    if not isinstance(value, dict):
+        return False
+    pod, envs = value.get("extraPodSpec") or {}, value.get("envs") or []
+    return (
+        isinstance(pod, dict)
+        and isinstance(envs, list)
+        and all(isinstance(env, dict) for env in envs)
+    )

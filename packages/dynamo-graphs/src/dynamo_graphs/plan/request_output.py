@@ -47,17 +47,13 @@ class ProfilingResult:
     config_maps: tuple[Object, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    def completed(self, graph: Object) -> "ProfilingResult":
-        """The same with another graph in it."""
-        return replace(self, graph=graph)
-
     def renamed(self, graph: Object, names: Mapping[str, str]) -> "ProfilingResult":
         """The same with new names of ConfigMaps, and with the graph that refers to them so."""
         maps = tuple(
-            each | {"metadata": each["metadata"] | {"name": names[_name(each)]}}
-            if _name(each) in names
-            else each
-            for each in self.config_maps
+            config_map | {"metadata": config_map["metadata"] | {"name": names[_name(config_map)]}}
+            if _name(config_map) in names
+            else config_map
+            for config_map in self.config_maps
         )
         return replace(self, graph=graph, config_maps=maps)
 
@@ -66,8 +62,8 @@ class ProfilingResult:
         """What a user should know of the output, beside the graph."""
         if not self.ignored:
             return ()
-        said = ", ".join(self.ignored[:_NAMED])
-        return (f"Only ConfigMaps are created with the graph; skipped: {said}",)
+        skipped = ", ".join(self.ignored[:_NAMED])
+        return (f"Only ConfigMaps are created with the graph; skipped: {skipped}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +75,7 @@ class ProfilingProgress:
     has_failed: bool = False
 
 
-def found(
+def parse_results(
     data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str
 ) -> ProfilingResult:
     """What the output says; `name` is what a graph without a name is called.
@@ -92,19 +88,17 @@ def found(
         raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
     graphs: list[Object] = []
     rest: list[Object] = []
-    for each in documents(file, data[file]):
-        (graphs if each["kind"] == DynamoGraphDeployment.KIND.name else rest).append(each)
+    for document in documents(file, data[file]):
+        (graphs if document["kind"] == DynamoGraphDeployment.KIND.name else rest).append(document)
     if not graphs:
-        raise BadOutput(
-            f"failed to extract DGD from {file}: no DynamoGraphDeployment found in YAML content"
-        )
+        raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
     config_maps: list[Object] = []
     ignored: list[str] = []
-    for each in rest:
-        if each["kind"] == "ConfigMap" and _name(each):
-            config_maps.append(each)
+    for document in rest:
+        if document["kind"] == "ConfigMap" and _name(document):
+            config_maps.append(document)
         else:
-            ignored.append(f"{each['kind']} {_name(each)}".strip())
+            ignored.append(f"{document['kind']} {_name(document)}".strip())
     return ProfilingResult(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
 
 
@@ -114,15 +108,15 @@ def progress(data: Mapping[str, str]) -> ProfilingProgress:
     if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
         return ProfilingProgress()
     try:
-        said: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+        status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
     except _UNREADABLE:
         return ProfilingProgress()
-    if not isinstance(said, dict):
+    if not isinstance(status, dict):
         return ProfilingProgress()
     return ProfilingProgress(
-        phase=_line(said.get("phase")),
-        message=_line(said.get("message")),
-        has_failed=said.get("status") == "failed",
+        phase=_line(status.get("phase")),
+        message=_line(status.get("message")),
+        has_failed=status.get("status") == "failed",
     )
 
 
@@ -142,7 +136,9 @@ def require_small(config_maps: Iterable[Object]) -> None:
 
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
     """Those of the kept objects that are ConfigMaps with a name; others have been edited."""
-    return (each for each in kept if each.get("kind") == "ConfigMap" and _name(each))
+    return (
+        manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
+    )
 
 
 def documents(file: str, text: str) -> Iterator[Object]:
@@ -152,23 +148,26 @@ def documents(file: str, text: str) -> Iterator[Object]:
         BadOutput: it is not YAML, or too large to be read.
     """
     try:
-        for each in yaml.load_all(text, Loader=_Loader):
-            if isinstance(each, dict) and isinstance(each.get("kind"), str):
-                _bounded(file, each)
-                yield _as_json(each)
+        for document in yaml.load_all(text, Loader=_Loader):
+            if isinstance(document, dict) and isinstance(document.get("kind"), str):
+                _bounded(file, document)
+                yield _as_json(document)
     except BadOutput:
         raise
     except _UNREADABLE as error:
-        text = " ".join(str(error).split())
-        raise BadOutput(f"failed to extract DGD from {file}: invalid YAML: {text}") from error
+        raise _no_graph(file, f"invalid YAML: {' '.join(str(error).split())}") from error
+
+
+def _no_graph(file: str, text: str) -> BadOutput:
+    return BadOutput(f"failed to extract DGD from {file}: {text}")
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
     metadata = document.get("metadata")
     kept = {
-        each: value
-        for each, value in (metadata if isinstance(metadata, dict) else {}).items()
-        if each in ("name", "labels", "annotations") and value
+        field: value
+        for field, value in (metadata if isinstance(metadata, dict) else {}).items()
+        if field in ("name", "labels", "annotations") and value
     }
     graph: Object = {
         "apiVersion": f"{GROUP}/{VERSION}",
@@ -179,19 +178,18 @@ def _graph(file: str, document: Object, name: str) -> Object:
     try:
         read = decode(DynamoGraphDeployment, msgspec.json.encode(graph))
     except (DecodeError, msgspec.MsgspecError, ValueError, OverflowError) as error:
-        said = error.message if isinstance(error, DecodeError) else str(error)
-        text = f"failed to convert to DynamoGraphDeployment: {said}"
-        raise BadOutput(f"failed to extract DGD from {file}: {text}") from error
+        cause = error.message if isinstance(error, DecodeError) else str(error)
+        raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {cause}") from error
     size = len(msgspec.json.encode(graph))
     if size > _GRAPH_LIMIT_BYTES:
         text = (
             f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the "
             "status)"
         )
-        raise BadOutput(f"failed to extract DGD from {file}: {text}")
+        raise _no_graph(file, text)
     if not read.spec.services:
         text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
-        raise BadOutput(f"failed to extract DGD from {file}: {text}")
+        raise _no_graph(file, text)
     return graph
 
 
@@ -206,26 +204,25 @@ def _bounded(file: str, document: Object) -> None:
     rest: list[tuple[int, object]] = [(1, document)]
     count = 0
     while rest:
-        depth, each = rest.pop()
+        depth, value = rest.pop()
         count += 1
         if count > _NODES_LIMIT:
-            raise BadOutput(f"failed to extract DGD from {file}: more than {_NODES_LIMIT} values")
+            raise _no_graph(file, f"more than {_NODES_LIMIT} values")
         if depth > DEPTH_LIMIT:
-            text = f"nested deeper than {DEPTH_LIMIT} levels"
-            raise BadOutput(f"failed to extract DGD from {file}: {text}")
-        match each:
+            raise _no_graph(file, f"nested deeper than {DEPTH_LIMIT} levels")
+        match value:
             case dict():
-                rest.extend((depth + 1, one) for one in each.values())
+                rest.extend((depth + 1, child) for child in value.values())
             case list():
-                rest.extend((depth + 1, one) for one in each)
+                rest.extend((depth + 1, child) for child in value)
 
 
 def _as_json(value: object) -> Any:
     match value:
         case dict():
-            return {_key(key): _as_json(each) for key, each in value.items()}
+            return {_key(key): _as_json(child) for key, child in value.items()}
         case list():
-            return [_as_json(each) for each in value]
+            return [_as_json(child) for child in value]
         case str() | bool() | int() | float() | None:
             return value
         case _:
@@ -255,7 +252,7 @@ def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
 
 
 def _checked(
-    construct: Callable[[object, object], Any], what: str
+    construct: Callable[[object, object], Any], kind: str
 ) -> Callable[[Any, object], object]:
     """The constructor of a number or boolean, which lets no error through that names no place."""
 
@@ -269,7 +266,7 @@ def _checked(
             value = math.nan
         if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
             raise _unusable(
-                node, (f"invalid {what} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
+                node, (f"invalid {kind} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
             )
         return value
 
@@ -285,8 +282,8 @@ _UNREADABLE = (
 """What PyYAML raises over a text: its own errors, and those of building a value."""
 
 _Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
-    f"{_TAG}{what}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{what}"], name)
-    for what, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
+    f"{_TAG}{tag}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{tag}"], name)
+    for tag, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
 }
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, rule) for tag, rule in rules if tag != f"{_TAG}timestamp"]

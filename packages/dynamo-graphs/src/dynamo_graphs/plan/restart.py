@@ -45,25 +45,25 @@ def restart_plan(
     `is_new` is whether nothing was made for the graph yet: then there is nothing to restart, and the id
     counts as done. `is_rolling_out` is whether workers are being replaced anyway: the restart gives way.
     """
-    wish, stored = graph.spec.restart, graph.status.restart
-    kept = {key: each.restart for key, each in observed.items() if each.restart}
-    if wish is None or not wish.id:
-        return _without_wish(graph, stored, kept)
+    restart, stored = graph.spec.restart, graph.status.restart
+    kept = {key: live.restart for key, live in observed.items() if live.restart}
+    if restart is None or not restart.id:
+        return _without_restart(graph, stored, kept)
     if is_new:
-        return _completed(graph, wish.id)
-    is_known = stored is not None and stored.observed_id == wish.id
-    if stored is not None and is_known and stored.phase in _OVER:
-        done = stored.phase == Phase.COMPLETED
-        return _completed(graph, wish.id) if done else RestartPlan(stored, kept)
+        return _completed(graph, restart.id)
+    current = stored if stored is not None and stored.observed_id == restart.id else None
+    if current is not None and current.phase in _OVER:
+        done = current.phase == Phase.COMPLETED
+        return _completed(graph, restart.id) if done else RestartPlan(current, kept)
     if is_rolling_out:
-        return RestartPlan(RestartStatus(wish.id, Phase.SUPERSEDED), kept)
-    under_way = stored.in_progress if stored is not None and is_known else ()
-    if wish.strategy is not None and wish.strategy.type == "Parallel":
-        return _parallel(graph, wish, under_way, observed)
-    return _sequential(graph, wish, under_way, observed, kept)
+        return RestartPlan(RestartStatus(restart.id, Phase.SUPERSEDED), kept)
+    under_way = current.in_progress if current is not None else ()
+    if restart.strategy is not None and restart.strategy.type == "Parallel":
+        return _parallel(graph, restart, under_way, observed)
+    return _sequential(graph, restart, under_way, observed, kept)
 
 
-def _without_wish(
+def _without_restart(
     graph: DynamoGraphDeployment, stored: RestartStatus | None, kept: Mapping[str, str]
 ) -> RestartPlan:
     """Keep the last restart in the status. One that was in progress ends where it is."""
@@ -79,36 +79,36 @@ def _completed(graph: DynamoGraphDeployment, id_: str) -> RestartPlan:
 
 
 def _parallel(
-    graph: DynamoGraphDeployment, wish: Restart, under_way: tuple[str, ...], observed: Observed
+    graph: DynamoGraphDeployment, restart: Restart, under_way: tuple[str, ...], observed: Observed
 ) -> RestartPlan:
     services = sorted(graph.spec.services)
     waiting = [key for key in under_way or services if key in graph.spec.services]
-    left = tuple(key for key in waiting if not _is_through(key, wish.id, observed))
+    left = tuple(key for key in waiting if not _is_through(key, restart.id, observed))
     if not left:
-        return _completed(graph, wish.id)
-    status = RestartStatus(wish.id, Phase.RESTARTING, left)
-    return RestartPlan(status, dict.fromkeys(services, wish.id))
+        return _completed(graph, restart.id)
+    status = RestartStatus(restart.id, Phase.RESTARTING, left)
+    return RestartPlan(status, dict.fromkeys(services, restart.id))
 
 
 def _sequential(
     graph: DynamoGraphDeployment,
-    wish: Restart,
+    restart: Restart,
     under_way: tuple[str, ...],
     observed: Observed,
     kept: Mapping[str, str],
 ) -> RestartPlan:
     """One service after the other. A service that failed after its turn does not get a second one."""
-    chosen = wish.strategy.order if wish.strategy is not None else ()
+    chosen = restart.strategy.order if restart.strategy is not None else ()
     order = list(chosen) or sorted(graph.spec.services)
     at = order.index(under_way[0]) if under_way and under_way[0] in order else 0
-    while at < len(order) and _is_through(order[at], wish.id, observed):
+    while at < len(order) and _is_through(order[at], restart.id, observed):
         at += 1
     if at == len(order):
-        return _completed(graph, wish.id)
-    status = RestartStatus(wish.id, Phase.RESTARTING, (order[at],))
-    return RestartPlan(status, {**kept, **dict.fromkeys(order[: at + 1], wish.id)})
+        return _completed(graph, restart.id)
+    status = RestartStatus(restart.id, Phase.RESTARTING, (order[at],))
+    return RestartPlan(status, {**kept, **dict.fromkeys(order[: at + 1], restart.id)})
 
 
 def _is_through(key: str, id_: str, observed: Observed) -> bool:
-    found = observed.get(key)
-    return found is not None and found.restart == id_ and found.is_ready
+    live = observed.get(key)
+    return live is not None and live.restart == id_ and live.is_ready

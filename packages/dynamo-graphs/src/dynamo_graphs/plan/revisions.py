@@ -5,7 +5,7 @@ process that wrote a component may have been stopped right after. So every compo
 created for, and the rest is derived.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels, names
@@ -48,10 +48,10 @@ class Member:
         return self.component.spec.service_name or ""
 
     @property
-    def side(self) -> RevisionScale:
+    def scale(self) -> RevisionScale:
         """Its numbers for the plan. What has not been reported yet may be as much as was asked for."""
         spec, status = self.component.spec, self.component.status
-        replicas = 1 if spec.replicas is None else spec.replicas
+        replicas = spec.desired_replicas
         counts = status.service
         if counts is None:
             return RevisionScale(replicas, 0, replicas)
@@ -86,11 +86,6 @@ class Revisions:
         """Whether workers of an older generation are still there."""
         return bool(self.old)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the graph has nothing to do with generations."""
-        return self.target == PLAIN and not self.old
-
 
 def members(
     graph: DynamoGraphDeployment, components: Iterable[DynamoComponentDeployment]
@@ -102,14 +97,14 @@ def members(
     """
     services = generation_services(graph)
     plain = {names.component_name(graph.metadata.name, key): key for key in graph.spec.services}
-    found = []
-    for each in components:
-        suffix = each.metadata.labels.get(labels.WORKER_HASH, "")
-        key = plain.get(each.metadata.name)
-        is_worker = can_be_isolated(each.spec) if key is None else key in services
+    workers = []
+    for component in components:
+        suffix = component.metadata.labels.get(labels.WORKER_HASH, "")
+        key = plain.get(component.metadata.name)
+        is_worker = can_be_isolated(component.spec) if key is None else key in services
         if suffix or is_worker:
-            found.append(_member(each))
-    return tuple(sorted(found, key=_age))
+            workers.append(_member(component))
+    return tuple(sorted(workers, key=_age))
 
 
 def revisions(
@@ -125,52 +120,51 @@ def revisions(
     """
     if is_on_grove(graph):
         return Revisions()
-    found = members(graph, components)
-    if not is_managed(graph) and not any(each.suffix for each in found):
+    workers = members(graph, components)
+    if not is_managed(graph) and not any(member.suffix for member in workers):
         return Revisions()
-    if not found:
+    if not workers:
         return Revisions(first_generation(graph))
     groups: dict[str, list[Member]] = {}
-    for each in found:
-        groups.setdefault(each.suffix, []).append(each)
+    for member in workers:
+        groups.setdefault(member.suffix, []).append(member)
     current = _current(graph, groups)
     version = version_of(_content(groups[current])) or LATEST
-    wanted = worker_content(graph, version)
+    desired = worker_content(graph, version)
     contents = {
-        suffix: wanted if _is_unchanged(group, unchanged) else _content(group)
+        suffix: desired if all(member.name in unchanged for member in group) else _content(group)
         for suffix, group in groups.items()
     }
     services = generation_services(graph)
-    suffix = _target(graph, contents, current, wanted)
-    target = WorkerGeneration(suffix, wanted, _found_by(graph, components, groups))
+    suffix = _target(graph, contents, current, desired)
+    target = WorkerGeneration(suffix, desired, _found_by(graph, components, groups))
     if not services:  # it will be empty
         target = replace(target, suffix="", content="")
     left = frozenset(graph.spec.services.keys() - services.keys())
-    old = tuple(each for each in found if each.suffix != suffix or each.service in left)
+    old = tuple(member for member in workers if member.suffix != suffix or member.service in left)
+    heirs = {
+        names.component_name(graph.metadata.name, member.service)
+        for member in old
+        if member.service in left
+    }
     return Revisions(
         target,
         digits(contents[current]) or current,
-        tuple(each for each in found if each.suffix == suffix and each.service not in left),
+        tuple(
+            member for member in workers if member.suffix == suffix and member.service not in left
+        ),
         old,
-        tuple(_successors(graph, components, left & {each.service for each in old})),
+        tuple(_member(component) for component in components if component.metadata.name in heirs),
     )
 
 
-def _successors(
-    graph: DynamoGraphDeployment,
-    components: Iterable[DynamoComponentDeployment],
-    left: Collection[str],
-) -> Iterator[Member]:
-    """The components under plain names of services that have left the generations."""
-    plain = {names.component_name(graph.metadata.name, key) for key in left}
-    return (_member(each) for each in components if each.metadata.name in plain)
-
-
-def unnoted(graph: DynamoGraphDeployment, found: Iterable[Member]) -> tuple[Member, ...]:
+def unnoted(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
     """Members that note no content that we can compute: whether they are up to date must be compared."""
     if not is_managed(graph):
         return ()
-    return tuple(each for each in found if not each.suffix and not version_of(each.content))
+    return tuple(
+        member for member in workers if not member.suffix and not version_of(member.content)
+    )
 
 
 def _member(component: DynamoComponentDeployment) -> Member:
@@ -186,12 +180,8 @@ def _age(member: Member) -> tuple[str, str]:
 
 def _content(group: Iterable[Member]) -> str:
     """What a generation was made for, if its members agree on that."""
-    found = {each.content for each in group}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _is_unchanged(group: Iterable[Member], unchanged: Collection[str]) -> bool:
-    return all(each.name in unchanged for each in group)
+    contents = {member.content for member in group}
+    return contents.pop() if len(contents) == 1 else ""
 
 
 def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -> str:
@@ -204,27 +194,27 @@ def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -
 
     def rank(suffix: str) -> tuple[int, tuple[str, str]]:
         group = groups[suffix]
-        return sum(each.side.serving for each in group), max(map(_age, group))
+        return sum(member.scale.serving for member in group), max(map(_age, group))
 
     return max(groups, key=rank)
 
 
 def _target(
-    graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, wanted: str
+    graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str
 ) -> str:
     """The suffix of the generation to be: one that is there and fits, before a new one.
 
     Without managed rollouts there are no new ones: the newest that has a name of its own is changed in place,
     so that a rollout in progress ends well.
     """
-    if contents[current] == wanted:
+    if contents[current] == desired:
         return current
-    fitting = [suffix for suffix, content in contents.items() if content == wanted]
+    fitting = [suffix for suffix, content in contents.items() if content == desired]
     if fitting:
         return fitting[-1]
     if not is_managed(graph):
-        return [each for each in contents if each][-1]
-    suffix = digits(wanted)
+        return [suffix for suffix in contents if suffix][-1]
+    suffix = digits(desired)
     while suffix in contents:  # workers that were changed in place kept their name
         suffix = names.short_hash(suffix)
     return suffix
@@ -239,10 +229,10 @@ def _found_by(
     wide, narrow = found_by(graph, finds_plain=True), found_by(graph, finds_plain=False)
     if "" in groups or narrow == wide:
         return wide
-    said = {
+    prefixes = {
         entry.get("value")
-        for each in components
-        for entry in each.spec.envs
+        for component in components
+        for entry in component.spec.envs
         if entry.get("name") == FOUND_BY
     }
-    return wide if is_managed(graph) and wide in said else narrow
+    return wide if is_managed(graph) and wide in prefixes else narrow

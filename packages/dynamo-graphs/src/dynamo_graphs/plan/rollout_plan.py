@@ -13,11 +13,12 @@ from datetime import datetime
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import WorkerGeneration, digits, generation_services
-from dynamo_graphs.plan.budget import budget, is_recreated
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout import (
     NOTHING,
     RolloutStep,
+    budget,
+    is_recreated,
     is_through,
     recreating_step,
     rolling_step,
@@ -72,7 +73,7 @@ class _Planned:
 
 def plan_rollout(
     graph: DynamoGraphDeployment,
-    found: Revisions,
+    revisions: Revisions,
     now: datetime,
     *,
     leaving: Mapping[str, int] | None = None,
@@ -83,35 +84,35 @@ def plan_rollout(
     `leaving` are the pods of old components that are still there, by the name of their component. None
     means: the pods are not counted, so that an old component is gone when its replicas are.
     """
-    if not found.old:
-        return Rollout(found, found.target, through=tuple(generation_services(graph)))
+    if not revisions.old:
+        return Rollout(revisions, revisions.target, through=tuple(generation_services(graph)))
     clock, left = _Clock(now, settle_seconds), leaving or {}
+    # Those with generations, and those that have just left them.
+    replaced = generation_services(graph).keys() | {member.service for member in revisions.old}
     planned = {
-        key: _planned(key, each, found, left, clock)
-        for key, each in _replaced(graph, found).items()
+        key: _planned(key, service, revisions, left, clock)
+        for key, service in sorted(graph.spec.services.items())
+        if key in replaced
     }
-    through = tuple(key for key, each in planned.items() if each.is_through)
+    through = tuple(key for key, service_plan in planned.items() if service_plan.is_through)
     is_over = len(through) == len(planned)
-    waits = [each.wait_seconds for each in planned.values() if each.wait_seconds]
+    waits = [
+        service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds
+    ]
     return Rollout(
-        found,
-        replace(found.target, replicas={key: each.step.new for key, each in planned.items()}),
+        revisions,
+        replace(
+            revisions.target,
+            replicas={key: service_plan.step.new for key, service_plan in planned.items()},
+        ),
         () if is_over else tuple(_resized(planned.values())),
-        frozenset() if is_over else frozenset((_KIND, each.component.key) for each in found.old),
+        frozenset()
+        if is_over
+        else frozenset((_KIND, member.component.key) for member in revisions.old),
         through,
         min(waits, default=0.0),
         left,
     )
-
-
-def _replaced(graph: DynamoGraphDeployment, found: Revisions) -> dict[str, ComponentSpec]:
-    """The services whose pods are replaced: those with generations, and those that have just left them."""
-    services, old = generation_services(graph), {each.service for each in found.old}
-    return {
-        key: each
-        for key, each in sorted(graph.spec.services.items())
-        if key in services or key in old
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,40 +122,44 @@ class _Clock:
 
     def seconds_to_settle(self, new: Member | None) -> float | None:
         """How long new workers still have to be available. None means: some are not available at all."""
-        found = condition(new.component.status.conditions, "Available") if new else None
-        if found is None or found.status != "True" or found.last_transition_time is None:
+        available = condition(new.component.status.conditions, "Available") if new else None
+        if (
+            available is None
+            or available.status != "True"
+            or available.last_transition_time is None
+        ):
             return None
-        since = datetime.fromisoformat(found.last_transition_time)
+        since = datetime.fromisoformat(available.last_transition_time)
         return max(0.0, self.settle_seconds - (self.now - since).total_seconds())
 
 
 def _planned(
     key: str,
     service: ComponentSpec,
-    found: Revisions,
+    revisions: Revisions,
     leaving: Mapping[str, int],
     clock: _Clock,
 ) -> _Planned:
-    wanted = 1 if service.replicas is None else service.replicas
-    heirs = (*found.new, *found.successors)
-    member = next((each for each in heirs if each.service == key), None)
-    new = member.side if member else NOTHING
-    old = tuple(each for each in found.old if each.service == key)
-    sides = [each.side for each in old]
-    is_left = not any(leaving.get(each.name) for each in old)
-    is_arrived = is_left and is_through(wanted, new, sides)
+    desired = service.desired_replicas
+    heirs = (*revisions.new, *revisions.successors)
+    member = next((heir for heir in heirs if heir.service == key), None)
+    new = member.scale if member else NOTHING
+    old = tuple(member for member in revisions.old if member.service == key)
+    scales = [member.scale for member in old]
+    is_left = not any(leaving.get(member.name) for member in old)
+    is_arrived = is_left and is_through(desired, new, scales)
     if is_recreated(service):
-        is_gone = is_left and not any(each.replicas or each.pods for each in sides)
-        return _Planned(recreating_step(wanted, new, sides, is_gone=is_gone), old, is_arrived)
+        is_gone = is_left and not any(scale.replicas or scale.pods for scale in scales)
+        return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_arrived)
     left = clock.seconds_to_settle(member)
-    step = rolling_step(wanted, budget(service, wanted), new, sides, is_settled=left == 0)
+    step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
     wait = left if left and step.awaits_settling else 0.0
     return _Planned(step, old, is_arrived, wait)
 
 
 def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:
     """Old components that are asked for another number of replicas than the step says."""
-    for each in planned:
-        for member, replicas in zip(each.old, each.step.old, strict=True):
-            if member.side.replicas != replicas:
+    for service_plan in planned:
+        for member, replicas in zip(service_plan.old, service_plan.step.old, strict=True):
+            if member.scale.replicas != replicas:
                 yield member.component, replicas

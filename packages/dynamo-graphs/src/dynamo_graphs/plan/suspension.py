@@ -10,7 +10,7 @@ from enum import StrEnum
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
-from dynamo_graphs.plan.observed import Observed
+from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from kube_runtime.types.meta import Condition, condition
 
 TYPE = "Suspended"
@@ -62,35 +62,34 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     created suspended, or is edited while it is, starts no pod.
     """
     workers, services = _workers(graph), frozenset(graph.spec.services)
+    zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
-        found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
-        asleep = {key for key in services if key not in observed or not observed[key].wanted}
-        return Suspension(is_wanted=True, zero=workers | asleep, condition=found)
-    if left := _with_replicas(services, observed):
+        asleep = {key for key in services if key not in observed or not observed[key].desired}
+        zero = workers | asleep
+    elif left := _with_replicas(services, observed):
         text = f"Scaling to zero: {', '.join(left)}"
-        found = _condition(graph, "Unknown", SuspensionReason.SUSPENDING, text)
-        return Suspension(is_wanted=True, zero=services, condition=found)
-    text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
-    found = _condition(graph, "True", SuspensionReason.SUSPENDED, text)
-    return Suspension(is_wanted=True, zero=services, condition=found)
+    else:
+        text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
+        status, reason = "True", SuspensionReason.SUSPENDED
+    return Suspension(is_wanted=True, zero=zero, condition=_condition(graph, status, reason, text))
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
     """The services that have replicas left, or may get some, with a word on those that say nothing of it."""
-    found = ((key, observed.get(key)) for key in sorted(services))
     return [
-        _named(key, observed)
-        for key, each in found
-        if each and each.exists and (each.wanted or each.replicas or not each.is_current)
+        _named(key, live)
+        for key in sorted(services)
+        if (live := observed.get(key))
+        and live.exists
+        and (live.desired or live.replicas or not live.is_current)
     ]
 
 
-def _named(key: str, observed: Observed) -> str:
-    found = observed.get(key)
-    if found and found.is_paused:
+def _named(key: str, live: ServiceObserved | None) -> str:
+    if live and live.is_paused:
         return f"{key} (its component is paused)"
-    return f"{key} (not reported yet)" if found and not found.is_current else key
+    return f"{key} (not reported yet)" if live and not live.is_current else key
 
 
 def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
@@ -98,14 +97,14 @@ def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list
     waiting = []
     for key, service in sorted(graph.spec.services.items()):
         if service.component_type == "frontend" and service.replicas != 0:
-            found = observed.get(key)
-            if found is None or not found.ready:
-                waiting.append(_named(key, observed))
+            live = observed.get(key)
+            if live is None or not live.ready:
+                waiting.append(_named(key, live))
     return waiting
 
 
 def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
-    return frozenset(key for key, each in graph.spec.services.items() if is_worker(each))
+    return frozenset(key for key, service in graph.spec.services.items() if is_worker(service))
 
 
 def _condition(

@@ -18,7 +18,9 @@ _CLIQUE_METADATA = ("labels", "annotations")
 _GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
 _OF_GROUP = (*_GROUP_TEMPLATES, "size")
 
-WORKLOADS = frozenset(each.KIND.name for each in (Deployment, LeaderWorkerSet, PodCliqueSet))
+WORKLOADS = frozenset(
+    workload.KIND.name for workload in (Deployment, LeaderWorkerSet, PodCliqueSet)
+)
 """Kinds with pod templates."""
 
 
@@ -32,10 +34,10 @@ def units(workload: Object) -> dict[str, Object]:
             group = spec["leaderWorkerTemplate"]
             return {"group": {name: group[name] for name in _OF_GROUP if name in group}}
     template = spec["template"]
-    found: dict[str, Object] = {}
+    by_unit: dict[str, Object] = {}
     for clique in template["cliques"]:
-        found.setdefault(_unit(template, clique["name"]), {})[clique["name"]] = _of_clique(clique)
-    return found
+        by_unit.setdefault(_unit(template, clique["name"]), {})[clique["name"]] = _of_clique(clique)
+    return by_unit
 
 
 def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
@@ -49,20 +51,20 @@ def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
             return {**workload, "spec": {**spec, "leaderWorkerTemplate": group}}
     template = spec["template"]
     cliques = [
-        _with_template(each, kept.get(_unit(template, each["name"]), {}).get(each["name"]))
-        for each in template["cliques"]
+        _with_template(clique, kept.get(_unit(template, clique["name"]), {}).get(clique["name"]))
+        for clique in template["cliques"]
     ]
     return {**workload, "spec": {**spec, "template": {**template, "cliques": cliques}}}
 
 
-def are_same(kind: str, one: Object, other: Object) -> bool:
+def are_same(kind: str, ours: Object, theirs: Object) -> bool:
     """Whether two units of workloads of that kind start the same pods."""
     by_amount = kind == Deployment.KIND.name
-    return one.keys() == other.keys() and all(
-        is_same_template(value, other[name], by_amount=by_amount)
+    return ours.keys() == theirs.keys() and all(
+        is_same_template(value, theirs[name], by_amount=by_amount)
         if isinstance(value, dict)
-        else value == other[name]
-        for name, value in one.items()
+        else value == theirs[name]
+        for name, value in ours.items()
     )
 
 
@@ -76,12 +78,12 @@ def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
 def _unit(template: Object, clique: str) -> str:
     """The scaling group of a clique, or the clique itself."""
     groups: Any = template.get("podCliqueScalingGroups") or ()
-    return next((str(each["name"]) for each in groups if clique in each["cliqueNames"]), clique)
+    return next((str(group["name"]) for group in groups if clique in group["cliqueNames"]), clique)
 
 
 def _of_clique(clique: Object) -> Object:
-    found = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
-    return {"metadata": found, "spec": clique["spec"]["podSpec"]}
+    metadata = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
+    return {"metadata": metadata, "spec": clique["spec"]["podSpec"]}
 
 
 def _with_template(clique: Object, template: Object | None) -> Object:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.canonical import canonical
 from dynamo_graphs.render.disruption import component_disruption_budgets
-from dynamo_graphs.render.lazily import Concatenated
 from dynamo_graphs.render.leader_wait import wait_config_maps
 from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
+from dynamo_graphs.render.objects import Concatenated, canonical
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object

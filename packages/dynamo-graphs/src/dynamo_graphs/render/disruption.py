@@ -13,6 +13,7 @@ from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.render.metadata import (
     annotations,
     component_labels,
+    object_metadata,
     service_annotations,
     service_labels,
     user_labels,
@@ -39,17 +40,12 @@ def component_disruption_budgets(
     component: DynamoComponentDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """The budget of a component that no graph made, if it has one."""
-    spec, name = component.spec, component.metadata.name
+    spec, name = component.spec, names.workload_name(component.metadata.name)
     if not (bound := _bound(spec, settings)):
         return ()
-    metadata: Object = {
-        "name": names.workload_name(name),
-        "namespace": component.metadata.namespace,
-        "labels": user_labels(component) | component_labels(component, ""),
-    }
-    if users := annotations(spec):
-        metadata["annotations"] = users
-    return (_budget(metadata, {labels.SELECTOR: names.workload_name(name)}, bound),)
+    every = user_labels(component) | component_labels(component, "")
+    metadata = object_metadata(component.metadata.namespace, name, every, annotations(spec))
+    return (_budget(metadata, {labels.SELECTOR: name}, bound),)
 
 
 def _graphs(
@@ -57,13 +53,12 @@ def _graphs(
 ) -> Object:
     name = graph.metadata.name
     selected = {labels.COMPONENT: names.label_value(key), labels.GRAPH: names.label_value(name)}
-    metadata: Object = {
-        "name": names.component_name(name, key),
-        "namespace": graph.metadata.namespace,
-        "labels": service_labels(graph, service) | selected,
-    }
-    if users := service_annotations(graph, service):
-        metadata["annotations"] = users
+    metadata = object_metadata(
+        graph.metadata.namespace,
+        names.component_name(name, key),
+        service_labels(graph, service) | selected,
+        service_annotations(graph, service),
+    )
     if service.component_type:
         selected = {**selected, labels.COMPONENT_TYPE: service.component_type}
     return _budget(metadata, selected, bound)

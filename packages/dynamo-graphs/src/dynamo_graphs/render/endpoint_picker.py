@@ -9,9 +9,8 @@ import yaml
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.render.components.epp import CONFIG_FILE, GRPC_PORT
-from dynamo_graphs.render.components.frontend import HTTP_PORT
-from dynamo_graphs.render.metadata import service_dynamo_namespace
+from dynamo_graphs.render.metadata import object_metadata, service_dynamo_namespace
+from dynamo_graphs.render.roles import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_graphs.types.inference import InferencePool
 from kube_runtime.kind import Object
 from kube_runtime.types.core import ConfigMap
@@ -44,13 +43,13 @@ def _config_map(
     text = yaml.dump(
         config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
     )
-    found: Object = {
+    config_map: Object = {
         "apiVersion": ConfigMap.KIND.api_version,
         "kind": ConfigMap.KIND.name,
         "metadata": _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
-        "data": {CONFIG_FILE: text},
+        "data": {EPP_CONFIG_FILE: text},
     }
-    return (found,)
+    return (config_map,)
 
 
 def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
@@ -71,19 +70,16 @@ def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Obj
             "endpointPickerRef": {
                 "kind": "Service",
                 "name": picker,
-                "port": {"number": GRPC_PORT},
+                "port": {"number": EPP_GRPC_PORT},
             },
         },
     }
 
 
 def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
-    return {
-        "name": name,
-        "namespace": graph.metadata.namespace,
-        "labels": {
-            labels.GRAPH: names.label_value(graph.metadata.name),
-            labels.COMPONENT: names.label_value(key),
-            labels.COMPONENT_TYPE: "epp",
-        },
+    own = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.COMPONENT: names.label_value(key),
+        labels.COMPONENT_TYPE: "epp",
     }
+    return object_metadata(graph.metadata.namespace, name, own, {})

@@ -3,22 +3,23 @@
 import json
 
 from dynamo_graphs.api import names
-from dynamo_graphs.api.deployment_config import VARIABLE, as_configured, config_of
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.deployment_config import VARIABLE, config_of
+from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.components.frontend import HTTP_PORT
 from dynamo_graphs.render.disruption import graph_disruption_budgets
 from dynamo_graphs.render.endpoint_picker import picker_objects
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
 from dynamo_graphs.render.metadata import with_graph_metadata
+from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.plan import discovery_backend
 from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
+from dynamo_graphs.render.roles import HTTP_PORT
 from dynamo_graphs.render.services import component_resource
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
+from kube_runtime.types.core import PersistentVolumeClaim
 
 
 def graph_objects(
@@ -45,14 +46,12 @@ def graph_objects(
         )
     )
     budgets = graph_disruption_budgets(graph, settings)
-    found = (*discovery, *picker_objects(graph), *budgets, *workloads)
-    return tuple(canonical(with_graph_metadata(graph, each)) for each in found)
+    objects = (*discovery, *picker_objects(graph), *budgets, *workloads)
+    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
 
 
 def graph_shared_objects(
-    graph: DynamoGraphDeployment,
-    facts: Facts,  # noqa: ARG001  # one signature for all objects
-    settings: RenderSettings,
+    graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """What all graphs of the namespace that need it own together, and none controls.
 
@@ -78,6 +77,34 @@ def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(map(canonical, grove_model_objects(graph)))
 
 
+def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """A PVC for each entry with `create: true`, in the user's order.
+
+    They are created once and never changed: what is on a volume is the user's.
+    """
+    namespace = graph.metadata.namespace
+    claims = (_pvc(namespace, pvc) for pvc in graph.spec.pvcs if pvc.create)
+    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in claims)
+
+
+def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
+    """Names of the PVCs that stay when the graph is deleted."""
+    return frozenset(pvc.name for pvc in graph.spec.pvcs if pvc.retain)
+
+
+def _pvc(namespace: str, pvc: PersistentVolumeClaimSpec) -> Object:
+    return {
+        "apiVersion": PersistentVolumeClaim.KIND.api_version,
+        "kind": PersistentVolumeClaim.KIND.name,
+        "metadata": {"name": pvc.name, "namespace": namespace},
+        "spec": {
+            "accessModes": [pvc.volume_access_mode],
+            "resources": {"requests": {"storage": pvc.size}},
+            "storageClassName": pvc.storage_class,
+        },
+    }
+
+
 def component_object(
     graph: DynamoGraphDeployment,
     key: str,
@@ -85,13 +112,12 @@ def component_object(
     generation: WorkerGeneration = PLAIN,
 ) -> Object:
     """A service's DynamoComponentDeployment, as its own controller shall read it."""
-    service = as_configured(graph, key)
-    wanted = component_resource(graph, key, service, settings, generation)
-    spec: Object = wanted["spec"]
-    if service.component_type == "planner":
+    desired = component_resource(graph, key, settings, generation)
+    spec: Object = desired["spec"]
+    if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    return {**wanted, "spec": with_port(spec, key)}
+    return {**desired, "spec": with_port(spec, key)}
 
 
 def with_port(spec: Object, service: str) -> Object:
@@ -102,5 +128,7 @@ def with_port(spec: Object, service: str) -> Object:
         return spec
     changed = {**config, service: {**entry, "port": HTTP_PORT}}
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
-    envs = [{**each, "value": text} if each["name"] == VARIABLE else each for each in spec["envs"]]
+    envs = [
+        {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
+    ]
     return {**spec, "envs": envs}

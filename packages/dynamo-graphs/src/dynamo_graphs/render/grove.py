@@ -2,85 +2,101 @@
 
 There is no component between the graph and its pods, so this module creates the plans that a component's
 controller would create, with the differences of Grove: the graph alone decides about discovery, and a
-debugger is for Deployments only.
+debugger is for Deployments only. In the set each service is a clique, or a scaling group of two.
+
+Grove does not allow some changes once a set exists: a clique's minimum number of pods stays as it is in the
+live template, and sizes are changed on the live cliques only, so that a change of size is never a change of
+the template.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import gang_names_of
+from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.api.provider import kai_queue
-from dynamo_graphs.facts import Facts
+from dynamo_graphs.facts import Facts, LiveTemplate
 from dynamo_graphs.render.interfaces import ComponentPlan
+from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
 from dynamo_graphs.render.leader_wait import wait_config_maps
 from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
-from dynamo_graphs.render.orchestrators.grove import Gang, Member, pod_clique_set
 from dynamo_graphs.render.plan import component_plan, discovery_backend
+from dynamo_graphs.render.pod import pod_template
 from dynamo_graphs.render.services import component_of, component_resource
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodCliqueSet
 from kube_runtime.kind import Object
+
+_KAI = "kai-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A service in a set. `name` is its part of the names under the set."""
+
+    name: str
+    plan: ComponentPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Gang:
+    """A graph's set. `has_kai` is whether the KAI scheduler places pods, `queue` where they wait then."""
+
+    name: str
+    namespace: str
+    members: tuple[_Member, ...]
+    has_kai: bool
+    queue: str
+    termination_delay_seconds: int
+    present: Mapping[str, LiveTemplate]
 
 
 def grove_objects(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
     """The Services of a graph, what leads to them from outside, then its PodCliqueSet."""
-    plans = _plans(graph, facts, settings)
-    found: list[Object] = []
+    plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
+    objects: list[Object] = []
     for plan in plans.values():
-        found += _services(plan)
+        objects += _services(plan)
     for plan in plans.values():
         if plan.component_type == "frontend":
-            found += (*ingresses(plan), *virtual_services(plan))
+            objects += (*ingresses(plan), *virtual_services(plan))
     for plan in plans.values():
-        found += wait_config_maps(plan)
+        objects += wait_config_maps(plan)
     named = gang_names_of(graph)
-    gang = Gang(
+    gang = _Gang(
         name=named.set,
         namespace=graph.metadata.namespace,
-        members=tuple(Member(named.services[key], plan) for key, plan in plans.items()),
+        members=tuple(_Member(named.services[key], plan) for key, plan in plans.items()),
         has_kai=facts.kai_served,
         queue=kai_queue(graph),
         termination_delay_seconds=settings.grove_termination_delay_seconds,
         present=facts.gang,
     )
-    return (*found, pod_clique_set(gang))
+    return (*objects, _pod_clique_set(gang))
 
 
 def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """The Services of the graph's models, one for each model."""
     specs = (spec for _, spec in sorted(graph.spec.services.items()))
-    found = (
-        service for spec in specs for service in model_services(graph.metadata.namespace, spec)
-    )
-    return tuple({service["metadata"]["name"]: service for service in found}.values())
-
-
-def _plans(
-    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
-) -> Mapping[str, ComponentPlan]:
-    """The plan of each service, in the order of their keys."""
-    return {
-        key: _plan(graph, key, service, facts, settings)
-        for key, service in sorted(graph.spec.services.items())
+    by_name = {
+        service["metadata"]["name"]: service
+        for spec in specs
+        for service in model_services(graph.metadata.namespace, spec)
     }
+    return tuple(by_name.values())
 
 
 def _plan(
-    graph: DynamoGraphDeployment,
-    key: str,
-    service: ComponentSpec,
-    facts: Facts,
-    settings: RenderSettings,
+    graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings
 ) -> ComponentPlan:
-    wanted = component_resource(graph, key, service, settings)
+    desired = component_resource(graph, key, settings)
     discovery = {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
-    spec = wanted["spec"]
+    spec = desired["spec"]
     spec["annotations"] = spec.get("annotations", {}) | discovery
-    plan = component_plan(component_of(graph, wanted), facts, settings)
+    plan = component_plan(component_of(graph, desired), facts, settings)
     return replace(
         plan,
         service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
@@ -97,12 +113,117 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
     is_asked_for = plan.component_type in ("frontend", "epp")
     if not plan.is_discovered_by_kubernetes and not is_asked_for:
         return ()
-    found = services(plan)
-    for each in found:
-        each["spec"]["selector"].pop(labels.ROLE, None)  # pods of Grove have no such label
+    rendered = services(plan)
+    for service in rendered:
+        service["spec"]["selector"].pop(labels.ROLE, None)  # pods of Grove have no such label
         if plan.is_discovered_by_kubernetes:
-            each["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
+            service["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
         if plan.component_type == "epp":
-            for port in each["spec"]["ports"]:
+            for port in service["spec"]["ports"]:
                 port["appProtocol"] = "http2"
-    return found
+    return rendered
+
+
+def _pod_clique_set(gang: _Gang) -> Object:
+    """The set of a graph."""
+    is_ordered = any(_starts_leader_last(member) for member in gang.members)
+    startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
+    template: Object = {
+        "cliques": [clique for member in gang.members for clique in _cliques(gang, member)],
+        "cliqueStartupType": startup,
+        "headlessServiceConfig": {"publishNotReadyAddresses": True},
+    }
+    if groups := [_scaling_group(gang, member) for member in gang.members if member.plan.nodes > 1]:
+        template["podCliqueScalingGroups"] = groups
+    if gang.termination_delay_seconds > 0:
+        template["terminationDelay"] = _duration(gang.termination_delay_seconds)
+    return {
+        "apiVersion": PodCliqueSet.KIND.api_version,
+        "kind": PodCliqueSet.KIND.name,
+        "metadata": {"name": gang.name, "namespace": gang.namespace},
+        "spec": {"replicas": 1, "template": template},
+    }
+
+
+def _starts_leader_last(member: _Member) -> bool:
+    return member.plan.nodes > 1 and member.plan.backend.starts_leader_last
+
+
+def _cliques(gang: _Gang, member: _Member) -> Sequence[Object]:
+    """One clique; the leader and the workers of a service that spans several nodes."""
+    plan, name = member.plan, member.name
+    if plan.nodes == 1:
+        return (_clique(gang, member, name, None, size=_size(gang, name, plan.replicas), least=1),)
+    leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
+    hosts = _hosts(name, plan.nodes)
+    first = _clique(gang, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
+    if _starts_leader_last(member):
+        first["spec"]["startsAfter"] = [workers]
+    rest = plan.nodes - 1
+    node = GroupNode(is_leader=False, hosts=hosts)
+    return (first, _clique(gang, member, workers, node, size=rest, least=rest))
+
+
+def _clique(
+    gang: _Gang, member: _Member, name: str, node: GroupNode | None, *, size: int, least: int
+) -> Object:
+    plan = member.plan
+    template = pod_template(plan, plan.name, node=node)
+    metadata, pod = template["metadata"], template["spec"]
+    present = gang.present.get(name, LiveTemplate())
+    has_kai = gang.has_kai if present.scheduler is None else present.scheduler == _KAI
+    if has_kai and pod.get("schedulerName", _KAI) == _KAI:
+        pod["schedulerName"] = _KAI
+        metadata["labels"][labels.KAI_QUEUE_LABEL] = gang.queue
+    if present.restart:
+        kept = {labels.RESTART_AT: present.restart}
+        metadata["annotations"] = kept | metadata.get("annotations", {})
+    spec = {
+        "roleName": name,
+        "replicas": size,
+        "minAvailable": present.min_available or least,
+        "podSpec": pod,
+    }
+    return {"name": name, **metadata, "spec": spec}
+
+
+def _scaling_group(gang: _Gang, member: _Member) -> Object:
+    name = member.name
+    return {
+        "name": name,
+        "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
+        "replicas": _size(gang, name, member.plan.replicas),
+        "minAvailable": 1,
+    }
+
+
+def _size(gang: _Gang, name: str, replicas: int) -> int:
+    """The size in the template. Grove takes no 0 there; the live object is scaled to it."""
+    present = gang.present.get(name, LiveTemplate()).replicas
+    return max(1, replicas) if present is None else present
+
+
+def _hosts(name: str, nodes: int) -> Hosts:
+    """How the pods of a scaling group find each other, by variables that Grove sets in them."""
+
+    def host(suffix: str, index: int) -> Reference:
+        text = (
+            f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}"
+            ".$(GROVE_HEADLESS_SERVICE)"
+        )
+        return Reference(Fragment(text), text)
+
+    return Hosts(
+        leader=host(LEADER_SUFFIX, 0),
+        workers=tuple(host(WORKER_SUFFIX, index) for index in range(nodes - 1)),
+        worker_rank=Reference(Fragment("$((GROVE_PCLQ_POD_INDEX + 1))")),
+    )
+
+
+def _duration(seconds: int) -> str:
+    """The seconds as Go prints a duration, such as `15m0s`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,17 +1,16 @@
 """The three seams of rendering, and the plan that all three read.
 
 A role says what kind of component it is (frontend, worker, …), a backend what its inference
-framework needs, an orchestrator which workload runs the pods. Each is a module with the functions
-below and one line in a table of `render.plan`. The plan holds every decision, so that nothing after
-it asks "is this set?".
+framework needs, an orchestrator which workload runs the pods. Roles are the lines of a table in
+`render.roles`, backends and orchestrators are modules with one value of the types below. The plan holds every
+decision, so that nothing after it asks "is this set?".
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from dynamo_graphs.api.component import IngressSpec
-from dynamo_graphs.render.group import GroupNode
+from dynamo_graphs.render.launch import GroupNode
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
@@ -51,15 +50,12 @@ class ComponentPlan:
 
     namespace: str
     name: str
-    component: str
     graph: str
     dynamo_namespace: str
     component_type: str
-    sub_component_type: str
-    model: str
     replicas: int
     nodes: int
-    role: "ComponentRole"
+    role: "Role"
     backend: "Backend"
     orchestrator: "Orchestrator"
     selector: dict[str, str]
@@ -104,72 +100,45 @@ class LeaderService:
     is_ray: bool = False
 
 
-class ComponentRole(Protocol):
-    """What a kind of component is by default."""
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a kind of component is by default.
 
-    def container(self, plan: ComponentPlan) -> Object:
-        """The main container before the user: command, ports, probes, its own environment."""
-        ...
+    `service_ports` are those of the component's Service; ways in from outside lead to the first one.
+    `container` returns the main container before the user's settings: command, ports, probes, its own
+    environment. `pod` returns the fields of the pod that differ from every other role's.
+    """
 
-    def pod(self, plan: ComponentPlan) -> Object:
-        """Fields of the pod that differ from every other role's; {} is usual."""
-        ...
-
-    def service_ports(self) -> tuple[Object, ...]:
-        """The ports of the component's Service; ways in from outside lead to the first one."""
-        ...
+    service_ports: tuple[Object, ...]
+    container: Callable[[ComponentPlan], Object]
+    pod: Callable[[ComponentPlan], Object] = lambda _plan: {}
 
 
-class Backend(Protocol):
-    """What an inference framework needs, on one node and on several."""
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What an inference framework needs, on one node and on several; by default nothing.
 
-    @property
-    def STARTS_LEADER_LAST(self) -> bool:  # noqa: N802  # a constant of a module
-        """Whether the leader of a group can start only when its workers run."""
-        ...
+    `container` returns the main container, with all of the user's settings in it, as this framework wants it,
+    and `launch` that container as one of a group that spans several nodes. `launch_volumes` are those of the
+    pod that such a launch mounts. `leader_service` is what a worker of a group must reach before it starts;
+    None means: it may start at any time, since it waits on its own. `starts_leader_last` is whether the
+    leader of a group can start only when its workers run.
+    """
 
-    def container(self, container: Object, plan: ComponentPlan) -> Object:
-        """The main container, with all of the user's settings in it, as this framework wants it."""
-        ...
-
-    def launch(self, container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-        """That container as one of a group that spans several nodes."""
-        ...
-
-    def launch_volumes(self, plan: ComponentPlan) -> list[Object]:
-        """Volumes of the pod that the launch on several nodes mounts; [] is usual."""
-        ...
-
-    def leader_service(self, plan: ComponentPlan) -> LeaderService | None:
-        """What a worker of a group must reach before it starts.
-
-        None means: it may start at any time, since it waits on its own or an init container waits.
-        """
-        ...
+    launch: Callable[[Object, ComponentPlan, GroupNode], Object] = lambda main, _plan, _node: main
+    container: Callable[[Object, ComponentPlan], Object] = lambda main, _plan: main
+    launch_volumes: Callable[[ComponentPlan], list[Object]] = lambda _plan: []
+    leader_service: Callable[[ComponentPlan], LeaderService | None] = lambda _plan: None
+    starts_leader_last: bool = False
 
 
-class Orchestrator(Protocol):
-    """Which objects run the pods of a component."""
+@dataclass(frozen=True, slots=True)
+class Orchestrator:
+    """Which objects run the pods of a component.
 
-    def workloads(self, plan: ComponentPlan) -> Sequence[Object]:
-        """The objects that own the pods, in the order of their creation, as `canonical` has them."""
-        ...
+    `workloads` returns the objects that own the pods, in order of creation, as `canonical` has them.
+    `serving_labels` selects the pods of the component that take requests; {} means all do.
+    """
 
-    def serving_labels(self) -> dict[str, str]:
-        """What selects the pods of the component that take requests; {} means all do."""
-        ...
-
-
-def metadata(
-    plan: ComponentPlan,
-    name: str,
-    labels: dict[str, str] | None = None,
-    annotations: dict[str, str] | None = None,
-) -> Object:
-    """Metadata of a component's child, without empty maps."""
-    found: Object = {"name": name, "namespace": plan.namespace}
-    if labels:
-        found["labels"] = labels
-    if annotations:
-        found["annotations"] = annotations
-    return found
+    workloads: Callable[[ComponentPlan], Sequence[Object]]
+    serving_labels: dict[str, str]

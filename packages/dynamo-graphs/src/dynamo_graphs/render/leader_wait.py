@@ -9,8 +9,9 @@ class of service and costs nothing, because init containers run before the other
 from functools import cache
 
 from dynamo_graphs.api import names
-from dynamo_graphs.render.group import GroupNode
-from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService, metadata
+from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService
+from dynamo_graphs.render.launch import GroupNode
+from dynamo_graphs.render.metadata import object_metadata
 from kube_runtime.kind import Object
 from kube_runtime.types.core import ConfigMap
 
@@ -38,12 +39,12 @@ def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -
     """The init container, on workers that wait. `main` is the main container."""
     if node is None or (service := _service(plan, node)) is None:
         return []
-    if any(NAME == each.get("name") for each in plan.pod.get("initContainers", ())):
+    if any(NAME == container.get("name") for container in plan.pod.get("initContainers", ())):
         return []
     leader = node.hosts.leader.argument
     protocol = ["ray"] if service.is_ray else []
     mount = {"name": NAME, "mountPath": _FOLDER, "readOnly": True}
-    found: Object = {
+    init_container: Object = {
         "name": NAME,
         **{name: main[name] for name in _COPIED if name in main},
         "command": ["python3", f"{_FOLDER}/{_FILE}"],
@@ -52,8 +53,8 @@ def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if resources := _resources(main.get("resources", {})):
-        found["resources"] = resources
-    return [found]
+        init_container["resources"] = resources
+    return [init_container]
 
 
 def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
@@ -65,7 +66,7 @@ def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
         {
             "apiVersion": ConfigMap.KIND.api_version,
             "kind": ConfigMap.KIND.name,
-            "metadata": metadata(plan, name, plan.labels, plan.annotations),
+            "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
             "data": {_FILE: script()},
         },
     )
@@ -86,7 +87,11 @@ def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
 def _resources(main: Object) -> Object:
     """The resources that decide on a pod's QoS class, without devices and resource claims."""
     sides = {
-        side: {name: each for name, each in main.get(side, {}).items() if name in _SHARED_RESOURCES}
+        side: {
+            name: quantity
+            for name, quantity in main.get(side, {}).items()
+            if name in _SHARED_RESOURCES
+        }
         for side in ("limits", "requests")
     }
     return {side: amounts for side, amounts in sides.items() if amounts}

@@ -17,10 +17,10 @@ HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 def pruned(value: object) -> Any:
     """The value without nulls and empty lists inside, as a copy of its own."""
     if isinstance(value, Mapping):
-        kept = {name: pruned(each) for name, each in value.items()}
-        return {name: each for name, each in kept.items() if each is not None and each != []}
+        kept = {name: pruned(child) for name, child in value.items()}
+        return {name: child for name, child in kept.items() if child is not None and child != []}
     if isinstance(value, list | tuple):
-        return [pruned(each) for each in value if each is not None]
+        return [pruned(child) for child in value if child is not None]
     return value
 
 

@@ -4,26 +4,37 @@ On every object ours take precedence, then the service's, then the graph's; on p
 `extraPodMetadata` overrides the rest, except for the labels by which we select.
 """
 
+from collections.abc import Mapping
+
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from kube_runtime.kind import Object
 
 
+def object_metadata(
+    namespace: str, name: str, own_labels: Mapping[str, str], own_annotations: Mapping[str, str]
+) -> Object:
+    """Metadata of an object, without empty maps."""
+    maps = {"labels": own_labels, "annotations": own_annotations}
+    kept = {key: texts for key, texts in maps.items() if texts}
+    return {"name": name, "namespace": namespace, **kept}
+
+
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
     """What identifies the component's objects and pods."""
     spec = component.spec
-    found = {
+    own = {
         labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
         labels.DYNAMO_NAMESPACE: _dynamo_namespace(component, graph),
     }
     if graph:
-        found[labels.GRAPH] = names.label_value(graph)
+        own[labels.GRAPH] = names.label_value(graph)
     if graph and (generation := component.metadata.labels.get(labels.WORKER_HASH)):
-        found[labels.WORKER_HASH] = generation
+        own[labels.WORKER_HASH] = generation
     if spec.model_ref and spec.model_ref.name:
-        found[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
-    return found
+        own[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
+    return own
 
 
 def service_dynamo_namespace(
@@ -47,17 +58,20 @@ def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) ->
     return {key: text for key, text in both.items() if key not in labels.BOOKKEEPING}
 
 
-def with_graph_metadata(graph: DynamoGraphDeployment, wanted: Object) -> Object:
+def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object:
     """An object of the graph with the labels and annotations that all its objects have.
 
     What the object says itself wins.
     """
-    metadata: Object = wanted["metadata"]
+    metadata: Object = desired["metadata"]
     both = {
         "labels": graph.spec.labels | metadata.get("labels", {}),
         "annotations": graph.spec.annotations | metadata.get("annotations", {}),
     }
-    return {**wanted, "metadata": metadata | {name: each for name, each in both.items() if each}}
+    return {
+        **desired,
+        "metadata": metadata | {name: texts for name, texts in both.items() if texts},
+    }
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
@@ -69,36 +83,36 @@ def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
 def annotations(spec: ComponentSpec) -> dict[str, str]:
     """Annotations of every object but the pods, which alone are restarted."""
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    found = spec.annotations | extra
+    both = spec.annotations | extra
     if spec.model_ref and spec.model_ref.name:
-        found[labels.BASE_MODEL] = spec.model_ref.name
+        both[labels.BASE_MODEL] = spec.model_ref.name
     kept_away = labels.BOOKKEEPING | {labels.RESTART_AT}
-    return {key: value for key, value in found.items() if key not in kept_away}
+    return {key: value for key, value in both.items() if key not in kept_away}
 
 
 def pod_labels(spec: ComponentSpec) -> dict[str, str]:
     """What the pods have beside the labels of every object."""
-    found: dict[str, str] = {}
+    added: dict[str, str] = {}
     if spec.annotations.get(labels.ENABLE_METRICS) != "false":
-        found[labels.METRICS_ENABLED] = "true"
+        added[labels.METRICS_ENABLED] = "true"
     extra = spec.extra_pod_metadata.labels if spec.extra_pod_metadata else {}
-    found |= {key: value for key, value in extra.items() if key not in labels.SELECTING}
+    added |= {key: value for key, value in extra.items() if key not in labels.SELECTING}
     if spec.component_type:
-        found[labels.COMPONENT_TYPE] = spec.component_type
+        added[labels.COMPONENT_TYPE] = spec.component_type
     if spec.sub_component_type:
-        found[labels.SUB_COMPONENT_TYPE] = spec.sub_component_type
-    return found
+        added[labels.SUB_COMPONENT_TYPE] = spec.sub_component_type
+    return added
 
 
 def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
     """Annotations of the pods: switches of the operator stay away, since a change rolls pods."""
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
     quiet = labels.SWITCHES | labels.BOOKKEEPING
-    found = {key: value for key, value in spec.annotations.items() if key not in quiet}
-    found |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
+    kept = {key: value for key, value in spec.annotations.items() if key not in quiet}
+    kept |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
     if restart := spec.annotations.get(labels.RESTART_AT):
-        found[labels.RESTART_AT] = restart
-    return found
+        kept[labels.RESTART_AT] = restart
+    return kept
 
 
 def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
@@ -114,5 +128,5 @@ def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
 def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
     if not generation:
         return names.dynamo_namespace(kubernetes_namespace, graph)
-    found = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
-    return names.label_value(found)
+    namespace = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
+    return names.label_value(namespace)

@@ -1,13 +1,11 @@
 """The plan of a component: its spec with role, backend and orchestrator chosen.
 
-Three tables at the top contain the roles, backends and orchestrators. A backend is registered in
-`api.backends`, which validation uses too. Planning never fails: validation has refused what cannot be
-rendered, and for everything else there is a default here.
+A backend is registered in `api.backends`, which validation uses too. Planning never fails: validation has
+refused what cannot be rendered, and for everything else there is a default here.
 """
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import cast
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.backends import NAMES, NOOP
@@ -22,15 +20,7 @@ from dynamo_graphs.api.entry_point import started
 from dynamo_graphs.api.framework import cache_path, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts, registry_of_image
-from dynamo_graphs.render.components import epp, frontend, plain, planner, worker
-from dynamo_graphs.render.interfaces import (
-    Backend,
-    ComponentPlan,
-    ComponentRole,
-    ConfigKey,
-    Mount,
-    Orchestrator,
-)
+from dynamo_graphs.render.interfaces import Backend, ComponentPlan, ConfigKey, Mount
 from dynamo_graphs.render.merge import pruned
 from dynamo_graphs.render.metadata import (
     annotations,
@@ -39,29 +29,18 @@ from dynamo_graphs.render.metadata import (
     pod_labels,
     user_labels,
 )
-from dynamo_graphs.render.orchestrators import deployment, leaderworkerset
+from dynamo_graphs.render.orchestrators.deployment import DEPLOYMENT
+from dynamo_graphs.render.orchestrators.leaderworkerset import LEADER_WORKER_SETS
 from dynamo_graphs.render.resources import resources
+from dynamo_graphs.render.roles import DEFAULT_ROLE, EPP_CONFIG_FILE, ROLES
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 
-ROLES: dict[str, ComponentRole] = {
-    "frontend": frontend,
-    "worker": worker,
-    "prefill": worker,
-    "decode": worker,
-    "planner": planner,
-    "epp": epp,
-}
-"""By `componentType`; every other type is `plain`."""
-
 BACKENDS: dict[str, Backend] = {
-    name: cast("Backend", import_module(f"dynamo_graphs.render.backends.{name}"))
-    for name in (NOOP, *NAMES)
+    NOOP: Backend(),
+    **{name: import_module(f"dynamo_graphs.render.backends.{name}").BACKEND for name in NAMES},
 }
 """By the name that `framework` finds. The table is `api.backends`; a line there has a module here."""
-
-ORCHESTRATORS: dict[str, Orchestrator] = {"deployment": deployment, "lws": leaderworkerset}
-"""By the name on the command line. Components on one node run as Deployments under each of them."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
 _DISCOVERY_BACKENDS = ("kubernetes", "etcd")
@@ -74,24 +53,21 @@ def component_plan(
     spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
     switches = spec.annotations
     user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
-    found = framework(spec)
-    main = started(spec.component_type, found.name, user_pod.pop("mainContainer", {}))
+    detected = framework(spec)
+    main = started(spec.component_type, detected.name, user_pod.pop("mainContainer", {}))
     own = component_labels(component, graph)
     every = user_labels(component) | own
     return ComponentPlan(
         namespace=namespace,
         name=component.metadata.name,
-        component=own[labels.COMPONENT],
         graph=graph,
         dynamo_namespace=own[labels.DYNAMO_NAMESPACE],
         component_type=spec.component_type or "",
-        sub_component_type=spec.sub_component_type or "",
-        model=spec.model_ref.name if spec.model_ref else "",
-        replicas=1 if spec.replicas is None else spec.replicas,
+        replicas=spec.desired_replicas,
         nodes=spec.nodes,
-        role=ROLES.get(spec.component_type or "", plain),
-        backend=BACKENDS[found.name],
-        orchestrator=ORCHESTRATORS["lws" if spec.nodes > 1 else "deployment"],
+        role=ROLES.get(spec.component_type or "", DEFAULT_ROLE),
+        backend=BACKENDS[detected.name],
+        orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
         selector=_selector(own, spec),
         workload_label=labels.SELECTOR,
         labels=every,
@@ -104,7 +80,7 @@ def component_plan(
         environment_secret=spec.env_from_secret or "",
         resources=resources(spec.resources),
         gpus=gpus(spec),
-        mounts=_mounts(spec, found.name),
+        mounts=_mounts(spec, detected.name),
         shared_memory_size=_shared_memory_size(spec.shared_memory),
         main_container=main,
         pod=user_pod,
@@ -132,45 +108,45 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
 
 def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
     """How processes find each other: what the annotation says, else the operator's setting."""
-    wanted = switches.get(labels.DISCOVERY_BACKEND)
-    return wanted if wanted in _DISCOVERY_BACKENDS else settings.discovery_backend
+    backend = switches.get(labels.DISCOVERY_BACKEND)
+    return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
 
 
 def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
     """What only this component's pods have: its name, its Dynamo namespace and its type."""
-    found = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
+    selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
     if spec.component_type:
-        found[labels.COMPONENT_TYPE] = spec.component_type
-    return found
+        selector[labels.COMPONENT_TYPE] = spec.component_type
+    return selector
 
 
 def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
     """Where an endpoint picker's configuration is: in the user's ConfigMap, else in the graph's."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     if name := reference.get("name"):
-        return ConfigKey(name, reference.get("key") or epp.CONFIG_FILE)
-    return ConfigKey(names.epp_config_map(graph), epp.CONFIG_FILE)
+        return ConfigKey(name, reference.get("key") or EPP_CONFIG_FILE)
+    return ConfigKey(names.epp_config_map(graph), EPP_CONFIG_FILE)
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
     """The PVCs to mount, each pair of PVC and path once, in the user's order."""
-    found: dict[tuple[str, str], Mount] = {}
+    mounts: dict[tuple[str, str], Mount] = {}
     for mount in spec.volume_mounts:
         is_cache = mount.use_as_compilation_cache
         path = cache_path(backend, mount.mount_point, is_cache=is_cache)
-        known = found.get((mount.name, path))
-        found[mount.name, path] = Mount(
-            mount.name, path, is_cache or bool(known and known.is_cache)
+        earlier = mounts.get((mount.name, path))
+        mounts[mount.name, path] = Mount(
+            mount.name, path, is_cache or bool(earlier and earlier.is_cache)
         )
-    return tuple(found.values())
+    return tuple(mounts.values())
 
 
-def _shared_memory_size(wanted: SharedMemory | None) -> str:
-    if wanted is None:
+def _shared_memory_size(memory: SharedMemory | None) -> str:
+    if memory is None:
         return _SHARED_MEMORY_SIZE
-    if wanted.disabled:
+    if memory.disabled:
         return ""
-    return str(wanted.size) if wanted.size else _SHARED_MEMORY_SIZE
+    return str(memory.size) if memory.size else _SHARED_MEMORY_SIZE
 
 
 def _service_probes(spec: ComponentSpec) -> dict[str, Object]:

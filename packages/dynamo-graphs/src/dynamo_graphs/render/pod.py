@@ -1,22 +1,35 @@
 """The pod template of a component: defaults, overrides, volumes, ServiceAccounts, in a fixed order.
 
 The order decides precedence, and running graphs depend on it. Side containers of the user come first and
-the main container last.
+the main container last. That is the role's default, the user's override, then what the spec adds.
+
+The API server refuses a volume or a mount path that appears twice: each PVC becomes one volume however
+often it is mounted, and a mount of the user replaces ours at the same path.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.render.components.plain import TERMINATION_GRACE_SECONDS
-from dynamo_graphs.render.container import main_container
-from dynamo_graphs.render.group import GroupNode
+from dynamo_graphs.api.names import volume_name
 from dynamo_graphs.render.interfaces import ComponentPlan
+from dynamo_graphs.render.launch import GroupNode
 from dynamo_graphs.render.leader_wait import wait_containers, wait_volumes
-from dynamo_graphs.render.merge import merged
-from dynamo_graphs.render.volumes import volumes
+from dynamo_graphs.render.merge import (
+    has_handler,
+    merged,
+    merged_environment,
+    merged_probe,
+    variable,
+    variable_of_field,
+)
+from dynamo_graphs.render.resources import with_device_limits
+from dynamo_graphs.render.roles import TERMINATION_GRACE_SECONDS
 from kube_runtime.kind import Object
 
 _FS_GROUP = 1000
+_SHARED_MEMORY = "shared-memory"
+_SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
 
 
 def pod_template(
@@ -24,12 +37,12 @@ def pod_template(
 ) -> Object:
     """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
-    found: Object = {
+    metadata: Object = {
         "labels": plan.pod_labels | own | {labels.SELECTOR: workload, plan.workload_label: workload}
     }
     if plan.pod_annotations:
-        found["annotations"] = plan.pod_annotations
-    return {"metadata": found, "spec": pod_spec(plan, node, is_debug=is_debug)}
+        metadata["annotations"] = plan.pod_annotations
+    return {"metadata": metadata, "spec": pod_spec(plan, node, is_debug=is_debug)}
 
 
 def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = False) -> Object:
@@ -45,13 +58,13 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
     pod: Object = dict(merged(defaults, plan.pod))
     if "securityContext" not in pod:
         pod["securityContext"] = {"fsGroup": _FS_GROUP}
-    main = main_container(plan, node)
+    main = _main_container(plan, node)
     launched = plan.backend.launch_volumes(plan) if node else ()
     added = (*roles.get("volumes", ()), *launched, *wait_volumes(plan, node))
     lists: dict[str, list[Any]] = {
         "initContainers": [*pod.get("initContainers", ()), *wait_containers(plan, node, main)],
         "containers": [*pod.get("containers", ()), main],
-        "volumes": volumes(plan, added),
+        "volumes": _volumes(plan, added),
         "imagePullSecrets": _pull_secrets(plan),
     }
     if is_debug or plan.is_on(labels.DEBUG_MODE):
@@ -62,8 +75,8 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
 
 def _pull_secrets(plan: ComponentPlan) -> list[Object]:
     users: list[Object] = plan.pod.get("imagePullSecrets", [])
-    known = {entry.get("name") for entry in users}
-    return [*users, *({"name": name} for name in plan.pull_secrets if name not in known)]
+    names = {entry.get("name") for entry in users}
+    return [*users, *({"name": name} for name in plan.pull_secrets if name not in names)]
 
 
 def _debugger(image: str) -> Object:
@@ -79,3 +92,120 @@ def _debugger(image: str) -> Object:
         "stdin": True,
         "tty": True,
     }
+
+
+def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
+    """The container that runs the component; as one of a group if `node` says which one."""
+    default = plan.role.container(plan)
+    container: Object = dict(merged(default, plan.main_container))
+    container |= _probes(default, plan)
+    container["env"] = _environment(default, plan)
+    if resources := _merged_resources(container.get("resources", {}), plan.resources):
+        container["resources"] = resources
+    if plan.environment_secret:
+        source = {"secretRef": {"name": plan.environment_secret}}
+        container["envFrom"] = [*container.get("envFrom", ()), source]
+    if mounted := _mounts(plan, default.get("volumeMounts", ())):
+        container["volumeMounts"] = mounted
+    container = plan.backend.container(container, plan)
+    return plan.backend.launch(container, plan, node) if node else container
+
+
+def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
+    """The user's over the default's; a startup probe with a handler, and the spec's own, win whole."""
+    users = plan.main_container
+    merging = {
+        name: merged_probe(default.get(name, {}), users[name])
+        for name in ("livenessProbe", "readinessProbe")
+        if name in users
+    }
+    startup: Object = users.get("startupProbe") or {}
+    if startup and not has_handler(startup):
+        startup = merged_probe(default.get("startupProbe", {}), startup)
+    return merging | ({"startupProbe": startup} if startup else {}) | plan.probes
+
+
+def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
+    lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
+    container = merged_environment(lowest, plan.main_container.get("env", ()))
+    environment = merged_environment(container, plan.environment)
+    if plan.is_discovered_by_kubernetes and all(
+        entry["name"] != "ETCD_ENDPOINTS" for entry in environment
+    ):
+        # Runtime 0.9.0 looks for etcd at localhost:2379 all the same, and ends when it finds none.
+        return merged_environment([variable("DYN_STORE_KV", "mem")], environment)
+    return environment
+
+
+def _infrastructure(plan: ComponentPlan) -> list[Object]:
+    settings = plan.settings
+    values = {
+        "ETCD_ENDPOINTS": settings.etcd_address,
+        "MODEL_EXPRESS_URL": settings.model_express_url,
+        "NATS_SERVER": settings.nats_address,
+        "PROMETHEUS_ENDPOINT": settings.prometheus_endpoint,
+    }
+    return [variable(name, value) for name, value in values.items() if value]
+
+
+def _identity(plan: ComponentPlan) -> list[Object]:
+    """Who and where the process is."""
+    variables = [
+        variable("DYN_COMPONENT", plan.component_type),
+        variable("DYN_NAMESPACE", plan.dynamo_namespace),
+        variable("DYN_PARENT_DGD_K8S_NAME", plan.graph),
+        variable("DYN_PARENT_DGD_K8S_NAMESPACE", plan.namespace),
+        variable_of_field("POD_NAME", "metadata.name"),
+        variable_of_field("POD_NAMESPACE", "metadata.namespace"),
+        variable_of_field("POD_UID", "metadata.uid"),
+    ]
+    if plan.is_discovered_by_kubernetes:
+        variables.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
+    return variables
+
+
+def _merged_resources(container: Object, component: Object) -> Object:
+    """The container's resources with the component's merged over them; resource claims add up."""
+    both: Object = dict(merged(container, component))
+    claims = [*container.get("claims", ()), *component.get("claims", ())]
+    if claims:
+        both["claims"] = list({claim["name"]: claim for claim in claims}.values())
+    return with_device_limits(both)
+
+
+def _volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's volumes, then one per PVC, then the role's, then shared memory."""
+    users: list[Object] = plan.pod.get("volumes", [])
+    names = {volume.get("name") for volume in users}
+    claims = {
+        volume_name(mount.claim): {"persistentVolumeClaim": {"claimName": mount.claim}}
+        for mount in plan.mounts
+    }
+    added = [{"name": name, **source} for name, source in claims.items() if name not in names]
+    added += (volume for volume in roles if volume["name"] not in names | claims.keys())
+    if _has_shared_memory(plan):
+        memory = {"medium": "Memory", "sizeLimit": plan.shared_memory_size}
+        added.append({"name": _SHARED_MEMORY, "emptyDir": memory})
+    return [*users, *added]
+
+
+def _mounts(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's mounts, then the PVCs, then the role's, then shared memory."""
+    users: list[Object] = plan.main_container.get("volumeMounts", [])
+    taken = {mount.get("mountPath") for mount in users}
+    added = [
+        {"name": volume_name(mount.claim), "mountPath": mount.path}
+        for mount in plan.mounts
+        if mount.path not in taken
+    ]
+    taken |= {mount.path for mount in plan.mounts}
+    added += (mount for mount in roles if mount["mountPath"] not in taken)
+    if _has_shared_memory(plan):
+        added.append({"name": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH})
+    return [*users, *added]
+
+
+def _has_shared_memory(plan: ComponentPlan) -> bool:
+    paths = [mount.path for mount in plan.mounts]
+    paths += [mount.get("mountPath", "") for mount in plan.main_container.get("volumeMounts", ())]
+    return bool(plan.shared_memory_size) and _SHARED_MEMORY_PATH not in paths

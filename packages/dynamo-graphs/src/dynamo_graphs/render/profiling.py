@@ -41,7 +41,7 @@ What the copier makes of it: the ConfigMap `dgdr-output-REQUEST` in the namespac
 owned by the request, with labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of
 these files under its own name as a key of `data`. `profiler_status.yaml` may come before the
 others. It also reports the digests of the results as its termination message, by which the operator
-recognises them (`lifecycle/request_digest.py`).
+recognises them (`plan/request_digest.py`).
 """
 
 from functools import cache
@@ -187,7 +187,7 @@ def _pod(
     profiling = spec.profiling_config
     placed = placement(profiling)
     secrets = [{"name": PULL_SECRET}]
-    secrets += [each for each in placed.get("imagePullSecrets", ()) if each not in secrets]
+    secrets += [secret for secret in placed.get("imagePullSecrets", ()) if secret not in secrets]
     return {
         **placed,
         "serviceAccountName": profiling.service_account_name or names.PROFILING_SERVICE_ACCOUNT,
@@ -239,21 +239,27 @@ def _variables(
     request: DynamoGraphDeploymentRequest, profiling: ProfilingConfig, settings: RenderSettings
 ) -> list[Object]:
     key = {"name": "hf-token-secret", "key": "HF_TOKEN", "optional": True}
-    found: list[Object] = [
+    variables: list[Object] = [
         {"name": "HUGGING_FACE_HUB_TOKEN", "valueFrom": {"secretKeyRef": key}},
         {"name": "NATS_SERVER", "value": settings.nats_address},
         {"name": "ETCD_ENDPOINTS", "value": settings.etcd_address},
     ]
     metadata = request.metadata
     values = (metadata.name, metadata.namespace, metadata.uid)
-    own = [{"name": n, "value": each} for n, each in zip(OWN_VARIABLES, values, strict=True)]
-    users = {each.get("name") for each in profiling.env}
-    known = [
-        each
-        for each in found
-        if each["name"] not in users and ("valueFrom" in each or each["value"])
+    own = [
+        {"name": name, "value": value} for name, value in zip(OWN_VARIABLES, values, strict=True)
     ]
-    return [*known, *own, *(each for each in profiling.env if each["name"] not in OWN_VARIABLES)]
+    users = {entry.get("name") for entry in profiling.env}
+    defaults = [
+        entry
+        for entry in variables
+        if entry["name"] not in users and ("valueFrom" in entry or entry["value"])
+    ]
+    return [
+        *defaults,
+        *own,
+        *(entry for entry in profiling.env if entry["name"] not in OWN_VARIABLES),
+    ]
 
 
 def _copier(
@@ -311,14 +317,14 @@ def _volumes(
 ) -> list[Object]:
     claim = spec.profiling_config.output_pvc
     kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
-    found: list[Object] = [{"name": _OUTPUT, **kept}]
+    volumes: list[Object] = [{"name": _OUTPUT, **kept}]
     if base is not None:
         item = {"key": base.key, "path": BASE_FILE}
-        found.append({"name": _BASE, "configMap": {"name": base.name, "items": [item]}})
+        volumes.append({"name": _BASE, "configMap": {"name": base.name, "items": [item]}})
     if (cache_ := model_cache(spec)) is not None:
         source = {"claimName": cache_[0], "readOnly": True}
-        found.append({"name": _CACHE, "persistentVolumeClaim": source})
-    return [*found, {"name": _TOKEN, "projected": {"sources": _token_sources()}}]
+        volumes.append({"name": _CACHE, "persistentVolumeClaim": source})
+    return [*volumes, {"name": _TOKEN, "projected": {"sources": _token_sources()}}]
 
 
 def _token_mount() -> Object:

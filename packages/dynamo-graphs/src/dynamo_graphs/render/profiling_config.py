@@ -17,15 +17,8 @@ OUTPUT_FOLDER = "/data"
 BASE_FILE = "disagg.yaml"
 BASE_FOLDER = "/config"
 DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
-FORCED = (
-    ("", "output_dir", "outputDir"),
-    ("deployment", "model", ""),
-    ("engine", "backend", ""),
-)
-"""What a user's value is not taken over for: section, key, other spelling."""
-
 _BUILT_BYTES = 200_000
-"""A spec with more JSON than this is refused, whatever its YAML is; see `validation.request_size`."""
+"""A spec with more JSON than this is refused, whatever its YAML is; see `validation.request`."""
 _STRING = "tag:yaml.org,2002:str"
 
 
@@ -65,7 +58,9 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
     """
     config = spec.profiling_config.config or {}
     sections = (config.get("deployment"), config.get("engine"))
-    if is_deep(config) or not all(each is None or isinstance(each, dict) for each in sections):
+    if is_deep(config) or not all(
+        section is None or isinstance(section, dict) for section in sections
+    ):
         return 0
     size = len(msgspec.json.encode(config))
     return size if size > _BUILT_BYTES else len(profiler_config_text(spec, namespace).encode())
@@ -85,32 +80,32 @@ def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
 def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
     """The PVC that holds models, and where it is mounted. None means: there is none."""
     deployment: object = (spec.profiling_config.config or {}).get("deployment")
-    found: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
-    claim = found.get("pvcName") if isinstance(found, dict) else None
+    cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    claim = cache.get("pvcName") if isinstance(cache, dict) else None
     if not isinstance(claim, str) or not claim:
         return None
-    folder: object = found.get("mountPath")
+    folder: object = cache.get("mountPath")
     if not isinstance(folder, str) or not folder:
         folder = DEFAULT_MODEL_CACHE_FOLDER
     return claim, folder
 
 
 def _section(config: Object, name: str) -> Object:
-    found = config.get(name)
-    if found is None:
+    section = config.get(name)
+    if section is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(section, dict):
         raise TypeError(f"{name} is not an object")
-    return dict(found)
+    return dict(section)
 
 
 def _whole_numbers(value: object) -> object:
     """The value with `250.0` as `250`, at every depth."""
     match value:
         case dict():
-            return {key: _whole_numbers(each) for key, each in value.items()}
+            return {key: _whole_numbers(child) for key, child in value.items()}
         case list():
-            return [_whole_numbers(each) for each in value]
+            return [_whole_numbers(child) for child in value]
         case float() if value.is_integer():
             return int(value)
         case _:

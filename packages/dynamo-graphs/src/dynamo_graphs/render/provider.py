@@ -5,7 +5,7 @@ installed or removed; so it is recorded on the graph before anything is created,
 choice, nothing is recorded: if Grove is installed later, the existing objects decide.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -16,12 +16,6 @@ from dynamo_graphs.api.revision import MANAGED
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.types.meta import condition
-
-PROVIDERS: Mapping[str, Callable[[Facts], bool]] = {
-    COMPONENT: lambda _: True,
-    GROVE: lambda facts: facts.grove_served,
-}
-"""What we can render for, and whether the cluster has what that takes. A row is a new provider."""
 
 _MAKES = {
     DynamoComponentDeployment.KIND.name: COMPONENT,
@@ -47,7 +41,7 @@ def workload_provider(graph: DynamoGraphDeployment, facts: Facts, present: Colle
         if len(made) == 1:
             return made.pop()
     wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
-    return GROVE if wants_grove and is_available(GROVE, facts) else COMPONENT
+    return GROVE if wants_grove and facts.grove_served else COMPONENT
 
 
 def has_begun(graph: DynamoGraphDeployment, present: Collection[str]) -> bool:
@@ -87,7 +81,7 @@ def _has_foreign_status(graph: DynamoGraphDeployment) -> bool:
 
 def _reported(graph: DynamoGraphDeployment) -> set[str]:
     """The kinds of the workloads in the status of a graph."""
-    return {each.component_kind for each in (graph.status.services or {}).values()}
+    return {service.component_kind for service in (graph.status.services or {}).values()}
 
 
 def to_record(
@@ -104,7 +98,7 @@ def to_record(
     keeps the rollouts that it began with, so only a graph that `is_new` has them chosen.
     """
     record: dict[str, str] = {}
-    if all(is_available(each, facts) for each in PROVIDERS):
+    if facts.grove_served:
         record[labels.WORKLOAD_PROVIDER] = chosen
     if is_new and chosen == COMPONENT and settings.worker_rollout == MANAGED:
         record[labels.WORKER_ROLLOUT] = MANAGED
@@ -113,7 +107,7 @@ def to_record(
 
 def is_available(name: str, facts: Facts) -> bool:
     """Whether graphs of that provider can be worked on here and now."""
-    return name in PROVIDERS and PROVIDERS[name](facts)
+    return name == COMPONENT or (name == GROVE and facts.grove_served)
 
 
 def on_record(graph: DynamoGraphDeployment, facts: Facts) -> DynamoGraphDeployment:

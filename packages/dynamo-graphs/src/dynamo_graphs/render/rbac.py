@@ -1,6 +1,7 @@
 """ServiceAccounts of a graph's pods and their permissions."""
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.render.metadata import object_metadata
 from kube_runtime.kind import Object
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -63,12 +64,9 @@ def role_binding(namespace: str, name: str, account: str, role_kind: str, role: 
 
 
 def _metadata(namespace: str, name: str, account: str) -> Object:
-    return {
-        "name": name,
-        "namespace": namespace,
-        "labels": {
-            labels.APP_COMPONENT: "rbac",
-            labels.APP_MANAGED_BY: labels.MANAGER,
-            labels.APP_NAME: names.label_value(account),
-        },
+    own = {
+        labels.APP_COMPONENT: "rbac",
+        labels.APP_MANAGED_BY: labels.MANAGER,
+        labels.APP_NAME: names.label_value(account),
     }
+    return object_metadata(namespace, name, own, {})

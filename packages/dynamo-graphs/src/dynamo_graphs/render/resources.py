@@ -13,30 +13,30 @@ from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 
 
-def resources(wanted: Resources | None) -> Object:
+def resources(short: Resources | None) -> Object:
     """The user's resources in the terms of Kubernetes; {} if there are none."""
-    if wanted is None:
+    if short is None:
         return {}
-    requests, limits = wanted.requests or ResourceItem(), wanted.limits or ResourceItem()
+    requests, limits = short.requests or ResourceItem(), short.limits or ResourceItem()
     gpu = requests.gpu_type or limits.gpu_type or GPU
     upper = _side(limits, limits.gpu_type or requests.gpu_type or GPU)
     lower = _side(requests, gpu)
     if requests.gpu and gpu not in requests.custom and _is_amount(lower[gpu], upper.get(gpu)):
         del lower[gpu]
-    found: Object = {"requests": lower, "limits": upper, "claims": list(wanted.claims)}
-    return {name: value for name, value in found.items() if value}
+    sides: Object = {"requests": lower, "limits": upper, "claims": list(short.claims)}
+    return {name: value for name, value in sides.items() if value}
 
 
-def with_device_limits(wanted: Object) -> Object:
+def with_device_limits(requirements: Object) -> Object:
     """The resources with a limit for every device that is only requested."""
-    requests: Mapping[str, object] = wanted.get("requests", {})
-    limits: Mapping[str, object] = wanted.get("limits", {})
+    requests: Mapping[str, object] = requirements.get("requests", {})
+    limits: Mapping[str, object] = requirements.get("limits", {})
     missing = {
         name: value
         for name, value in requests.items()
         if name not in limits and cannot_be_overcommitted(name)
     }
-    return {**wanted, "limits": {**limits, **missing}} if missing else wanted
+    return {**requirements, "limits": {**limits, **missing}} if missing else requirements
 
 
 def cannot_be_overcommitted(name: str) -> bool:
@@ -45,8 +45,8 @@ def cannot_be_overcommitted(name: str) -> bool:
     return name.startswith("hugepages-") if is_native else not name.startswith("requests.")
 
 
-def _is_amount(quantity: str, other: str | None) -> bool:
-    return other is not None and (quantity == other or amount(quantity) == amount(other))
+def _is_amount(request: str, limit: str | None) -> bool:
+    return limit is not None and (request == limit or amount(request) == amount(limit))
 
 
 def _side(item: ResourceItem, gpu: str) -> dict[str, str]:

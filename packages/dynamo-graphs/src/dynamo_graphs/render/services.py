@@ -10,6 +10,7 @@ import msgspec
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.deployment_config import as_configured
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import (
     FOUND_BY,
@@ -20,13 +21,14 @@ from dynamo_graphs.api.revision import (
 )
 from dynamo_graphs.render.merge import merged_environment, pruned, variable
 from dynamo_graphs.render.metadata import (
+    object_metadata,
     service_annotations,
     service_dynamo_namespace,
     service_labels,
 )
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import OwnerReference
+from kube_runtime.types.meta import OwnerReference, R
 
 _HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
 """Annotations of the graph that its components follow."""
@@ -39,28 +41,30 @@ _FINDS_WORKERS = ("frontend", "epp")
 def component_resource(
     graph: DynamoGraphDeployment,
     key: str,
-    service: ComponentSpec,
     settings: RenderSettings,
     generation: WorkerGeneration = PLAIN,
 ) -> Object:
-    """The DynamoComponentDeployment that says of a service what the graph says of it."""
+    """The DynamoComponentDeployment of one service, with all that the graph says of it."""
+    service = as_configured(graph, key)
     suffix = generation.suffix if can_be_isolated(service) else ""
-    annotations = _annotations(graph, service)
+    graphs = graph.metadata.annotations
+    annotations = service_annotations(graph, service) | {
+        name: graphs[name] for name in _HANDED_ON if name in graphs
+    }
     spec = _spec(graph, key, service, annotations, generation)
     if ours := _whereabouts(graph, service, generation):
         spec["envs"] = merged_environment(ours, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
-    metadata: Object = {
-        "name": worker_component_name(graph, key, generation),
-        "namespace": graph.metadata.namespace,
-        "labels": spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
-    }
-    noted = {each: annotations[each] for each in graph.spec.annotations if each in annotations}
+    noted = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
     if generation.content and can_be_isolated(service):
         noted[labels.WORKER_CONTENT] = generation.content
-    if noted:
-        metadata["annotations"] = noted
+    metadata = object_metadata(
+        graph.metadata.namespace,
+        worker_component_name(graph, key, generation),
+        spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
+        noted,
+    )
     return {
         "apiVersion": DynamoComponentDeployment.KIND.api_version,
         "kind": DynamoComponentDeployment.KIND.name,
@@ -84,7 +88,7 @@ def _spec(
         labels.DYNAMO_NAMESPACE: dynamo_namespace,
         labels.GRAPH: names.label_value(graph.metadata.name),
     }
-    spec: Object = _said(pruned(msgspec.to_builtins(service)))
+    spec: Object = _explicit(pruned(msgspec.to_builtins(service)))
     spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
     spec |= {
         "serviceName": key,
@@ -109,20 +113,24 @@ def _whereabouts(
 
     A variable that the user sets on the container stays the user's.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     if generation.suffix and can_be_isolated(service):
         base = names.generations_dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
-        found = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
+        variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
     elif generation.found_by and service.component_type in _FINDS_WORKERS:
-        found = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
+        variables = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
     container = (service.extra_pod_spec or {}).get("mainContainer") or {}
     users = {entry["name"] for entry in container.get("env") or ()}
-    return [variable(name, value) for name, value in found.items() if name not in users]
+    return [variable(name, value) for name, value in variables.items() if name not in users]
 
 
-def component_of(graph: DynamoGraphDeployment, wanted: Object) -> DynamoComponentDeployment:
+def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:
     """A component as its controller will read it: with the graph as its owner."""
-    component = msgspec.convert(wanted, DynamoComponentDeployment)
+    return owned_by(graph, msgspec.convert(desired, DynamoComponentDeployment))
+
+
+def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:
+    """The object with the graph as its controlling owner."""
     owner = OwnerReference(
         kind=DynamoGraphDeployment.KIND.name,
         name=graph.metadata.name,
@@ -130,15 +138,15 @@ def component_of(graph: DynamoGraphDeployment, wanted: Object) -> DynamoComponen
         api_version=DynamoGraphDeployment.KIND.api_version,
         controller=True,
     )
-    metadata = msgspec.structs.replace(component.metadata, owner_references=(owner,))
-    return msgspec.structs.replace(component, metadata=metadata)
+    metadata = msgspec.structs.replace(resource.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(resource, metadata=metadata)
 
 
 def default_ingress(graph: str, settings: RenderSettings) -> Object:
     """The ingress of a frontend that names none; written even if off, since that was decided."""
     enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
     tls = settings.ingress_tls_secret_name
-    found: Object = {
+    ingress: Object = {
         "enabled": enabled,
         "host": graph,
         "useVirtualService": bool(settings.virtual_service_gateway),
@@ -147,10 +155,10 @@ def default_ingress(graph: str, settings: RenderSettings) -> Object:
         "ingressControllerClassName": settings.ingress_class_name,
         "tls": {"secretName": tls} if tls else None,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in ingress.items() if value}
 
 
-_SAID: dict[str, Object] = {
+_EXPLICIT: dict[str, Object] = {
     "ingress": {"enabled": False},
     "multinode": {"nodeCount": 2},
     "scalingAdapter": {"enabled": False},
@@ -160,20 +168,17 @@ _SAID: dict[str, Object] = {
 _USERS_OWN = frozenset(("extraPodSpec", "eppConfig"))
 
 
-def _said(value: object) -> Any:
+def _explicit(value: object) -> Any:
     """The value with every empty map of ours left out, or said in full if it means something.
 
     An empty map says nothing to a server-side apply: what the map held before would stay.
     """
     if not isinstance(value, dict):
         return value
-    kept = {name: each if name in _USERS_OWN else _said(each) for name, each in value.items()}
-    found = {name: _SAID.get(name, {}) if each == {} else each for name, each in kept.items()}
-    return {name: each for name, each in found.items() if each != {}}
-
-
-def _annotations(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
-    graphs = graph.metadata.annotations
-    return service_annotations(graph, service) | {
-        key: graphs[key] for key in _HANDED_ON if key in graphs
+    kept = {
+        name: child if name in _USERS_OWN else _explicit(child) for name, child in value.items()
     }
+    explicit = {
+        name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()
+    }
+    return {name: child for name, child in explicit.items() if child != {}}

@@ -11,11 +11,18 @@ from typing import Annotated, NamedTuple, get_args, get_type_hints
 import msgspec
 
 from dynamo_graphs.settings.declare import Section, Setting
-from dynamo_graphs.settings.logs import LogFormat, LoggingSettings, TimeFormat
-from dynamo_graphs.settings.models import ModelSettings
+from dynamo_graphs.settings.process import (
+    HealthSettings,
+    LeaderElectionSettings,
+    LogFormat,
+    LoggingSettings,
+    MetricsSettings,
+    ModelSettings,
+    NamespaceScopeSettings,
+    TimeFormat,
+    WebhookSettings,
+)
 from dynamo_graphs.settings.rendering import RenderSettings
-from dynamo_graphs.settings.servers import HealthSettings, MetricsSettings, WebhookSettings
-from dynamo_graphs.settings.sharing import LeaderElectionSettings, NamespaceScopeSettings
 
 __all__ = [
     "HealthSettings",

@@ -23,7 +23,7 @@ whatever their prefix."""
 
 def entries(text: str) -> tuple[str, ...]:
     """The entries of a list that is written with commas."""
-    return tuple(filter(None, (each.strip() for each in text.split(","))))
+    return tuple(filter(None, (entry.strip() for entry in text.split(","))))
 
 
 def executes_configuration(key: str) -> bool:
@@ -35,8 +35,8 @@ def executes_configuration(key: str) -> bool:
 def allows_key(key: str, allowed: Iterable[str]) -> bool:
     """Whether an annotation is in the list. An entry that ends in `*` stands for all with that beginning."""
     return any(
-        key.startswith(each.removesuffix("*")) if each.endswith("*") else key == each
-        for each in allowed
+        key.startswith(entry.removesuffix("*")) if entry.endswith("*") else key == entry
+        for entry in allowed
     )
 
 
@@ -48,8 +48,8 @@ def allows_host(host: str, suffixes: Iterable[str]) -> bool:
     base = host.removeprefix("*.")
     is_wildcard = base != host
     return any(
-        base.endswith(f".{each}") or (base == each and not is_wildcard)
-        for each in (each.removeprefix("*").removeprefix(".").lower() for each in suffixes)
+        base.endswith(f".{suffix}") or (base == suffix and not is_wildcard)
+        for suffix in (suffix.removeprefix("*").removeprefix(".").lower() for suffix in suffixes)
     )
 
 
@@ -65,6 +65,6 @@ def is_in_cluster(host: str, cluster_domain: str) -> bool:
     domains = tuple(
         filter(None, (cluster_domain.lower().strip("."), "svc.cluster.local", _SERVICES))
     )
-    if any(base == each or base.endswith(f".{each}") for each in domains):
+    if any(base == domain or base.endswith(f".{domain}") for domain in domains):
         return True
-    return base != lowered and any(each.endswith(f".{base}") for each in domains)
+    return base != lowered and any(domain.endswith(f".{base}") for domain in domains)

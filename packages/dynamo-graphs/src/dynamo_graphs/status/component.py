@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_graphs.api.component import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
 from dynamo_graphs.api.framework import declared_or_detected
 from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.facts import Facts
@@ -18,14 +22,13 @@ from dynamo_graphs.render.plan import parent_graph
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.status.pause import pause_over
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.service import cause, diagnosed, explained, service_json, unexplained
+from dynamo_graphs.status.reasons import ComponentReason
+from dynamo_graphs.status.service import cause, diagnosed, is_updating, unexplained
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.status.workload import Readiness
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.kind import Object
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Condition, condition
 
@@ -51,46 +54,37 @@ def component_stop(
         return refused(refused_status(component, problems), problems)
     if lacks_orchestrator(component.spec, facts):
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
-        status = unorchestrated_status(component, forbidden)
-        return Stop(status, "WorkloadProviderUnavailable", [forbidden or NO_ORCHESTRATOR])
+        reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
+        text = forbidden or NO_ORCHESTRATOR
+        availability = _availability(component, _unready(reason, text))
+        status = component.status.with_conditions(
+            [_valid(component.metadata.generation), *availability]
+        )
+        return Stop(status, "WorkloadProviderUnavailable", [text])
     return None
 
 
-def refused_status(component: DynamoComponentDeployment, problems: Sequence[Problem]) -> Object:
+def refused_status(
+    component: DynamoComponentDeployment, problems: Sequence[Problem]
+) -> DynamoComponentDeploymentStatus:
     """The status of a component whose spec cannot be used; counts stay as they were.
 
     `observedGeneration` too: it is that of the last spec that was carried out.
     """
-    text = _REFUSED + fitted([str(each) for each in problems], _MESSAGE_LIMIT - len(_REFUSED))
+    text = _REFUSED + fitted([str(problem) for problem in problems], _MESSAGE_LIMIT - len(_REFUSED))
     generation = component.metadata.generation
-    return {
-        "conditions": [
-            Condition(
-                "Valid",
-                "False",
-                ComponentReason.VALIDATION_FAILED,
-                text,
-                observed_generation=generation,
-            ),
-            *_availability(component, _unready(ComponentReason.VALIDATION_FAILED, text)),
-        ],
-    }
+    reason = ComponentReason.VALIDATION_FAILED
+    invalid = Condition("Valid", "False", reason, text, observed_generation=generation)
+    availability = _availability(component, _unready(reason, text))
+    return component.status.with_conditions([invalid, *availability])
 
 
-def expensive_status(component: DynamoComponentDeployment, text: str) -> Object:
+def expensive_status(
+    component: DynamoComponentDeployment, text: str
+) -> DynamoComponentDeploymentStatus:
     """The status of a component whose work was ended; what is known of its workload stays as it was."""
-    return {"conditions": _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))}
-
-
-def unorchestrated_status(component: DynamoComponentDeployment, forbidden: str = "") -> Object:
-    """The status of a component on several nodes where nothing runs such pods.
-
-    `forbidden` says what is installed and may not be used; "" means that nothing is installed.
-    """
-    reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
-    readiness = _unready(reason, forbidden or NO_ORCHESTRATOR)
-    valid = _valid(component.metadata.generation)
-    return {"conditions": [valid, *_availability(component, readiness)]}
+    availability = _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))
+    return component.status.with_conditions(availability)
 
 
 def component_status(
@@ -99,24 +93,29 @@ def component_status(
     replicas: ServiceReplicaStatus | None,
     blocked: Sequence[Blocked],
     diagnosis: Diagnosis = UNKNOWN,
-) -> Object:
+) -> DynamoComponentDeploymentStatus:
     """The status after an apply. An object that could not be written makes the component unavailable."""
     generation = component.metadata.generation
     service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
-        text = fitted([each.message for each in blocked], _MESSAGE_LIMIT)
+        text = fitted([blocked_object.message for blocked_object in blocked], _MESSAGE_LIMIT)
         readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
     elif not readiness.is_ready and diagnosis.message:
         text = fitted([readiness.message, diagnosis.message], _MESSAGE_LIMIT)
         readiness = _unready(readiness.reason, text)
-    status: Object = {
-        "conditions": [_valid(generation), *_availability(component, readiness)],
-        "service": service_json(service) if service else None,
-        **_selectors(component),
-        "backendFramework": declared_or_detected(component.spec),
-    }
-    # The observed generation shows that nothing blocked that spec.
-    return status if blocked else {**status, "observedGeneration": generation}
+    before, pods = component.status, _pod_selector(component)
+    # One pod of each replica.
+    selector = pods if component.spec.nodes == 1 else pods | {labels.ROLE: "leader"}
+    return replace(
+        before,
+        conditions=(_valid(generation), *_availability(component, readiness)),
+        service=service,
+        pod_selector=pods,
+        selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
+        backend_framework=declared_or_detected(component.spec),
+        # It shows that nothing blocked that spec.
+        observed_generation=before.observed_generation if blocked else generation,
+    )
 
 
 def _service(
@@ -130,35 +129,25 @@ def _service(
     counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
     if readiness.is_ready:
         return unexplained(counts)
-    reason = cause(diagnosis.reason, is_updating=_is_updating(component, readiness))
-    named = f"{component.metadata.name}: {readiness.message}"
-    return explained(counts, reason, diagnosis.message or named)
-
-
-def _is_updating(component: DynamoComponentDeployment, readiness: Readiness) -> bool:
-    """Whether something newer takes the place of something that served."""
-    if readiness.has_older:
-        return True
     status = component.status
-    is_same = status.observed_generation == component.metadata.generation
-    was_updating = status.service is not None and status.service.reason == GraphReason.UPDATING
-    if was_updating and (is_same or readiness.is_rolling):
-        return True
     available = condition(status.conditions, "Available")
-    was_ready = available is not None and available.status == "True"
-    return was_ready and readiness.is_rolling
+    updates = is_updating(
+        status.service,
+        is_same=status.observed_generation == component.metadata.generation,
+        was_ready=available is not None and available.status == "True",
+        is_rolling=readiness.is_rolling,
+        has_older=readiness.has_older,
+    )
+    reason = cause(diagnosis.reason, updates=updates)
+    named = f"{component.metadata.name}: {readiness.message}"
+    return replace(counts, reason=reason, message=diagnosis.message or named)
 
 
-def _selectors(component: DynamoComponentDeployment) -> Object:
-    """What selects the component's pods, and as text one pod of each replica."""
+def _pod_selector(component: DynamoComponentDeployment) -> dict[str, str]:
+    """What selects the component's pods."""
     if component.spec.nodes == 1:
-        found = {labels.SELECTOR: names.workload_name(component.metadata.name)}
-        one = found
-    else:
-        found = _labels(component)
-        one = found | {labels.ROLE: "leader"}
-    text = ",".join(f"{name}={value}" for name, value in sorted(one.items()))
-    return {"podSelector": found, "selector": text}
+        return {labels.SELECTOR: names.workload_name(component.metadata.name)}
+    return _labels(component)
 
 
 def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
@@ -182,10 +171,10 @@ def _unready(reason: ComponentReason, message: str) -> Readiness:
 def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
     """`Available` and its twin `DynamoComponentReady`, which both say the same, and the end of a pause."""
     status, generation = "True" if readiness.is_ready else "False", component.metadata.generation
-    said = [
+    twins = [
         Condition(
             type_, status, readiness.reason, readiness.message, observed_generation=generation
         )
         for type_ in ("Available", "DynamoComponentReady")
     ]
-    return [*said, *pause_over(generation, component.status.conditions)]
+    return [*twins, *pause_over(generation, component.status.conditions)]

@@ -6,7 +6,7 @@ were computed for the generation that the graph has just applied.
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import (
@@ -20,7 +20,7 @@ from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.rollout import replacing, with_old_generations
-from dynamo_graphs.status.service import ServiceView, explained
+from dynamo_graphs.status.service import ServiceView
 from kube_runtime.types.meta import condition
 
 
@@ -47,7 +47,7 @@ def component_views(
             component,
             counts[key],
             graph.spec.services.get(key),
-            [f"{each.name}: {replaced[each.name]}" for each in old if each.service == key],
+            [f"{member.name}: {replaced[member.name]}" for member in old if member.service == key],
             newest=reported[key],
         )
         for key, (name, component) in components.items()
@@ -64,14 +64,16 @@ def _view(
 ) -> ServiceView:
     own = _obstacle(component)
     refusal = _refusal(component) if own else None
-    is_told = refusal is not None or own == _PAUSED  # the state of pods is then irrelevant
+    overrides_pods = refusal is not None or own == _PAUSED  # the state of pods is then irrelevant
     if component is not None and _is_behind(component):
-        newest = msgspec.structs.replace(newest, updated_replicas=0)  # they are of an older spec
+        newest = replace(newest, updated_replicas=0)  # they are of an older spec
+    if overrides_pods:
+        counts = replace(counts, reason=refusal, message=f"{name}: {own}")
     return ServiceView(
         name=name,
         newest=newest,
-        counts=explained(counts, refusal, f"{name}: {own}") if is_told else counts,
-        wanted=wanted_replicas(service) if service else 0,
+        counts=counts,
+        desired=service.desired_replicas if service else 0,
         obstacles=(*([own] if own else []), *older),
         exists=bool(older) or (component is not None and bool(component.status.conditions)),
         is_rolling=component is None or _is_behind(component) or bool(older),
@@ -95,7 +97,7 @@ def is_current(component: DynamoComponentDeployment) -> bool:
     available = condition(component.status.conditions, "Available")
     if available is None or _is_behind(component):
         return False
-    return wanted_replicas(component.spec) > 0 or available.reason not in _UNREADY
+    return component.spec.desired_replicas > 0 or available.reason not in _UNREADY
 
 
 _UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
@@ -138,7 +140,7 @@ def _is_behind(component: DynamoComponentDeployment) -> bool:
 
 
 def _replicas(
-    name: str, component: DynamoComponentDeployment | None, wanted: ComponentSpec | None
+    name: str, component: DynamoComponentDeployment | None, service: ComponentSpec | None
 ) -> ServiceReplicaStatus:
     """What the component reports; before it does, its kind and name with zero counts.
 
@@ -146,12 +148,7 @@ def _replicas(
     """
     if component is not None and component.status.service is not None:
         return component.status.service
-    if wanted is None or wanted.nodes == 1:
+    if service is None or service.nodes == 1:
         return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
     first = group_name(name, 0)
     return ServiceReplicaStatus("LeaderWorkerSet", first, replicas=0, updated_replicas=0)
-
-
-def wanted_replicas(service: ComponentSpec) -> int:
-    """The number of replicas that a service asks for."""
-    return 1 if service.replicas is None else service.replicas

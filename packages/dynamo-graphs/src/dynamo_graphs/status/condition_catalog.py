@@ -4,13 +4,16 @@ The table from which the page `docs/status.md` comes; the part about requests is
 `status.request_catalog`. Advice names where to check first, and whether anything has to be done at all.
 """
 
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.suspension import SuspensionReason
-from dynamo_graphs.status import shared_texts as texts
+from dynamo_graphs.status import condition_meaning as texts
 from dynamo_graphs.status.condition_meaning import Meaning
 from dynamo_graphs.status.model_catalog import MODEL_MEANINGS
 from dynamo_graphs.status.pause import PauseReason
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from dynamo_graphs.status.scaling import ScalingReason
+from kube_runtime.types.meta import Condition
 
 _GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
 _ADAPTER = "DynamoGraphDeploymentScalingAdapter"
@@ -94,9 +97,9 @@ MEANINGS = (
         texts.MISTAKES,
         "Correct the graph.",
     ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.REJECTED), texts.REFUSED, texts.FIX),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED), texts.NOT_ALLOWED, texts.ALLOW),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.NAME_CONFLICT, *texts.TAKEN),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.REJECTED, *texts.REFUSED),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.NOT_ALLOWED, *texts.NOT_ALLOWED),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.FAILED),
         "A prerequisite that the operator does not create is missing: the InferencePool API, SSH "
@@ -110,7 +113,7 @@ MEANINGS = (
         "Install LeaderWorkerSet and Volcano, or Grove before creating the graph; the operator "
         "then continues.",
     ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN), texts.WITHHELD, texts.GRANT),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.API_FORBIDDEN, *texts.WITHHELD),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.PROVIDER_UNAVAILABLE),
         "The provider that runs this graph, usually Grove, is no longer installed, or the "
@@ -118,13 +121,9 @@ MEANINGS = (
         "keep running.",
         "Reinstall it, or set the chart value that the message names; the operator then continues.",
     ),
-    Meaning(
-        *(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
-    ),
-    Meaning(*(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
-    Meaning(
-        *(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY
-    ),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED, *texts.UNREADABLE),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE, *texts.TOO_LARGE),
+    Meaning(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
         "Replicas are missing: the graph is rolling out its newest spec or replacing lost pods. "
@@ -235,43 +234,24 @@ MEANINGS = (
         "The component spans several nodes, and no orchestrator for multinode pods is installed.",
         texts.INSTALL,
     ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN),
-        texts.WITHHELD,
-        texts.GRANT,
-    ),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN, *texts.WITHHELD),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
         "The spec is invalid; running pods stay as they are.",
         "See `Valid`.",
     ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT), texts.TAKEN, texts.RENAME
-    ),
-    Meaning(*(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED), texts.REFUSED, texts.FIX),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED),
-        texts.NOT_ALLOWED,
-        texts.ALLOW,
-    ),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT, *texts.TAKEN),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED, *texts.REFUSED),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED, *texts.NOT_ALLOWED),
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
         "The component needs a kind that is not installed, such as VirtualService. The operator "
         "created everything else.",
         "Install the API that the message names; the operator then continues.",
     ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED),
-        texts.UNREADABLE,
-        texts.REWRITE,
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE),
-        *(texts.TOO_EXPENSIVE, texts.SIMPLIFY),
-    ),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED, *texts.UNREADABLE),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE, *texts.TOO_LARGE),
+    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
     Meaning(
         *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
         "The service has the adapter's number of replicas.",
@@ -313,10 +293,29 @@ MEANINGS = (
         "To resume, run `dynamoctl rollout resume` for it or remove the annotation "
         "`nvidia.com/paused`.",
     ),
-    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.REJECTED), texts.REFUSED, texts.FIX),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
-    ),
-    Meaning(*(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(_ADAPTER, "Ready", "False", ScalingReason.REJECTED, *texts.REFUSED),
+    Meaning(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED, *texts.UNREADABLE),
+    Meaning(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE, *texts.TOO_LARGE),
     *MODEL_MEANINGS,
 )
+
+
+_ROWS = {
+    (row.kind, type_, row.status, str(row.reason)): row
+    for row in (*MEANINGS, *REQUEST_MEANINGS)
+    for type_ in row.condition.split(", ")
+}
+
+
+def meaning(kind: str, condition: Condition) -> Meaning | None:
+    """What a condition of that kind means. None means: this version does not know its reason.
+
+    The condition that sums a request up repeats the reason of the step that failed.
+    """
+    row = _ROWS.get((kind, condition.type, condition.status, condition.reason))
+    if row is not None or kind != DynamoGraphDeploymentRequest.KIND.name:
+        return row
+    same = (kind, condition.status, condition.reason)
+    return next(
+        (row for row in REQUEST_MEANINGS if same == (row.kind, row.status, row.reason)), None
+    )

@@ -22,17 +22,15 @@ def configuration_warning(
     graph: DynamoGraphDeployment, *, istio_served: bool = True
 ) -> tuple[Condition, ...]:
     """The condition, or nothing for a graph without warnings that never had any. It has no problems."""
-    found = [str(each) for each in graph_inoperative(graph)]
+    warnings = [str(problem) for problem in graph_inoperative(graph)]
     if not istio_served:
-        found += [str(each) for each in _without_istio(graph)]
-    if not found and condition(graph.status.conditions, TYPE) is None:
+        warnings += [str(problem) for problem in _without_istio(graph)]
+    if not warnings and condition(graph.status.conditions, TYPE) is None:
         return ()
-    status, reason = (
-        ("True", GraphReason.INOPERATIVE) if found else ("False", GraphReason.NO_WARNING)
-    )
-    text = (
-        fitted(found, _MESSAGE_LIMIT) if found else ("The spec has no known configuration problem")
-    )
+    status, reason = "False", GraphReason.NO_WARNING
+    text = "The spec has no known configuration problem"
+    if warnings:
+        status, reason, text = "True", GraphReason.INOPERATIVE, fitted(warnings, _MESSAGE_LIMIT)
     generation = graph.metadata.generation
     return (Condition(TYPE, status, reason, text, observed_generation=generation),)
 
@@ -40,9 +38,9 @@ def configuration_warning(
 def _without_istio(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """VirtualServices that are not created, in a cluster without Istio."""
     for key, service in sorted(graph.spec.services.items()):
-        wanted = service.ingress
-        if wanted is None or not (wanted.enabled and wanted.use_virtual_service):
+        ingress = service.ingress
+        if ingress is None or not (ingress.enabled and ingress.use_virtual_service):
             continue
-        if wanted.virtual_service_gateway:
+        if ingress.virtual_service_gateway:
             text = "no VirtualService is created: Istio is not installed, or withheld from the operator"
             yield Problem(f"{service_path(key)}.ingress.useVirtualService", text)

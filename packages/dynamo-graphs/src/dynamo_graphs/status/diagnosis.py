@@ -4,7 +4,7 @@ A service may have a thousand pods: the status names the worst five, always in t
 nothing is written as long as nothing has changed.
 """
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -50,19 +50,21 @@ UNKNOWN = Diagnosis()
 
 def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
     """What the pods of a service say. `nodes` is how many pods one replica has."""
-    live = [each for each in pods if not is_over(each)]
-    verdicts = [(each.metadata.name, pod_report(each, now)) for each in live]
+    live = [pod for pod in pods if not is_over(pod)]
+    reports = [(pod.metadata.name, pod_report(pod, now)) for pod in live]
     blocked = sorted(
-        ((name, each.blockage) for name, each in verdicts if each.blockage),
-        key=lambda found: (_WORST_FIRST.index(found[1].reason), found[0]),
+        ((name, report.blockage) for name, report in reports if report.blockage),
+        key=lambda blocked_pod: (_WORST_FIRST.index(blocked_pod[1].reason), blocked_pod[0]),
     )
     times = [
-        each.requeue_after_seconds for _, each in verdicts if each.requeue_after_seconds is not None
+        report.requeue_after_seconds
+        for _, report in reports
+        if report.requeue_after_seconds is not None
     ]
     return Diagnosis(
         reason=blocked[0][1].reason if blocked else None,
         message=_message(*blocked[0], others=len(blocked) - 1) if blocked else None,
-        blocked_pods=tuple(_blocked(name, each) for name, each in blocked[:BLOCKED_LIMIT]),
+        blocked_pods=tuple(_blocked(name, blockage) for name, blockage in blocked[:BLOCKED_LIMIT]),
         scheduled_replicas=_scheduled(live, nodes),
         requeue_after_seconds=min(times, default=None),
     )
@@ -71,8 +73,8 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
 def _message(name: str, blockage: Blockage, *, others: int) -> str:
     container = f" container {blockage.container}" if blockage.container else ""
     more = f" (and {others} more)" if others else ""
-    said = f": {blockage.message}" if blockage.message else ""
-    return f"pod {name}{container} {blockage.word}{said}{more}"
+    detail = f": {blockage.message}" if blockage.message else ""
+    return f"pod {name}{container} {blockage.word}{detail}{more}"
 
 
 def _blocked(name: str, blockage: Blockage) -> BlockedPod:
@@ -88,10 +90,7 @@ def _blocked(name: str, blockage: Blockage) -> BlockedPod:
 
 def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
     """How many replicas have a node for each of their pods."""
-    placed: dict[str, int] = defaultdict(int)
-    for each in pods:
-        if each.spec.node_name:
-            placed[_replica(each, nodes)] += 1
+    placed = Counter(_replica(pod, nodes) for pod in pods if pod.spec.node_name)
     return sum(count >= nodes for count in placed.values())
 
 
@@ -99,5 +98,5 @@ def _replica(pod: Pod, nodes: int) -> str:
     """Which replica a pod belongs to: of one pod, itself; of several, its group."""
     if nodes == 1:
         return pod.metadata.name
-    found = pod.metadata.labels
-    return found.get(SET_NAME) or found.get(REPLICA_INDEX, "")
+    pod_labels = pod.metadata.labels
+    return pod_labels.get(SET_NAME) or pod_labels.get(REPLICA_INDEX, "")

@@ -1,13 +1,16 @@
-"""What has just happened to a graph, as events: recorded once, when its status was written.
+"""What has just happened to a graph or a model, as events: recorded once, when its status was written.
 
 Events are for what an engineer on call searches for later: a restart, a rollout or a pause that began or
-ended, and a stalled graph. That a pod is ready is in the status, without an event.
+ended, and a stalled graph. That a pod is ready, that a load is in progress, a change in the number of
+endpoints and a retry are in the status, without an event.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel, EndpointInfo
+from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.types.meta import Condition, condition
 
@@ -28,7 +31,7 @@ def status_events(
     return (
         *_restart(before, after),
         *_rolling_update(before, after),
-        *_conditions(before, after),
+        *_suspension(before, after),
         *_standstill(before, after),
     )
 
@@ -63,21 +66,17 @@ def _rolling_update(
         yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")
 
 
-_TOLD = {
-    ("Suspended", "True"): ("Suspended", False),
-    ("Suspended", "False"): ("Resumed", False),
-}
-"""Conditions whose flip is an event."""
+_FLIPS = {"True": "Suspended", "False": "Resumed"}
+"""Events of the condition `Suspended`, by its new status."""
 
 
-def _conditions(
+def _suspension(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
 ) -> Iterator[StatusEvent]:
-    for (type_, status), (reason, is_warning) in _TOLD.items():
-        new = condition(after.status.conditions, type_)
-        old = condition(before.status.conditions, type_)
-        if new is not None and new.status == status and not _is(old, status):
-            yield StatusEvent(reason, new.message, is_warning)
+    new = condition(after.status.conditions, "Suspended")
+    old = condition(before.status.conditions, "Suspended")
+    if new is not None and new.status in _FLIPS and (old is None or old.status != new.status):
+        yield StatusEvent(_FLIPS[new.status], new.message)
 
 
 def _standstill(
@@ -90,5 +89,54 @@ def _standstill(
         yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
-def _is(found: Condition | None, status: str) -> bool:
-    return found is not None and found.status == status
+def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    """What changed from one status of a model to the next."""
+    yield from _validity(before, after)
+    old, new = (_ready(model) for model in (before, after))
+    base = after.spec.base_model_name if after.spec else ""
+    total, ready = after.status.total_endpoints or 0, after.status.ready_endpoints or 0
+    failing = [sum(map(_is_failing, model.status.endpoints)) for model in (before, after)]
+    if failing[1] and not failing[0]:
+        cause = new.message.partition("; ")[2]
+        text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
+        text = f"{text}; {cause}" if cause else text
+        yield StatusEvent("PartialEndpointFailure", text, is_warning=True)
+    has_lost = old.reason == ModelReason.ALL_READY and ready < (before.status.ready_endpoints or 0)
+    if new.reason in (ModelReason.NOT_READY, ModelReason.NONE_READY):
+        if has_lost or (failing[1] and not failing[0]):  # one more pod is not a loss
+            text = f"Only {ready} of {total} endpoints ready for base model {base}"
+            yield StatusEvent("NotReady", text, is_warning=True)
+    elif new.reason != old.reason:
+        yield from _of_reason(new, base, total)
+
+
+def _of_reason(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
+    match new.reason:
+        case ModelReason.ALL_READY:
+            text = f"All {total} endpoints ready for base model {base}"
+            yield StatusEvent("EndpointsReady", text)
+        case ModelReason.DISCOVERED:
+            yield StatusEvent(
+                "EndpointsDiscovered", f"Discovered {total} endpoints for base model {base}"
+            )
+        case ModelReason.NO_ENDPOINTS:
+            yield StatusEvent("NoEndpointsFound", new.message, is_warning=True)
+        case ModelReason.CONFLICT | ModelReason.NOT_CALLED:
+            yield StatusEvent(new.reason, new.message, is_warning=True)
+        case _:
+            pass
+
+
+def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
+    old, new = (condition(model.status.conditions, "Valid") for model in (before, after))
+    if new is None or new.status == "True" or (old is not None and old.message == new.message):
+        return
+    yield StatusEvent(new.reason, new.message.removeprefix("Validation failed: "), is_warning=True)
+
+
+def _ready(model: DynamoModel) -> Condition:
+    return condition(model.status.conditions, "EndpointsReady") or Condition("EndpointsReady", "")
+
+
+def _is_failing(endpoint: EndpointInfo) -> bool:
+    return endpoint.failures > 0 and not endpoint.fallback_covered

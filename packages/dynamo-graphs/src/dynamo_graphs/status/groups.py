@@ -47,17 +47,17 @@ def reduced(live: Resource) -> Resource:
     """
     if not isinstance(live, LeaderWorkerSet):
         return live
-    found = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
-    digest = {GROUP_HASH: _digest(found.leader_worker_template.leader_template)}
+    live_spec = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
+    digest = {GROUP_HASH: _digest(live_spec.leader_worker_template.leader_template)}
     leader = PodTemplate(Metadata(annotations=digest))
-    spec = LeaderWorkerSetSpec(found.replicas, LeaderWorkerTemplate(leader))
+    spec = LeaderWorkerSetSpec(live_spec.replicas, LeaderWorkerTemplate(leader))
     metadata = replace(live.metadata, labels={}, annotations={})
     return replace(live, metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
 
 
 def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
     """Whether every group runs its newest templates. The keys are the names of the groups."""
-    late = {name: text for name, each in groups.items() if (text := next(_obstacles(each), ""))}
+    late = {name: text for name, group in groups.items() if (text := next(_obstacles(group), ""))}
     if not late:
         return Readiness(
             is_ready=True,
@@ -71,21 +71,21 @@ def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
         is_ready=False,
         reason=ComponentReason.GROUPS_NOT_READY,
         message=f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
-        is_rolling=any(_is_rolling(each) for each in groups.values()),
-        has_older=any(_has_older(each) for each in groups.values()),
+        is_rolling=any(_is_rolling(group) for group in groups.values()),
+        has_older=any(_has_older(group) for group in groups.values()),
     )
 
 
 def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaStatus:
     """The counts of all groups together, under the name of the `first`."""
-    found = [each.pods.status for each in groups.values() if each.pods is not None]
+    statuses = [group.pods.status for group in groups.values() if group.pods is not None]
     return ServiceReplicaStatus(
         component_kind="LeaderWorkerSet",
         component_name=first,
-        replicas=sum(each.replicas for each in found),
-        updated_replicas=sum(each.updated_replicas for each in found),
-        ready_replicas=sum(each.ready_replicas for each in found),
-        component_names=tuple(name for name, each in groups.items() if each.pods is not None),
+        replicas=sum(status.replicas for status in statuses),
+        updated_replicas=sum(status.updated_replicas for status in statuses),
+        ready_replicas=sum(status.ready_replicas for status in statuses),
+        component_names=tuple(name for name, group in groups.items() if group.pods is not None),
     )
 
 
@@ -97,11 +97,11 @@ def _obstacles(group: Group) -> Iterator[str]:
         return
     status = pods.status
     spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
-    wanted, leaders = spec.replicas, group.leaders
+    desired, leaders = spec.replicas, group.leaders
     observed = status.observed_generation
     if observed is not None and observed < pods.metadata.generation:
         yield "its controller has not observed the newest spec yet"
-    if wanted == 0:
+    if desired == 0:
         return
     if not status.conditions or leaders is None:
         yield "its controller has not observed it yet"
@@ -110,9 +110,9 @@ def _obstacles(group: Group) -> Iterator[str]:
         yield "its controller has not observed the newest spec yet"
     is_stale = leaders.status.observed_generation < leaders.metadata.generation
     updated = 0 if is_stale else min(leaders.status.updated_replicas, status.updated_replicas)
-    if _is_true(pods, "UpdateInProgress") or updated < wanted:
+    if _is_true(pods, "UpdateInProgress") or updated < desired:
         yield f"its pods do not run the newest spec yet{_placement(group.placement)}"
-    if status.ready_replicas < wanted:
+    if status.ready_replicas < desired:
         yield f"its pods are not ready{_placement(group.placement)}"
     if not _is_true(pods, "Available"):
         progress = condition(status.conditions, "Progressing")
@@ -138,11 +138,11 @@ def _digest(template: PodTemplate) -> str:
 
 
 def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:
-    found = condition(pods.status.conditions, type_)
-    return found is not None and found.status == "True"
+    entry = condition(pods.status.conditions, type_)
+    return entry is not None and entry.status == "True"
 
 
 def _placement(group: PodGroup | None) -> str:
     """What Volcano says if it finds no place for the group, or ""."""
-    found = condition(group.status.conditions, "Unschedulable") if group else None
-    return f"; {found.message}" if found and found.status == "True" else ""
+    unschedulable = condition(group.status.conditions, "Unschedulable") if group else None
+    return f"; {unschedulable.message}" if unschedulable and unschedulable.status == "True" else ""

@@ -37,9 +37,9 @@ def grove_views(
     diagnoses: Mapping[str, Diagnosis] | None = None,
 ) -> dict[str, ServiceView]:
     """The services as Grove runs them; `members` and `diagnoses` are by their keys."""
-    found = diagnoses or {}
+    by_service = diagnoses or {}
     return {
-        key: _view(graph, key, clique_set, member, found.get(key, UNKNOWN))
+        key: _view(graph, key, clique_set, member, by_service.get(key, UNKNOWN))
         for key, member in members.items()
     }
 
@@ -63,7 +63,7 @@ def _view(
     return ServiceView(
         name=clique_set.metadata.name if clique_set else name,
         counts=counts,
-        wanted=desired if member.wanted is None else member.wanted,
+        desired=desired if member.wanted is None else member.wanted,
         obstacles=tuple(_obstacles(clique_set, member)),
         exists=clique_set is not None,
         is_rolling=live is None
@@ -126,9 +126,9 @@ def is_settled(clique_set: PodCliqueSet, member: GroveMember) -> bool:
     """
     if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         return False
-    wanted, live = clique_set.status.current_generation_hash, member.live
+    newest, live = clique_set.status.current_generation_hash, member.live
     made_of = live.status.current_pod_clique_set_generation_hash if live else None
-    if wanted and made_of and wanted != made_of:
+    if newest and made_of and newest != made_of:
         return False
     return _obstacle(member) is None
 

@@ -12,14 +12,14 @@ from datetime import datetime
 
 import msgspec
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, EndpointInfo
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
 from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
-from kube_runtime.kind import Object
+from kube_runtime.text import cut
 from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import Condition
 
@@ -56,7 +56,7 @@ class ObservedModel:
 
 def observed(plan: ModelPlan, inputs: ModelInputs) -> ObservedModel:
     """What is seen of a model, with what the calls that are due or running may do."""
-    pods = (inputs.pods.get(name) for name in {each.pod_name for each in plan.present})
+    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in plan.present})
     return ObservedModel(
         services=plan.services,
         endpoints=plan.seen,
@@ -75,8 +75,8 @@ def _trouble(inputs: ModelInputs, name: str) -> str:
     blockage = pod_report(pod, inputs.now).blockage if pod is not None else None
     if blockage is None:
         return ""
-    what = " ".join(filter(None, (blockage.container, blockage.word)))
-    return f"{what}: {blockage.message}" if blockage.message else what
+    subject = " ".join(filter(None, (blockage.container, blockage.word)))
+    return f"{subject}: {blockage.message}" if blockage.message else subject
 
 
 def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:
@@ -89,8 +89,8 @@ def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:
 def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
     """What the model's status says of its endpoints, as far as it records what was done there."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    found = (_remembered(each, adapter_of(model.spec)) for each in infos)
-    return {each.place: each for each in found}
+    endpoints = (_remembered(info, adapter_of(model.spec)) for info in infos)
+    return {endpoint.place: endpoint for endpoint in endpoints}
 
 
 def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
@@ -115,40 +115,37 @@ def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
     )
 
 
-def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> Object:
+def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoModelStatus:
     """The status of a model whose spec cannot be followed; what was last seen of its endpoints stays."""
-    text = f"Validation failed: {'; '.join(str(each) for each in problems)}"
-    return {
-        "readyEndpoints": model.status.ready_endpoints or 0,
-        "totalEndpoints": model.status.total_endpoints or 0,
-        "conditions": [
-            _condition(model, "Valid", "False", ModelReason.INVALID, text),
-            *pause_over(model.metadata.generation, model.status.conditions),
-        ],
-    }
+    text = f"Validation failed: {'; '.join(str(problem) for problem in problems)}"
+    invalid = _condition(model, "Valid", "False", ModelReason.INVALID, text)
+    over = pause_over(model.metadata.generation, model.status.conditions)
+    return model.status.with_conditions([invalid, *over])
 
 
-def model_status(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Object:
+def model_status(
+    model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
+) -> DynamoModelStatus:
     """The status of a valid model."""
     adapter = None if seen.holder else adapter_of(spec)
-    able = {each.graph for each in seen.endpoints if is_ready(adapter, each)} - {""}
-    infos = tuple(_info(adapter, each, seen, able) for each in seen.endpoints)
-    former = tuple(_info(None, each, seen, able) for each in seen.former)
-    told = _fitting(infos, beside=former)
+    able = {endpoint.graph for endpoint in seen.endpoints if is_ready(adapter, endpoint)} - {""}
+    infos = tuple(_info(adapter, endpoint, seen, able) for endpoint in seen.endpoints)
+    former = tuple(_info(None, endpoint, seen, able) for endpoint in seen.former)
+    listed = _fitting(infos, beside=former)
     valid = ModelReason.VALID, "DynamoModel spec is valid"
-    return {
-        "endpoints": _shortened(told),
-        "formerEndpoints": _shortened(former),
-        "readyEndpoints": sum(each.ready for each in infos),
-        "totalEndpoints": len(infos),
-        "readyPods": seen.ready_pods,
-        "conditions": [
+    return DynamoModelStatus(
+        endpoints=_shortened(listed),
+        former_endpoints=_shortened(former),
+        ready_endpoints=sum(info.ready for info in infos),
+        total_endpoints=len(infos),
+        ready_pods=seen.ready_pods,
+        conditions=(
             _condition(model, "Valid", "True", *valid),
             _services_found(model, spec, seen),
-            _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(told)),
+            _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(listed)),
             *pause_over(model.metadata.generation, model.status.conditions),
-        ],
-    }
+        ),
+    )
 
 
 def _fitting(
@@ -162,7 +159,7 @@ def _fitting(
         if room < 0:
             break
         kept.add(number)
-    return tuple(each for number, each in enumerate(infos) if number in kept)
+    return tuple(info for number, info in enumerate(infos) if number in kept)
 
 
 def _size(info: EndpointInfo) -> int:
@@ -180,46 +177,43 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
         return ()
     limit = _MESSAGE_BYTES // len(infos)
     return tuple(
-        each
-        if len(each.message.encode()) <= limit
+        info
+        if len(info.message.encode()) <= limit
         else msgspec.structs.replace(
-            each, message=each.message.encode()[:limit].decode(errors="ignore")
+            info, message=info.message.encode()[:limit].decode(errors="ignore")
         )
-        for each in infos
+        for info in infos
     )
 
 
 def _info(
-    adapter: Lora | None, each: Endpoint, seen: ObservedModel, able: Container[str]
+    adapter: Lora | None, endpoint: Endpoint, seen: ObservedModel, able: Container[str]
 ) -> EndpointInfo:
-    message, is_adapters = each.message, adapter is not None
-    if not each.is_callable and is_adapters:
-        trouble = seen.trouble(each.pod_name)
+    message, is_adapters = endpoint.message, adapter is not None
+    if not endpoint.is_callable and is_adapters:
+        trouble = seen.trouble(endpoint.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
-    elif each.is_doubted and is_adapters:
+    elif endpoint.is_doubted and is_adapters:
         message = RESTARTED
+    # Others of its graph make up for a prefill worker that has no adapter API.
+    is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in able
     return EndpointInfo(
-        address=each.address,
-        pod_name=each.pod_name,
-        pod_uid=each.pod_uid,
-        ready=is_ready(adapter, each),
+        address=endpoint.address,
+        pod_name=endpoint.pod_name,
+        pod_uid=endpoint.pod_uid,
+        ready=is_ready(adapter, endpoint),
         message=message,
-        loaded_name=each.loaded.name if each.loaded else "",
-        loaded_uri=each.loaded.uri if each.loaded else "",
-        tried_name=each.tried.name if each.tried else "",
-        tried_uri=each.tried.uri if each.tried else "",
-        leftovers=each.leftovers,
-        reloading=each.is_reloading and is_adapters,
-        unable=each.is_unable,
-        fallback_covered=is_adapters and _is_covered(each, able),
-        failures=each.failures,
-        last_attempt_time=rfc3339(each.attempted_at) if each.attempted_at else None,
+        loaded_name=endpoint.loaded.name if endpoint.loaded else "",
+        loaded_uri=endpoint.loaded.uri if endpoint.loaded else "",
+        tried_name=endpoint.tried.name if endpoint.tried else "",
+        tried_uri=endpoint.tried.uri if endpoint.tried else "",
+        leftovers=endpoint.leftovers,
+        reloading=endpoint.is_reloading and is_adapters,
+        unable=endpoint.is_unable,
+        fallback_covered=is_covered and is_adapters,
+        failures=endpoint.failures,
+        last_attempt_time=rfc3339(endpoint.attempted_at) if endpoint.attempted_at else None,
     )
-
-
-def _is_covered(each: Endpoint, able: Container[str]) -> bool:
-    """Whether others of its graph, one of `able`, make up for a prefill worker that has no adapter API."""
-    return each.is_unable and each.is_prefill and each.graph in able
 
 
 def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
@@ -239,46 +233,42 @@ def _endpoints_ready(
     seen: ObservedModel,
     left_out: int,
 ) -> Condition:
-    total, ready = len(infos), sum(each.ready for each in infos)
-    covered = sum(each.fallback_covered for each in infos)
+    total, ready = len(infos), sum(info.ready for info in infos)
+    covered = sum(info.fallback_covered for info in infos)
     if seen.holder:
         text = (
             f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
         )
-        found = "False", ModelReason.CONFLICT, text
+        outcome = "False", ModelReason.CONFLICT, text
     elif not total:
         text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
-        found = "False", ModelReason.NO_ENDPOINTS, text
+        outcome = "False", ModelReason.NO_ENDPOINTS, text
     elif adapter is None:
         text = f"Found {total} endpoint(s) for base model"
-        found = "True", ModelReason.DISCOVERED, text
+        outcome = "True", ModelReason.DISCOVERED, text
     elif ready + covered == total and not left_out:
         also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
-        found = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
+        outcome = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
     elif seen.silence:
         text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
-        found = "False", ModelReason.NOT_CALLED, text
+        outcome = "False", ModelReason.NOT_CALLED, text
     else:
         reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
-        text = f"Found {ready} ready endpoint(s) out of {total} total{_left_out(left_out)}"
-        found = "False", reason, f"{text}{_cause(infos)}"
-    return _condition(model, "EndpointsReady", *found)
-
-
-def _left_out(count: int) -> str:
-    if not count:
-        return ""
-    return f"; skipped {count} endpoint(s): the status has no room for them"
+        text = f"Found {ready} ready endpoint(s) out of {total} total"
+        if left_out:
+            text += f"; skipped {left_out} endpoint(s): the status has no room for them"
+        outcome = "False", reason, f"{text}{_cause(infos)}"
+    return _condition(model, "EndpointsReady", *outcome)
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:
     """What keeps most of the others; nothing while their first calls run."""
-    missing = (each for each in infos if not each.ready and not each.fallback_covered)
-    causes = Counter(each.message for each in missing if each.message)
+    missing = (info for info in infos if not info.ready and not info.fallback_covered)
+    causes = Counter(info.message for info in missing if info.message)
     if not causes:
         return ""
     # Of equally frequent ones the same is reported each time, so that the status does not change for nothing.
-    message, count = min(causes.items(), key=lambda each: (-each[1], each[0]))
+    message, count = min(causes.items(), key=lambda cause: (-cause[1], cause[0]))
     return f"; {count} of them: {message}"
 
 
@@ -289,29 +279,28 @@ def _no_slices(spec: DynamoModelSpec) -> str:
 def _condition(
     model: DynamoModel, type_: str, status: str, reason: ModelReason, text: str
 ) -> Condition:
-    if len(text) > _MESSAGE_LIMIT:
-        text = text[: _MESSAGE_LIMIT - 1] + "…"
-    return Condition(type_, status, reason, text, observed_generation=model.metadata.generation)
+    text, generation = cut(text, _MESSAGE_LIMIT), model.metadata.generation
+    return Condition(type_, status, reason, text, observed_generation=generation)
 
 
 def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
     """Whether the stored status says already what that endpoint has and may have."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    same = (each for each in infos if (each.pod_uid, each.address) == endpoint.place)
-    return any(_held(_remembered(each, None)) == _held(endpoint) for each in same)
+    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.place)
+    return any(_held(_remembered(info, None)) == _held(endpoint) for info in same)
 
 
-def places(status: Object) -> frozenset[Place]:
+def places(status: DynamoModelStatus) -> frozenset[Place]:
     """The endpoints in a status, which need not be all: it has no room for more."""
-    infos = (*status["endpoints"], *status["formerEndpoints"])
-    return frozenset((each.pod_uid, each.address) for each in infos)
+    infos = (*status.endpoints, *status.former_endpoints)
+    return frozenset((info.pod_uid, info.address) for info in infos)
 
 
-def tells_only_failures(model: DynamoModel, status: Object) -> bool:
+def tells_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
     """Whether nothing is new of the endpoints but that some failed once more."""
     stored = map(_untallied, (*model.status.endpoints, *model.status.former_endpoints))
-    wanted = map(_untallied, (*status["endpoints"], *status["formerEndpoints"]))
-    return list(stored) == list(wanted)
+    updated = map(_untallied, (*status.endpoints, *status.former_endpoints))
+    return list(stored) == list(updated)
 
 
 def _untallied(info: EndpointInfo) -> EndpointInfo:

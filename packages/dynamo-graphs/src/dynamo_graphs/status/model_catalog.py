@@ -1,7 +1,7 @@
 """What each reason of a DynamoModel's conditions means, and what a user should do about it."""
 
 from dynamo_graphs.plan.model import ModelReason
-from dynamo_graphs.status import shared_texts as texts
+from dynamo_graphs.status import condition_meaning as texts
 from dynamo_graphs.status.condition_meaning import Meaning
 from dynamo_graphs.status.pause import PauseReason
 
@@ -25,10 +25,8 @@ MODEL_MEANINGS = (
         "The spec is invalid; the message lists all errors. Pods keep what they have loaded.",
         "Correct the model.",
     ),
-    Meaning(
-        *(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED), texts.UNREADABLE, texts.REWRITE
-    ),
-    Meaning(*(_MODEL, "Valid", "False", ModelReason.TOO_LARGE), texts.TOO_LARGE, texts.SHRINK),
+    Meaning(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED, *texts.UNREADABLE),
+    Meaning(_MODEL, "Valid", "False", ModelReason.TOO_LARGE, *texts.TOO_LARGE),
     Meaning(
         *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
         "The operator found the pods of the base model through that many Services.",

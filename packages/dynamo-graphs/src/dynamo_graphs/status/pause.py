@@ -6,9 +6,11 @@ otherwise, so they have one of their own, which stays and says when the pause is
 
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.types.meta import Condition, Resource, condition
+from kube_runtime.types.meta import Condition, Resource, Status, condition, status_of
 
 _COMPONENT_TYPE = "Paused"
 
@@ -24,18 +26,16 @@ class PauseReason(StrEnum):
 _TEXT = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 
 
-def paused_condition(found: Resource) -> Condition:
-    """The condition while the object is paused."""
-    generation = found.metadata.generation
-    if isinstance(found, DynamoGraphDeployment):
-        return Condition(
-            *("Progressing", "Unknown", PauseReason.GRAPH_PAUSED, _TEXT),
-            observed_generation=generation,
-        )
-    return Condition(
-        *(_COMPONENT_TYPE, "True", PauseReason.COMPONENT_PAUSED, _TEXT),
-        observed_generation=generation,
-    )
+def paused_status(resource: Resource) -> Status:
+    """The status of an object while it is paused. A paused graph has not stalled, so its progress ends."""
+    status, generation = status_of(resource), resource.metadata.generation
+    if isinstance(resource, DynamoGraphDeployment):
+        status = replace(status, progress=None)
+        type_, state, reason = "Progressing", "Unknown", PauseReason.GRAPH_PAUSED
+    else:
+        type_, state, reason = _COMPONENT_TYPE, "True", PauseReason.COMPONENT_PAUSED
+    paused = Condition(type_, state, reason, _TEXT, observed_generation=generation)
+    return status.with_conditions([paused])
 
 
 def pause_over(generation: int, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:

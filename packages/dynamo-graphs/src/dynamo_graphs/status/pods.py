@@ -11,7 +11,7 @@ from datetime import datetime
 
 from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.types.core import ContainerStatus, Pod, Terminated
-from kube_runtime.types.meta import Condition, condition
+from kube_runtime.types.meta import condition
 
 UNSCHEDULABLE_SECONDS = 30.0
 """So long a pod may wait for a node: another may just be going."""
@@ -61,8 +61,8 @@ class PodReport:
 
 def is_ready(pod: Pod) -> bool:
     """Whether the pod gets requests."""
-    found = condition(pod.status.conditions, READY)
-    return found is not None and found.status == "True"
+    ready = condition(pod.status.conditions, READY)
+    return ready is not None and ready.status == "True"
 
 
 def is_over(pod: Pod) -> bool:
@@ -77,9 +77,9 @@ def pod_report(pod: Pod, now: datetime) -> PodReport:
         return PodReport()
     if not pod.spec.node_name:
         return _unplaced(pod, now)
-    found = next(_image(pod), None) or next(_config(pod), None)
-    if found is not None:
-        return PodReport(found)
+    blockage = next(_image(pod), None) or next(_config(pod), None)
+    if blockage is not None:
+        return PodReport(blockage)
     unstarted = _unstarted(pod, now)
     if unstarted.blockage is not None:
         return unstarted
@@ -87,35 +87,35 @@ def pod_report(pod: Pod, now: datetime) -> PodReport:
 
 
 def _unplaced(pod: Pod, now: datetime) -> PodReport:
-    found = condition(pod.status.conditions, SCHEDULED)
-    if found is None or found.reason != "Unschedulable":
+    scheduled = condition(pod.status.conditions, SCHEDULED)
+    if scheduled is None or scheduled.reason != "Unschedulable":
         return PodReport()
-    since = found.last_transition_time
+    since = scheduled.last_transition_time
     left = _left(since, UNSCHEDULABLE_SECONDS, now)
     # The pod is named at once; that no node fits is reported when it has waited.
     reason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
     return PodReport(
-        Blockage(reason, found.reason, _head(found.message), since=since), left or None
+        Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None
     )
 
 
 def _image(pod: Pod) -> Iterator[Blockage]:
-    for each in _containers(pod):
-        waiting = each.state.waiting
+    for container in _containers(pod):
+        waiting = container.state.waiting
         if waiting is None or waiting.reason not in _IMAGE:
             continue
         # The pull fails, waits and is retried: two words and two texts for one failure.
         word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
         cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
-        yield _of(each, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
+        yield _of(container, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
 
 
 def _config(pod: Pod) -> Iterator[Blockage]:
-    for each in _containers(pod):
-        waiting = each.state.waiting
+    for container in _containers(pod):
+        waiting = container.state.waiting
         if waiting is not None and waiting.reason in _CONFIG:
             text = _head(waiting.message)
-            yield _of(each, GraphReason.CONFIG_ERROR, waiting.reason, text)
+            yield _of(container, GraphReason.CONFIG_ERROR, waiting.reason, text)
 
 
 def _unstarted(pod: Pod, now: datetime) -> PodReport:
@@ -133,85 +133,86 @@ def _unstarted(pod: Pod, now: datetime) -> PodReport:
     since = scheduled.last_transition_time if scheduled else None
     if left := _left(since, UNSTARTED_SECONDS, now):
         return PodReport(requeue_after_seconds=left)
-    said = _head(startable.message) if startable and startable.message else ""
-    text = f"{text}{_since(since)}{f': {said}' if said else ''}"
+    detail = _head(startable.message) if startable and startable.message else ""
+    text = f"{text}{_since(since)}{f': {detail}' if detail else ''}"
     return PodReport(Blockage(GraphReason.CONFIG_ERROR, "ContainerCreating", text, since=since))
 
 
 def _is_creating(pod: Pod) -> bool:
-    every = list(_containers(pod))
-    return bool(every) and all(
-        each.state.waiting is not None and each.state.waiting.reason in _CREATING for each in every
+    containers = list(_containers(pod))
+    return bool(containers) and all(
+        container.state.waiting is not None and container.state.waiting.reason in _CREATING
+        for container in containers
     )
 
 
 def _crashes(pod: Pod) -> Iterator[Blockage]:
-    for each in pod.status.init_container_statuses:
-        ended = _ended(each)
-        if not each.ready and ended is not None and ended.exit_code:
-            yield _crash(each, ended)
-    for each in pod.status.container_statuses:
-        ended, waiting = _ended(each), each.state.waiting
+    for container in pod.status.init_container_statuses:
+        ended = _ended(container)
+        if not container.ready and ended is not None and ended.exit_code:
+            yield _crash(container, ended)
+    for container in pod.status.container_statuses:
+        ended, waiting = _ended(container), container.state.waiting
         is_looping = waiting is not None and waiting.reason == _CRASH_LOOP
-        if each.ready or (ended is None and not is_looping):
+        if container.ready or (ended is None and not is_looping):
             continue
         if ended is None:
-            yield _of(each, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
+            yield _of(container, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
             continue
-        is_down = waiting is not None or each.state.terminated is not None
+        is_down = waiting is not None or container.state.terminated is not None
         if is_looping or ended.reason == _OUT_OF_MEMORY or (is_down and ended.exit_code):
-            yield _crash(each, ended)
+            yield _crash(container, ended)
 
 
-def _crash(status: ContainerStatus, ended: Terminated) -> Blockage:
-    is_looping = status.state.waiting is not None and status.state.waiting.reason == _CRASH_LOOP
+def _crash(container: ContainerStatus, ended: Terminated) -> Blockage:
+    is_looping = (
+        container.state.waiting is not None and container.state.waiting.reason == _CRASH_LOOP
+    )
     word = _CRASH_LOOP if is_looping else ended.reason or "Error"
     if ended.reason == _OUT_OF_MEMORY:
         word = _OUT_OF_MEMORY
-    said = _tail(ended.message)
-    text = f"exit code {ended.exit_code}{f': {said}' if said else ''}"
-    found = _of(status, GraphReason.PODS_CRASHING, word, text)
-    return Blockage(
-        *(found.reason, found.word, found.message, found.container),
-        since=ended.finished_at,
-        restarts=status.restart_count,
-    )
+    detail = _tail(ended.message)
+    text = f"exit code {ended.exit_code}{f': {detail}' if detail else ''}"
+    return _of(container, GraphReason.PODS_CRASHING, word, text, ended.finished_at)
 
 
 def _not_ready(pod: Pod) -> Blockage:
-    found = condition(pod.status.conditions, READY)
-    since = found.last_transition_time if found else None
-    word = (found.reason if found else "") or "NotReady"
-    for each in pod.status.init_container_statuses:
+    ready = condition(pod.status.conditions, READY)
+    since = ready.last_transition_time if ready else None
+    word = (ready.reason if ready else "") or "NotReady"
+    for container in pod.status.init_container_statuses:
         # One that ends is ready when it has succeeded; one that runs on, when it has started.
-        if not each.ready and not each.started:
-            return _of(each, *_pending(each, "it has not completed", since), since)
-    for each in pod.status.container_statuses:
-        if not each.ready:
-            return _of(each, *_pending(each, _probe(each), since), since)
+        if not container.ready and not container.started:
+            return _of(container, *_pending(container, "it has not completed", since), since)
+    for container in pod.status.container_statuses:
+        if not container.ready:
+            return _of(container, *_pending(container, _probe(container), since), since)
     if not pod.status.container_statuses:
         node = pod.spec.node_name
         text = f"the node has not started it yet; check the kubelet on {node}"
         return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
-    text = f"{_gate(found)}{_since(since)}"
+    # A readiness gate, or a node that does not report.
+    detail = _head(ready.message) if ready else ""
+    text = detail or "its containers are ready, but the pod has not been ready"
+    text = f"{text}{_since(since)}"
     return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
 
 
 def _pending(
-    status: ContainerStatus, running: str, since: str | None
+    container: ContainerStatus, running: str, since: str | None
 ) -> tuple[GraphReason, str, str]:
     """Reason, word and text of a container that is not ready, and has not failed."""
-    waiting, before = status.state.waiting, status.last_state.terminated
+    waiting, before = container.state.waiting, container.last_state.terminated
     if waiting is not None:
-        said = _head(waiting.message)
-        text = f"it has been waiting{_since(since)}{f': {said}' if said else ''}"
+        detail = _head(waiting.message)
+        text = f"it has been waiting{_since(since)}{f': {detail}' if detail else ''}"
         return GraphReason.PODS_NOT_READY, waiting.reason or "Waiting", text
     earlier = f"; it previously exited with code {before.exit_code}" if before else ""
     return GraphReason.PODS_NOT_READY, "NotReady", f"{running}{_since(since)}{earlier}"
 
 
-def _probe(status: ContainerStatus) -> str:
-    match status.started:
+def _probe(container: ContainerStatus) -> str:
+    match container.started:
         case False:
             return "its startup probe has not succeeded"
         case True:
@@ -220,16 +221,10 @@ def _probe(status: ContainerStatus) -> str:
             return "it has not been ready"
 
 
-def _gate(ready: Condition | None) -> str:
-    """Why a pod is not ready whose containers are: a readiness gate, or a node that does not report."""
-    said = _head(ready.message) if ready else ""
-    return said or "its containers are ready, but the pod has not been ready"
-
-
 def _of(
-    status: ContainerStatus, reason: GraphReason, word: str, text: str, since: str | None = None
+    container: ContainerStatus, reason: GraphReason, word: str, text: str, since: str | None = None
 ) -> Blockage:
-    return Blockage(reason, word, text, status.name, since, status.restart_count)
+    return Blockage(reason, word, text, container.name, since, container.restart_count)
 
 
 def _containers(pod: Pod) -> Iterator[ContainerStatus]:
@@ -237,8 +232,8 @@ def _containers(pod: Pod) -> Iterator[ContainerStatus]:
     yield from pod.status.container_statuses
 
 
-def _ended(status: ContainerStatus) -> Terminated | None:
-    return status.state.terminated or status.last_state.terminated
+def _ended(container: ContainerStatus) -> Terminated | None:
+    return container.state.terminated or container.last_state.terminated
 
 
 def _left(since: str | None, seconds: float, now: datetime) -> float:

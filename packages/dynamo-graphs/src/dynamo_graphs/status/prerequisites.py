@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import Facts
@@ -25,7 +25,6 @@ from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
-from kube_runtime.kind import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Missing:
 
 def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
     """All that a graph lacks; the worst first."""
-    return (*_apis(graph, facts), *_keys(facts), *_queue(graph, facts), *_claims(graph, facts))
+    return (*_apis(graph, facts), *_objects(graph, facts))
 
 
 def graph_stop(
@@ -61,20 +60,22 @@ def graph_stop(
     return None
 
 
-def lacking_status(graph: DynamoGraphDeployment, lacks: Sequence[Missing]) -> Object:
+def lacking_status(
+    graph: DynamoGraphDeployment, lacks: Sequence[Missing]
+) -> DynamoGraphDeploymentStatus:
     """The status of a graph that lacks something; counts stay as they were."""
-    text = "; ".join(each.message for each in lacks)
+    text = "; ".join(lack.message for lack in lacks)
     return stopped_status(graph, lacks[0].state, lacks[0].reason, text)
 
 
 def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
-    if not is_on_grove(graph) and any(lacks_orchestrator(each, facts) for each in services):
+    if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
         text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
         reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
         yield Missing(GraphState.FAILED, reason, text)
-    has_picker = any(each.component_type == "epp" for each in services)
+    has_picker = any(service.component_type == "epp" for service in services)
     if has_picker and not facts.inference_pools_served:
         if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
             yield Missing(GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden)
@@ -86,16 +87,13 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
 
 
-def _keys(facts: Facts) -> Iterator[Missing]:
+def _objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     if facts.missing_ssh_keys:
         text = (
             f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
             "for multinode TensorRT-LLM"
         )
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
-
-
-def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     queue = kai_queue(graph)
     if is_on_grove(graph) and facts.kai_served and queue not in facts.kai_queues:
         text = (
@@ -103,9 +101,6 @@ def _queue(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
             "Ensure the queue exists before using kai-scheduler"
         )
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
-
-
-def _claims(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     for claim in graph.spec.pvcs:
         if not claim.create and claim.name not in facts.claims:
             text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"

@@ -38,7 +38,7 @@ def summary(stated: Stated) -> Condition | None:
 
 def seen_generation(stated: Stated) -> int:
     """The newest spec that anything in the status is about; 0 if nothing is known."""
-    observed = [each.observed_generation or 0 for each in stated.status.conditions]
+    observed = [entry.observed_generation or 0 for entry in stated.status.conditions]
     if not isinstance(stated, DynamoModel):  # which has no such field
         observed.append(stated.status.observed_generation)
     return max(observed, default=0)
@@ -56,9 +56,9 @@ def is_behind(stated: Stated) -> bool:
 
 def is_ready(stated: Stated) -> bool:
     """Whether the object is what its newest spec asks for, and is to stay."""
-    found = summary(stated)
-    if found is None or found.status != "True" or stated.metadata.deletion_timestamp:
+    overall = summary(stated)
+    if overall is None or overall.status != "True" or stated.metadata.deletion_timestamp:
         return False
-    if isinstance(stated, DynamoGraphDeploymentRequest) or found.observed_generation is None:
+    if isinstance(stated, DynamoGraphDeploymentRequest) or overall.observed_generation is None:
         return not is_behind(stated)
-    return found.observed_generation >= stated.metadata.generation
+    return overall.observed_generation >= stated.metadata.generation

@@ -4,8 +4,18 @@ A status is all the memory there is: what was accepted, what was found and where
 before the next action relies on it.
 """
 
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
 from dynamo_graphs.api import names
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.api.request import (
+    DeploymentStatus,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+)
 from dynamo_graphs.plan.request import (
     FIXED,
     RequestConditionType,
@@ -14,15 +24,90 @@ from dynamo_graphs.plan.request import (
     as_accepted,
 )
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
-from dynamo_graphs.status.request_conditions import (
-    Events,
-    RequestReport,
-    request_condition,
-    request_status,
-    summary,
-)
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, condition
+
+MESSAGE_LIMIT = 4096
+"""Characters of a condition's message. The API server takes eight times as many."""
+
+
+Events: TypeAlias = tuple[tuple[str, str, bool], ...]
+"""Reason, text, and whether it is a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """A status to write, and the events to queue once it is written."""
+
+    status: DynamoGraphDeploymentRequestStatus
+    events: Events = ()
+
+
+def request_status(
+    request: DynamoGraphDeploymentRequest,
+    state: RequestState,
+    *conditions: Condition,
+    message: str,
+) -> DynamoGraphDeploymentRequestStatus:
+    """The request's status in this state, with `conditions` and the one that sums them up."""
+    message = message[:MESSAGE_LIMIT]
+    succeeded = summary(request, state, conditions, message)
+    return replace(
+        request.status, state=str(state), message=message, conditions=(*conditions, succeeded)
+    )
+
+
+def summary(
+    request: DynamoGraphDeploymentRequest,
+    state: RequestState,
+    conditions: tuple[Condition, ...],
+    message: str,
+) -> Condition:
+    """The condition that sums the others up."""
+    match state:
+        case RequestState.READY:
+            value, reason = "True", "Ready"
+        case RequestState.FAILED | RequestState.DELETED:
+            steps = (step for step in conditions if step.type != RequestConditionType.SUCCEEDED)
+            failed = [step for step in steps if step.status == "False"]
+            value, reason = "False", failed[-1].reason if failed else str(state)
+        case _:
+            held = any(step.reason == RequestReason.WAITING for step in conditions)
+            value = "Unknown"
+            reason = RequestReason.WAITING if held else str(state) or RequestReason.NEW
+    return request_condition(request, RequestConditionType.SUCCEEDED, value, reason, message)
+
+
+def failed_status(
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    reason: RequestReason,
+    text: str,
+    *earlier: Condition,
+) -> DynamoGraphDeploymentRequestStatus:
+    """The status of a request that has failed at the step of this condition, after `earlier` ones."""
+    failed = request_condition(request, type_, "False", reason, text)
+    return request_status(request, RequestState.FAILED, *earlier, failed, message=text)
+
+
+def request_condition(
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    value: str,
+    reason: str,
+    text: str,
+) -> Condition:
+    """A condition about the generation of the spec that it describes."""
+    generation = None if type_ is RequestConditionType.DEPLOYED else request.metadata.generation
+    if (
+        type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED)
+        and request.status.observed_generation
+    ):
+        generation = request.status.observed_generation  # of the spec that it is about
+    return Condition(
+        type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
+    )
+
 
 _RUNNING = "Profiling is in progress"
 _HELD = (
@@ -37,12 +122,8 @@ _HELD = (
 def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
     """The spec cannot be carried out."""
     text = "\n".join(problems)
-    failed = request_condition(
-        request, RequestConditionType.VALIDATION, "False", RequestReason.VALIDATION_FAILED, text
-    )
-    status = request_status(
-        request, RequestState.FAILED, failed, message=text, observedGeneration=None
-    )
+    type_, reason = RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED
+    status = replace(failed_status(request, type_, reason, text), observed_generation=0)
     return RequestReport(status, (("ValidationFailed", text, True),))
 
 
@@ -60,31 +141,25 @@ def accepted(
     )
     again = [
         request_condition(
-            request, each, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed"
+            request, type_, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed"
         )
-        for each in (
+        for type_ in (
             RequestConditionType.PROFILING,
             RequestConditionType.GENERATED,
             RequestConditionType.DEPLOYED,
         )
-        if condition(request.status.conditions, each)
+        if condition(request.status.conditions, type_)
     ]
-    status = request_status(
-        request,
-        RequestState.PENDING,
-        *(valid, *again),
-        message="Profiling is about to start",
-        observedGeneration=request.metadata.generation,
+    pending = request_status(
+        request, RequestState.PENDING, *(valid, *again), message="Profiling is about to start"
+    )
+    status = DynamoGraphDeploymentRequestStatus(
+        state=pending.state,
+        message=pending.message,
+        conditions=pending.conditions,
+        observed_generation=request.metadata.generation,
         backend=spec.backend,
-        acceptedSpec=as_accepted(spec),
-        generatedDeployment=None,
-        additionalResources=None,
-        profilingResults=None,
-        deployment=None,
-        profilingPhase=None,
-        profilingJobName=None,
-        startTime=None,
-        completionTime=None,
+        accepted_spec=as_accepted(spec),
     )
     return RequestReport(status, (("Initialized", text, False),))
 
@@ -104,83 +179,70 @@ def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) 
     running = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, _RUNNING
     )
-    status = request_status(
-        request,
-        RequestState.PROFILING,
-        running,
-        message=_RUNNING,
-        profilingJobName=names.profiling_job(request.metadata.name),
-        startTime=now,
+    status = replace(
+        request_status(request, RequestState.PROFILING, running, message=_RUNNING),
+        profiling_job_name=names.profiling_job(request.metadata.name),
+        start_time=now,
     )
     return RequestReport(status, (("ProfilingJobCreated", text, False),))
 
 
 def watched(
-    request: DynamoGraphDeploymentRequest, said: ProfilingProgress, obstacle: str
+    request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, obstacle: str
 ) -> RequestReport:
     """The Job runs, or waits for something."""
     text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
     running = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
     )
-    message = f"{_RUNNING}: {obstacle or said.message}" if obstacle or said.message else _RUNNING
-    phase = {"profilingPhase": said.phase} if said.phase else {}
-    return RequestReport(
-        request_status(request, RequestState.PROFILING, running, message=message, **phase)
+    message = (
+        f"{_RUNNING}: {obstacle or progress.message}" if obstacle or progress.message else _RUNNING
     )
+    status = request_status(request, RequestState.PROFILING, running, message=message)
+    return RequestReport(_in_phase(status, progress))
+
+
+def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """The ConfigMap of the results has a name that is in use."""
+    text = (
+        f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
+        "alone: rename or delete it"
+    )
+    return not_started(request, RequestReason.NAME_CONFLICT, text)
 
 
 def not_started(
     request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
 ) -> RequestReport:
     """The Job could not be made."""
-    failed = request_condition(request, RequestConditionType.PROFILING, "False", reason, text)
-    status = request_status(request, RequestState.FAILED, failed, message=text)
+    status = failed_status(request, RequestConditionType.PROFILING, reason, text)
     return RequestReport(status, (("ProfilingJobFailed", text, True),))
 
 
 def profiling_failed(
-    request: DynamoGraphDeploymentRequest, text: str, said: ProfilingProgress, now: str
+    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
     """The Job has come to a bad end, or is gone."""
-    failed = request_condition(
-        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_FAILED, text
-    )
-    phase = {"profilingPhase": said.phase} if said.phase else {}
-    status = request_status(
-        request,
-        RequestState.FAILED,
-        failed,
-        message=text,
-        completionTime=_end(request, now),
-        **phase,
-    )
+    type_, reason = RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED
+    status = failed_status(request, type_, reason, text)
+    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
     return RequestReport(status, (("ProfilingCheckFailed", text, True),))
 
 
 def not_generated(
-    request: DynamoGraphDeploymentRequest, text: str, said: ProfilingProgress, now: str
+    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
     """The Job has ended well, and what it left cannot be used."""
-    failed = request_condition(
-        request, RequestConditionType.GENERATED, "False", RequestReason.GENERATION_FAILED, text
-    )
-    phase = {"profilingPhase": said.phase} if said.phase else {}
-    status = request_status(
-        request,
-        RequestState.FAILED,
-        *(_completed(request), failed),
-        message=text,
-        completionTime=_end(request, now),
-        **phase,
-    )
+    type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
+    status = failed_status(request, type_, reason, text, _completed(request))
+    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
     return RequestReport(status, (("GenerationFailed", text, True),))
 
 
 def generated(
     request: DynamoGraphDeploymentRequest,
-    found: ProfilingResult,
-    said: ProfilingProgress,
+    result: ProfilingResult,
+    progress: ProfilingProgress,
     *,
     target: Key | None,
     warnings: tuple[tuple[str, str], ...],
@@ -192,21 +254,22 @@ def generated(
     done = request_condition(
         request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text
     )
-    more: Object = {"profilingPhase": said.phase} if said.phase else {}
-    if target is not None:
-        more["deployment"] = {"name": target.name, "namespace": target.namespace}
     status = request_status(
         request,
         RequestState.DEPLOYING if target else RequestState.READY,
         *(_completed(request), done),
-        message="; ".join((text, *(each for _, each in warnings))),
-        generatedDeployment=found.graph,
-        additionalResources=list(found.config_maps) or None,
-        profilingResults=f"configmap/{output_name(request)}",
-        completionTime=_end(request, now),
-        **more,
+        message="; ".join((text, *(warning for _, warning in warnings))),
     )
-    odd = tuple((reason, each, True) for reason, each in warnings)
+    planned = DeploymentStatus(target.name, target.namespace) if target else None
+    status = replace(
+        _in_phase(status, progress),
+        generated_deployment=result.graph,
+        additional_resources=tuple(result.config_maps),
+        profiling_results=f"configmap/{output_name(request)}",
+        completion_time=_end(request, now),
+        deployment=planned or request.status.deployment,
+    )
+    odd = tuple((reason, warning, True) for reason, warning in warnings)
     return RequestReport(status, (("SpecGenerated", event, False), *odd))
 
 
@@ -222,7 +285,7 @@ def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     held = request_condition(
         request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text
     )
-    return RequestReport({"conditions": [held]}, (("Paused", text, False),))
+    return RequestReport(request.status.with_conditions([held]), (("Paused", text, False),))
 
 
 def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
@@ -230,19 +293,17 @@ def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestRe
     held = request_condition(
         request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
     )
-    return RequestReport({"conditions": [held]}, (("TooExpensive", text, True),))
+    return RequestReport(request.status.with_conditions([held]), (("TooExpensive", text, True),))
 
 
-def change_rejected(
-    request: DynamoGraphDeploymentRequest,
-) -> Events:
+def change_rejected(request: DynamoGraphDeploymentRequest) -> Events:
     """The event about a change of the spec that comes too late; once for each change."""
     status = request.status
-    said = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
     generation = request.metadata.generation
     if status.state not in FIXED or generation == status.observed_generation:
         return ()
-    if said is not None and said.observed_generation == generation:
+    if succeeded is not None and succeeded.observed_generation == generation:
         return ()
     text = (
         f"Cannot modify spec in state '{status.state}'. DynamoGraphDeploymentRequest is immutable once "
@@ -253,8 +314,8 @@ def change_rejected(
 
 def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether a pause is over, or the spec was changed too late, and the status does not show it."""
-    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
-    was_held = said is not None and said.reason in _HELD
+    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    was_held = succeeded is not None and succeeded.reason in _HELD
     return was_held or bool(change_rejected(request))
 
 
@@ -265,17 +326,21 @@ def output_name(request: DynamoGraphDeploymentRequest) -> str:
 
 def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """The same as before, said about the newest generation of the spec."""
-    said = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
-    if said is None or said.reason in _HELD:
+    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    if succeeded is None or succeeded.reason in _HELD:
         status = request.status
         last = summary(
             request, RequestState(status.state or ""), status.conditions, status.message or ""
         )
-        return RequestReport({"conditions": [last]})
+        return RequestReport(status.with_conditions([last]))
     again = request_condition(
-        request, RequestConditionType.SUCCEEDED, said.status, said.reason, said.message
+        request,
+        RequestConditionType.SUCCEEDED,
+        succeeded.status,
+        succeeded.reason,
+        succeeded.message,
     )
-    return RequestReport({"conditions": [again]})
+    return RequestReport(request.status.with_conditions([again]))
 
 
 def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
@@ -283,6 +348,13 @@ def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
     return request_condition(
         request, RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED, text
     )
+
+
+def _in_phase(
+    status: DynamoGraphDeploymentRequestStatus, progress: ProfilingProgress
+) -> DynamoGraphDeploymentRequestStatus:
+    """The status with the phase that the profiler reports, if it does."""
+    return replace(status, profiling_phase=progress.phase) if progress.phase else status
 
 
 def _end(request: DynamoGraphDeploymentRequest, now: str) -> str:

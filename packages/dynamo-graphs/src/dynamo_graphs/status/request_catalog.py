@@ -6,7 +6,7 @@ failed: each failure is explained where it happens, and `Succeeded` only has row
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
-from dynamo_graphs.status import shared_texts as texts
+from dynamo_graphs.status import condition_meaning as texts
 from dynamo_graphs.status.condition_meaning import Meaning
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
@@ -165,8 +165,6 @@ REQUEST_MEANINGS = (
         "a running Job continues.",
         "Make the request smaller, or ask an administrator to raise `largestObjectBytes`.",
     ),
-    Meaning(
-        *(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE), texts.TOO_EXPENSIVE, texts.SIMPLIFY
-    ),
+    Meaning(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
 )
 """In the order of a request's life: each step's condition, then the one that sums them up."""

@@ -30,21 +30,21 @@ _BLOCKED = frozenset(
 )
 
 
-def failure(end: Condition, pods: Iterable[JobPod], said: ProfilingProgress) -> str:
+def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:
     """Why the Job has failed: its own words, then those of the pod that failed last."""
     text = f"profiling job failed: {end.message or end.reason}"
     newest = sorted(pods, key=_age, reverse=True)
-    details = next((found for each in newest for found in _details(each)), "")
+    details = next((detail for pod in newest for detail in _details(pod)), "")
     if details:
         text += f". Details: {details}"
-    if said.message and said.has_failed and said.message.rstrip("…") not in text:
-        text += f". The profiler reports: {said.message}"
+    if progress.message and progress.has_failed and progress.message.rstrip("…") not in text:
+        text += f". The profiler reports: {progress.message}"
     return text
 
 
-def unread(reason: str, said: ProfilingProgress) -> str:
+def unread(reason: str, progress: ProfilingProgress) -> str:
     """Why there is no result although the Job has ended well."""
-    return f"{reason}. The profiler reports: {said.message}" if said.message else reason
+    return f"{reason}. The profiler reports: {progress.message}" if progress.message else reason
 
 
 def left_over(job: Job | None, pods: Sequence[str]) -> str:
@@ -62,14 +62,14 @@ def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
     """
     again: list[float] = []
     for pod in sorted(pods, key=_age, reverse=True):
-        found = pod_report(pod, now)
-        if found.requeue_after_seconds is not None:
-            again.append(found.requeue_after_seconds)
-        blockage = found.blockage
+        report = pod_report(pod, now)
+        if report.requeue_after_seconds is not None:
+            again.append(report.requeue_after_seconds)
+        blockage = report.blockage
         if blockage is not None and blockage.reason in _BLOCKED:
             container = f" container {blockage.container}" if blockage.container else ""
-            said = f": {blockage.message}" if blockage.message else ""
-            return f"pod {pod.metadata.name}{container} {blockage.word}{said}", None
+            detail = f": {blockage.message}" if blockage.message else ""
+            return f"pod {pod.metadata.name}{container} {blockage.word}{detail}", None
     return "", min(again, default=None)
 
 
@@ -84,25 +84,25 @@ def _details(pod: JobPod) -> Iterator[str]:
     if pod.status.reason:
         # The node, not a container: the pod was evicted, or its node is gone.
         yield f"Pod: {pod.metadata.name}, Reason: {pod.status.reason}{_message(pod.status.message)}"
-    for each in pod.status.container_statuses:
-        ended = each.state.terminated
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
         if ended is not None and ended.exit_code:
             code, reason = f"ExitCode: {ended.exit_code}", f"Reason: {ended.reason}"
-            yield f"{_subject(pod, each)}, {code}, {reason}{_message(ended.message)}"
-    for each in pod.status.container_statuses:
-        waiting = each.state.waiting
+            yield f"{_subject(pod, container)}, {code}, {reason}{_message(ended.message)}"
+    for container in pod.status.container_statuses:
+        waiting = container.state.waiting
         if waiting is not None:
-            said = f"Reason: {waiting.reason}, Message: {waiting.message}"
-            yield f"{_subject(pod, each)}, Waiting - {said}"
+            detail = f"Reason: {waiting.reason}, Message: {waiting.message}"
+            yield f"{_subject(pod, container)}, Waiting - {detail}"
 
 
-def _subject(pod: JobPod, status: ContainerStatus) -> str:
-    return f"Pod: {pod.metadata.name}, Container: {status.name}"
+def _subject(pod: JobPod, container: ContainerStatus) -> str:
+    return f"Pod: {pod.metadata.name}, Container: {container.name}"
 
 
 def _message(text: str) -> str:
     """The last lines of a text; a program says last what it died of."""
-    lines = [each.rstrip() for each in text.strip().splitlines() if each.strip()]
+    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
     last = "\n".join(lines[-LAST_LINES:])
     if len(last) > _LAST_CHARACTERS:
         last = f"…{last[1 - _LAST_CHARACTERS :]}"

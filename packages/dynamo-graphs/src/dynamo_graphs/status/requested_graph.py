@@ -1,13 +1,16 @@
 """The status of a DynamoGraphDeploymentRequest about the graph that it creates, with the events."""
 
+from msgspec.structs import replace
+
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.request import DeploymentStatus, DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
 from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.reasons import GraphReason
-from dynamo_graphs.status.request_conditions import (
+from dynamo_graphs.status.request import (
     Events,
     RequestReport,
+    failed_status,
     request_condition,
     request_status,
 )
@@ -32,61 +35,42 @@ def created(
     waiting = request_condition(
         request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_CREATED, text
     )
-    status = request_status(
-        request,
-        RequestState.DEPLOYING,
-        waiting,
-        message="; ".join((text, *warnings)),
-        deployment={
-            "name": at.name,
-            "namespace": at.namespace,
-            "state": str(GraphState.PENDING),
-            "created": True,
-        },
-    )
+    message = "; ".join((text, *warnings))
+    status = request_status(request, RequestState.DEPLOYING, waiting, message=message)
+    made = DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True)
     event = ("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully", False)
-    odd = tuple(("ConfigMapCreationFailed", each, True) for each in warnings)
-    return RequestReport(status, (event, *odd))
+    odd = tuple(("ConfigMapCreationFailed", warning, True) for warning in warnings)
+    return RequestReport(replace(status, deployment=made), (event, *odd))
 
 
 def not_created(
     request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
 ) -> RequestReport:
     """The graph could not be created."""
-    failed = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
-    status = request_status(request, RequestState.FAILED, failed, message=text)
+    status = failed_status(request, RequestConditionType.DEPLOYED, reason, text)
     return RequestReport(status, (("DeploymentCreationFailed", text, True),))
 
 
 def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
     """The graph as it is now."""
-    name, found = graph.metadata.name, graph.status.state or ""
-    deployment = {
-        "name": name,
-        "namespace": graph.metadata.namespace,
-        "state": found,
-        "created": True,
-    }
-    if found == GraphState.SUCCESSFUL:
+    name, state = graph.metadata.name, graph.status.state or ""
+    deployment = DeploymentStatus(name, graph.metadata.namespace, state, created=True)
+    if state == GraphState.SUCCESSFUL:
         text = f"DynamoGraphDeployment {name} is ready"
         ready = request_condition(
             request, RequestConditionType.DEPLOYED, "True", RequestReason.DEPLOYMENT_READY, text
         )
-        status = request_status(
-            request, RequestState.READY, ready, message=text, deployment=deployment
+        status = replace(
+            request_status(request, RequestState.READY, ready, message=text), deployment=deployment
         )
         event = ("DeploymentReady", text, False)
         return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
     why = _why(graph)
-    reason, text, events = _unready(request, name, found)
+    reason, text, events = _unready(request, name, state)
     text = f"{text}: {why}" if why else text
     waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
-    return RequestReport(
-        request_status(
-            request, RequestState.DEPLOYING, waiting, message=text, deployment=deployment
-        ),
-        events,
-    )
+    status = request_status(request, RequestState.DEPLOYING, waiting, message=text)
+    return RequestReport(replace(status, deployment=deployment), events)
 
 
 def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
@@ -97,18 +81,13 @@ def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
     gone = request_condition(
         request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
     )
-    kept = {
-        "name": name,
-        "namespace": deployment.namespace if deployment else None,
-        "created": True,
-        "state": None,
-    }
+    kept = DeploymentStatus(name, deployment.namespace if deployment else None, created=True)
     event = (
         f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
         "redeploy."
     )
-    status = request_status(request, RequestState.DELETED, gone, message=text, deployment=kept)
-    return RequestReport(status, (("DeploymentDeleted", event, True),))
+    status = request_status(request, RequestState.DELETED, gone, message=text)
+    return RequestReport(replace(status, deployment=kept), (("DeploymentDeleted", event, True),))
 
 
 def _why(graph: DynamoGraphDeployment) -> str:
@@ -120,19 +99,19 @@ def _why(graph: DynamoGraphDeployment) -> str:
 
 
 def _unready(
-    request: DynamoGraphDeploymentRequest, name: str, found: str
+    request: DynamoGraphDeploymentRequest, name: str, state: str
 ) -> tuple[RequestReason, str, Events]:
     """Reason, text and event for a graph that is not ready."""
     before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
-    if found == GraphState.FAILED:
+    if state == GraphState.FAILED:
         event = ("DeploymentFailed", f"DynamoGraphDeployment {name} failed", True)
         is_known = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
         return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", () if is_known else (event,)
     if request.status.state == RequestState.READY:
-        text = f"DynamoGraphDeployment {name} degraded from Ready to {found}"
+        text = f"DynamoGraphDeployment {name} degraded from Ready to {state}"
         event = ("DeploymentDegraded", text, True)
-        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", (event,)
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
     if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
-        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {found}", ()
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()
     text = f"DGD {name} created, waiting for Ready"
     return RequestReason.DEPLOYMENT_CREATED, text, ()

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.api.provider import is_on_grove
@@ -17,11 +18,11 @@ from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
+    DynamoGraphDeploymentScalingAdapterStatus,
 )
 from dynamo_graphs.types.grove import CLIQUE_NAME
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from kube_runtime.apply.result import controls
-from kube_runtime.kind import Object
 from kube_runtime.text import cut
 from kube_runtime.types.meta import Condition, Resource
 
@@ -52,11 +53,6 @@ class ScalingHold:
     message: str
 
 
-def replicas_of(graph: DynamoGraphDeployment, service: str) -> int:
-    """The replicas that a service of the graph asks for itself."""
-    return base_replicas(graph, service)
-
-
 def hold(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
@@ -67,27 +63,27 @@ def hold(
     Of several adapters for one service, the one that the graph made acts.
     """
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
-    found: tuple[ScalingReason, str] | None = None
+    cause: tuple[ScalingReason, str] | None = None
     if _says(adapter, labels.PAUSED):
-        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
+        cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
-        found = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
+        cause = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
     elif key not in graph.spec.services:
-        known = ", ".join(sorted(graph.spec.services))
-        text = f"Graph {name} has no service {key} (services: {known})"
-        found = ScalingReason.SERVICE_NOT_FOUND, text
+        services = ", ".join(sorted(graph.spec.services))
+        text = f"Graph {name} has no service {key} (services: {services})"
+        cause = ScalingReason.SERVICE_NOT_FOUND, text
     elif not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
-        found = ScalingReason.DISABLED, text
+        cause = ScalingReason.DISABLED, text
     elif not is_made_by(graph, adapter):
         rightful = names.component_name(name, key)
         text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
-        found = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
+        cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     elif _says(graph, labels.PAUSED):
-        found = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
+        cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
     elif _says(graph, labels.SUSPEND):
-        found = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
-    return ScalingHold(*found) if found else None
+        cause = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
+    return ScalingHold(*cause) if cause else None
 
 
 def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> bool:
@@ -98,8 +94,8 @@ def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScali
     return adapter.metadata.name == names.component_name(graph.metadata.name, key)
 
 
-def _says(object_: Resource, annotation: str) -> bool:
-    return object_.metadata.annotations.get(annotation) == "true"
+def _says(resource: Resource, annotation: str) -> bool:
+    return resource.metadata.annotations.get(annotation) == "true"
 
 
 def held_status(
@@ -107,15 +103,15 @@ def held_status(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
     why: ScalingHold,
-) -> Object:
+) -> DynamoGraphDeploymentScalingAdapterStatus:
     """The status of an adapter that does not act; what it did last stays there."""
     is_paused = why.reason is ScalingReason.PAUSED
     ready = _condition(adapter, "Unknown" if is_paused else "False", why)
     if _says(adapter, labels.PAUSED):
-        return {"conditions": [ready]}
-    status = {**_observed(adapter, spec, graph), "conditions": [ready]}
+        return adapter.status.with_conditions([ready])
+    status = _observed(adapter, spec, graph).with_conditions([ready])
     if why.reason is ScalingReason.REJECTED:  # nothing came of that spec
-        del status["observedGeneration"]
+        return replace(status, observed_generation=adapter.status.observed_generation)
     return status
 
 
@@ -124,39 +120,45 @@ def acting_status(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment,
     scaled_at: str | None,
-) -> Object:
+) -> DynamoGraphDeploymentScalingAdapterStatus:
     """The status of an adapter whose replicas are in the graph.
 
     `scaled_at` is when it was written there. None means: earlier.
     """
     status = _observed(adapter, spec, graph)
-    key, wanted, present = spec.dgd_ref.service_name, spec.replicas, status["replicas"]
+    key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
     whole = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
-    if graph.status.observed_generation >= graph.metadata.generation and present == wanted:
-        why = ScalingHold(ScalingReason.SCALED, f"{whole} has {_replicas(wanted)}")
+    if graph.status.observed_generation >= graph.metadata.generation and present == desired:
+        why = ScalingHold(ScalingReason.SCALED, f"{whole} has {_replicas(desired)}")
         ready = _condition(adapter, "True", why)
     else:
         # No count here: it is in `replicas`, and each new text would be one more write.
-        why = ScalingHold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(wanted)}")
+        why = ScalingHold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(desired)}")
         ready = _condition(adapter, "False", why)
-    status |= {"desiredReplicas": wanted, "conditions": [ready]}
-    return status | ({"lastScaleTime": scaled_at} if scaled_at else {})
+    return replace(
+        status,
+        conditions=(ready,),
+        desired_replicas=desired,
+        last_scale_time=scaled_at or status.last_scale_time,
+    )
 
 
 def _observed(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
-) -> Object:
+) -> DynamoGraphDeploymentScalingAdapterStatus:
     """What is true whether the adapter acts or not."""
     key = spec.dgd_ref.service_name
-    found = graph.status.services.get(key) if graph else None
-    present = found.replicas if found else None
-    status: Object = {"observedGeneration": adapter.metadata.generation, "replicas": present}
+    service = graph.status.services.get(key) if graph else None
+    present = service.replicas if service else None
+    status = replace(
+        adapter.status, observed_generation=adapter.metadata.generation, replicas=present
+    )
     if graph and key in graph.spec.services:
         most = max(spec.replicas, present or 0)
-        status["selector"] = selector(graph, key, most)
+        return replace(status, selector=selector(graph, key, most))
     return status
 
 
@@ -169,12 +171,11 @@ def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
         f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
         f"{labels.COMPONENT}={names.label_value(service)}",
     ]
-    if graph.spec.services[service].nodes > 1:
-        terms.append(
-            _grove_leaders(graph, service, replicas)
-            if is_on_grove(graph)
-            else f"{labels.ROLE}=leader"
-        )
+    if graph.spec.services[service].nodes > 1 and is_on_grove(graph):
+        cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
+        terms.append(f"{CLIQUE_NAME} in ({','.join(cliques)})")
+    elif graph.spec.services[service].nodes > 1:
+        terms.append(f"{labels.ROLE}=leader")
     return ",".join(terms)
 
 
@@ -193,17 +194,14 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
     spread = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
     if spread and is_on_grove(graph):
         cliques = (
-            each for key in spread for each in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
+            clique
+            for key in spread
+            for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
         )
         terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
     elif spread:
         terms.append(f"{labels.ROLE}!=worker")
     return ",".join(terms)
-
-
-def _grove_leaders(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
-    cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
-    return f"{CLIQUE_NAME} in ({','.join(cliques)})"
 
 
 def _cliques(

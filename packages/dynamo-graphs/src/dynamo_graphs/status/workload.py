@@ -57,23 +57,23 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
 
 def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
     """The first thing that is not as it should be, in the order in which a rollout gets there."""
-    status, wanted = deployment.status, spec.replicas
+    status, desired = deployment.status, spec.replicas
     older = status.replicas - status.updated_replicas
     checks = (
-        (spec.paused and wanted > 0, "it is paused"),
+        (spec.paused and desired > 0, "it is paused"),
         (
             status.observed_generation < deployment.metadata.generation,
             "the newest spec has not been observed yet",
         ),
         (
-            status.updated_replicas < wanted,
-            f"{status.updated_replicas} of {wanted} replicas are updated",
+            status.updated_replicas < desired,
+            f"{status.updated_replicas} of {desired} replicas are updated",
         ),
         (older > 0, f"{older} replicas of an older revision remain"),
-        (status.replicas > wanted, f"{status.replicas - wanted} surplus replicas remain"),
+        (status.replicas > desired, f"{status.replicas - desired} surplus replicas remain"),
         (
-            status.available_replicas < wanted,
-            f"{status.available_replicas} of {wanted} replicas are available",
+            status.available_replicas < desired,
+            f"{status.available_replicas} of {desired} replicas are available",
         ),
     )
     obstacle = next((text for stands, text in checks if stands), None)
@@ -83,9 +83,9 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
 def _rollout_failure(status: DeploymentStatus) -> str:
     """What the Deployment controller says about a rollout that is stuck, or ""."""
     for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
-        found = condition(status.conditions, type_)
-        if found and found.status == bad:
-            return f"; {found.message}"
+        entry = condition(status.conditions, type_)
+        if entry and entry.status == bad:
+            return f"; {entry.message}"
     return ""
 
 

@@ -38,3 +38,15 @@ class Problem:
 def lines(problems: Iterable[Problem]) -> str:
     """All problems, one on each line."""
     return "\n".join(map(str, problems))
+
+
+def dotted(parts: Iterable[str | int]) -> str:
+    """A path as text: keys after dots, even if a key holds dots itself, and indices in brackets."""
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return "".join(steps).removeprefix(".") or "document"
+
+
+def component_path(component: str) -> str:
+    """A component's path in messages of the Go operator: `spec.services[w]`, or `spec` of one on its own."""
+    _, services, key = component.partition("spec.services.")
+    return f"spec.services[{key}]" if services else component

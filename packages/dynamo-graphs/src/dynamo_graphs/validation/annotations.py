@@ -25,12 +25,14 @@ _BACKENDS = ("etcd", "kubernetes")
 _RECREATE = "Recreate"
 _STRATEGIES = (_RECREATE, "RollingUpdate")
 _RESERVED_LABELS = frozenset(
-    each.key
-    for each in labels.ENTRIES
-    if each.use is Use.LABEL and not each.key.startswith("app.kubernetes.io/")
+    entry.key
+    for entry in labels.ENTRIES
+    if entry.use is Use.LABEL and not entry.key.startswith("app.kubernetes.io/")
 )
 """Labels that we select by or that others read as ours. Kubernetes' common ones are free to use."""
-_RESERVED_ANNOTATIONS = frozenset(each.key for each in labels.ENTRIES if each.use is not Use.LABEL)
+_RESERVED_ANNOTATIONS = frozenset(
+    entry.key for entry in labels.ENTRIES if entry.use is not Use.LABEL
+)
 _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 
@@ -38,15 +40,13 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
     """Problems of the labels and annotations of every object of a graph."""
     yield from label_problems(graph.labels, "spec.labels")
     yield from annotation_problems(graph.annotations, "spec.annotations")
-    for field, found, reserved in (
+    for field, given, reserved in (
         ("labels", graph.labels, _RESERVED_LABELS),
         ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
     ):
-        for key in sorted(reserved & found.keys()):
-            message = (
-                "reserved: the operator sets or reads it (reserved keys: "
-                f"{', '.join(sorted(reserved))})"
-            )
+        for key in sorted(reserved & given.keys()):
+            keys = ", ".join(sorted(reserved))
+            message = f"reserved: the operator sets or reads it (reserved keys: {keys})"
             yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
 
 
@@ -65,46 +65,34 @@ def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     ):
         if value and not is_label_value(value):
             yield Problem(f"{path}.{field}", not_a_label_value(value))
-    yield from discovery_problems(spec.annotations, f"{path}.annotations")
+    yield from _discovery_problems(spec.annotations, f"{path}.annotations")
     yield from _update_problems(spec, path)
 
 
-def discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
     """One problem if the discovery backend is one that does not exist."""
     value = annotations.get(labels.DISCOVERY_BACKEND)
     if value is not None and value not in _BACKENDS:
-        yield Problem(
-            f"{path}[{labels.DISCOVERY_BACKEND}]",
-            f'unknown discovery backend "{value}" (expected etcd or '
-            f"kubernetes{nearest(value, _BACKENDS)})",
-            ProblemKind.NOT_SUPPORTED,
+        expected = f"etcd or kubernetes{nearest(value, _BACKENDS)}"
+        message = f'unknown discovery backend "{value}" (expected {expected})'
+        yield Problem(f"{path}[{labels.DISCOVERY_BACKEND}]", message, ProblemKind.NOT_SUPPORTED)
+
+
+def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of a graph's own annotations that the operator reads."""
+    path = "metadata.annotations"
+    yield from _discovery_problems(annotations, path)
+    mode = annotations.get(labels.WORKER_ROLLOUT)
+    if mode is not None and mode not in MODES:
+        message = (
+            f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
         )
-
-
-def rollout_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """One problem if it is not known who shall replace the workers."""
-    value = annotations.get(labels.WORKER_ROLLOUT)
-    if value is not None and value not in MODES:
-        yield Problem(
-            f"{path}[{labels.WORKER_ROLLOUT}]",
-            f'unknown rollout mode "{value}" (expected managed or native{nearest(value, MODES)})',
-            ProblemKind.NOT_SUPPORTED,
-        )
-
-
-def history_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """One problem if it is not known how many former specs to keep."""
-    value = annotations.get(labels.REVISION_HISTORY_LIMIT)
-    if value is not None and history.limit_of(value) is None:
-        yield Problem(
-            f"{path}[{labels.REVISION_HISTORY_LIMIT}]",
-            f'invalid number "{value}" (expected 0 to {history.MOST_KEPT}, for example "10")',
-            ProblemKind.NOT_SUPPORTED,
-        )
-
-
-def switch_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """A problem for each switch of the whole graph that is neither on nor off."""
+        yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
+    limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
+    if limit is not None and history.limit_of(limit) is None:
+        message = f'invalid number "{limit}" (expected 0 to {history.MOST_KEPT}, for example "10")'
+        at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
+        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
     for key in (labels.PAUSED, labels.SUSPEND):
         value = annotations.get(key)
         if value not in (None, "true", "false"):
@@ -119,10 +107,8 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if not way:
         return
     if way not in _STRATEGIES:
-        message = f'unknown strategy "{way}", using RollingUpdate'
-        yield Problem(
-            at, f"{message} (expected {' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)})"
-        )
+        expected = f"{' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)}"
+        yield Problem(at, f'unknown strategy "{way}", using RollingUpdate (expected {expected})')
     elif way == _RECREATE and spec.nodes > 1:
         yield Problem(at, "has no effect on a multinode component")
     elif way == _RECREATE:
@@ -157,5 +143,5 @@ def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if not any(amounts):
         at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
         yield Problem(
-            at, ("maxSurge and maxUnavailable must not both be 0: no pod could be replaced")
+            at, "maxSurge and maxUnavailable must not both be 0: no pod could be replaced"
         )

@@ -16,6 +16,9 @@ from dynamo_graphs.validation import Problem
 MOST_PROBLEMS: Final = 100
 """Most problems that are reported; a refusal of the webhooks shows no more."""
 
+MOST_REPLICAS: Final = 2**31 - 1
+"""What the API server takes as the replicas of a workload."""
+
 _LONGEST_ORDER: Final = 100
 """Four times the most services that a graph may have."""
 _order: Final = attrgetter("path", "message", "kind")
@@ -26,11 +29,11 @@ _ORDER: Final = "spec.restart.strategy.order"
 
 def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
     """The problems, sorted by path; of more than `most` the first, and one more that reports the cut."""
-    found = list(islice(problems, most + 1))
-    if len(found) <= most:
-        return tuple(sorted(found, key=_order))
+    first = list(islice(problems, most + 1))
+    if len(first) <= most:
+        return tuple(sorted(first, key=_order))
     more = Problem("spec", f"more than {most} problems; the others are not listed")
-    return (*sorted(found[: most - 1], key=_order), more)
+    return (*sorted(first[: most - 1], key=_order), more)
 
 
 def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
@@ -59,5 +62,5 @@ def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         yield Problem(_ORDER, _too_long("the name of a service", SUBDOMAIN_LIMIT))
 
 
-def _too_long(what: str, limit: int) -> str:
-    return f"{what} must have at most {limit} characters"
+def _too_long(subject: str, limit: int) -> str:
+    return f"{subject} must have at most {limit} characters"

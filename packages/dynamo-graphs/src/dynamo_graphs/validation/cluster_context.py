@@ -8,15 +8,15 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.endpoint_picker import TYPE
 from dynamo_graphs.validation.graph import service_path
 
-POOL_GROUP = "inference.networking.k8s.io"
 _NOT_INSTALLED = (
-    f"InferencePool API group ({POOL_GROUP}) is not available in the cluster. EPP requires the Gateway API "
-    "Inference Extension to be installed. Please install the Gateway API Inference Extension before "
-    "deploying EPP components"
+    f"InferencePool API group ({InferencePool.KIND.group}) is not available in the cluster. EPP requires "
+    "the Gateway API Inference Extension to be installed. Please install the Gateway API "
+    "Inference Extension before deploying EPP components"
 )
 
 

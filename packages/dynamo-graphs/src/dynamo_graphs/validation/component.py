@@ -5,28 +5,26 @@ has more rules than these, for pods above all; what it refuses is reported with 
 (`Obstacle.REJECTED`).
 """
 
+import re
 from collections.abc import Iterator
 from itertools import chain
 
 from dynamo_graphs.api.component import (
+    ComponentSpec,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
-    IngressSpec,
 )
 from dynamo_graphs.api.framework import framework
+from dynamo_graphs.api.ingress import IngressSpec, ingress_host
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, component_path
 from dynamo_graphs.validation.account import account_problems
 from dynamo_graphs.validation.annotations import metadata_problems
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, counted, first_problems
-from dynamo_graphs.validation.deployment_config import deployment_config_problems
-from dynamo_graphs.validation.disruption import disruption_problems
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, MOST_REPLICAS, counted, first_problems
 from dynamo_graphs.validation.endpoint_picker import lone_picker_problems, picker_problems
 from dynamo_graphs.validation.environment import environment_problems
 from dynamo_graphs.validation.multinode import multinode_problems
-from dynamo_graphs.validation.paths import component_path
-from dynamo_graphs.validation.pod import pod_problems
-from dynamo_graphs.validation.probes import probe_problems
+from dynamo_graphs.validation.pod import pod_problems, probe_problems
 from dynamo_graphs.validation.quantities import resource_problems
 from dynamo_graphs.validation.shape import ENVIRONMENT, POD, PROBE, shape_problems
 from dynamo_graphs.validation.syntax import (
@@ -36,9 +34,10 @@ from dynamo_graphs.validation.syntax import (
     name_problems,
 )
 from dynamo_graphs.validation.volumes import volume_problems
+from kube_runtime.crd.declare import INT_OR_PERCENT_PATTERN
 from kube_runtime.kind import Fields, Object
 
-_MAX_REPLICAS = 2**31 - 1
+_BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
 
 
 def component_problems(
@@ -58,7 +57,7 @@ def spec_problems(
     """Problems of a component's spec, which is at `path`."""
     has_misfits = yield from counted(_misfits(spec, path))
     yield from _size_problems(spec, path)
-    yield from disruption_problems(spec, f"{path}.disruptionBudget")
+    yield from _disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, path)
@@ -66,19 +65,18 @@ def spec_problems(
         return  # the rules below read the parts that do not fit
     pod = spec.extra_pod_spec or {}
     main = pod.get("mainContainer") or {}
-    found = framework(spec)
-    if found.problem:
-        yield Problem(f"{path}.extraPodSpec.mainContainer.command", found.problem)
+    backend = framework(spec)
+    if backend.problem:
+        yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
     yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
-    yield from volume_problems(spec, pod, path, found.name)
-    yield from multinode_problems(spec, path, found.name, settings)
+    yield from volume_problems(spec, pod, path, backend.name)
+    yield from multinode_problems(spec, path, backend.name, settings)
     at = f"{path}.extraPodSpec.mainContainer.resources"
     yield from resource_problems(
         main.get("resources") or {}, at, spec.resources, f"{path}.resources"
     )
     yield from _claim_problems(spec, pod, path)
     yield from environment_problems(spec.envs, f"{path}.envs")
-    yield from deployment_config_problems(spec.envs, f"{path}.envs")
     for field, probe in _own_probes(spec).items():
         yield from probe_problems(probe, f"{path}.{field}")
 
@@ -98,35 +96,35 @@ def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem
 def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     if spec.replicas is not None and spec.replicas < 0:
         yield Problem(f"{path}.replicas", f"{component_path(path)}.replicas must be non-negative")
-    elif spec.replicas is not None and spec.replicas > _MAX_REPLICAS:
-        yield Problem(f"{path}.replicas", f"must be between 0 and {_MAX_REPLICAS}")
+    elif spec.replicas is not None and spec.replicas > MOST_REPLICAS:
+        yield Problem(f"{path}.replicas", f"must be between 0 and {MOST_REPLICAS}")
     if spec.model_ref is not None and not spec.model_ref.name:
         yield Problem(f"{path}.modelRef.name", "missing name", ProblemKind.REQUIRED)
     if spec.env_from_secret:
         yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
 
 
-def _ingress_problems(wanted: IngressSpec | None, component: str) -> Iterator[Problem]:
-    if wanted is None or not wanted.enabled:
+def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[Problem]:
+    if ingress is None or not ingress.enabled:
         return
     path = f"{component}.ingress"
-    if not wanted.host:
+    if not ingress.host:
         message = f"{component_path(component)}.ingress.host is required when ingress is enabled"
         yield Problem(f"{path}.host", message, ProblemKind.REQUIRED)
     else:
-        yield from host_problems(wanted, f"{path}.host")
-    if wanted.ingress_controller_class_name:
+        yield from host_problems(ingress, f"{path}.host")
+    if ingress.ingress_controller_class_name:
         at = f"{path}.ingressControllerClassName"
-        yield from name_problems(wanted.ingress_controller_class_name, at, "an IngressClass")
-    if wanted.tls is not None and wanted.tls.secret_name:
-        yield from name_problems(wanted.tls.secret_name, f"{path}.tls.secretName", "a Secret")
-    yield from label_problems(wanted.labels, f"{path}.labels")
-    yield from annotation_problems(wanted.annotations, f"{path}.annotations")
+        yield from name_problems(ingress.ingress_controller_class_name, at, "an IngressClass")
+    if ingress.tls is not None and ingress.tls.secret_name:
+        yield from name_problems(ingress.tls.secret_name, f"{path}.tls.secretName", "a Secret")
+    yield from label_problems(ingress.labels, f"{path}.labels")
+    yield from annotation_problems(ingress.annotations, f"{path}.annotations")
 
 
-def host_problems(wanted: IngressSpec, path: str) -> Iterator[Problem]:
+def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
     """One problem if prefix, host and suffix do not add up to a host name."""
-    host = f"{wanted.host_prefix or ''}{wanted.host}.{wanted.host_suffix or 'local'}"
+    host = ingress_host(ingress)
     if not is_subdomain(host.removeprefix("*.")):
         yield Problem(path, f'invalid host name "{host}"')
 
@@ -135,7 +133,7 @@ def _claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
     """Report resource claims of the container that the pod lacks."""
-    known = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
+    declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     resources = (pod.get("mainContainer") or {}).get("resources") or {}
     places = {
         f"{path}.resources": spec.resources.claims if spec.resources else (),
@@ -144,6 +142,33 @@ def _claim_problems(
     for place, claims in places.items():
         for index, claim in enumerate(claims):
             name = claim.get("name")
-            if not name or name not in known:
+            if not name or name not in declared:
                 message = f'"{name or ""}" not found in extraPodSpec.resourceClaims'
                 yield Problem(f"{place}.claims[{index}].name", message)
+
+
+def _disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of a component's disruption budget."""
+    budget = spec.disruption_budget
+    if budget is None:
+        return
+    bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+    given = {field: bound for field, bound in bounds.items() if bound is not None}
+    if len(given) > 1:
+        message = "minAvailable and maxUnavailable must not both be set"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    for field, bound in given.items():
+        if not _is_bound(bound):
+            expected = "expected a number of pods or a percentage, for example 25%"
+            yield Problem(f"{path}.{field}", f'invalid bound "{str(bound)[:60]}" ({expected})')
+    if given and spec.nodes > 1:
+        message = "budgets apply to single-node components only; the pods of a multinode group are one unit"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+
+
+def _is_bound(bound: int | str) -> bool:
+    if isinstance(bound, str) and bound.endswith("%"):
+        return _BOUND.fullmatch(bound) is not None
+    return (
+        _BOUND.fullmatch(str(bound)[:11]) is not None and 0 <= int(str(bound)[:11]) <= MOST_REPLICAS
+    )

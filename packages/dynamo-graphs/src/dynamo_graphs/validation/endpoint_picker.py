@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import component_path
+from dynamo_graphs.validation import Problem, ProblemKind, component_path
 from dynamo_graphs.validation.syntax import name_problems
 
 TYPE = "epp"
@@ -16,16 +15,15 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """Problems of a component as an endpoint picker, if it is one."""
     if spec.component_type != TYPE:
         return
-    if spec.multinode is not None and spec.multinode.node_count > 1:
+    if spec.nodes > 1:
         message = (
             f"{component_path(path)}: EPP component cannot be multinode (multinode field must be nil or "
             "nodeCount must be 1)"
         )
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
     if spec.replicas not in (None, 1):
-        found = f"(found {spec.replicas} replicas)"
-        message = f"{component_path(path)}: EPP component must have exactly 1 replica {found}"
-        yield Problem(f"{path}.replicas", message)
+        message = f"EPP component must have exactly 1 replica (found {spec.replicas} replicas)"
+        yield Problem(f"{path}.replicas", f"{component_path(path)}: {message}")
     yield from _config_problems(spec, path)
 
 
@@ -79,7 +77,7 @@ def graph_picker_problems(
 ) -> Iterator[Problem]:
     """Problems of the endpoint pickers of a graph, all together."""
     pickers = sorted(
-        key for key, each in graph.spec.services.items() if each.component_type == TYPE
+        key for key, service in graph.spec.services.items() if service.component_type == TYPE
     )
     for key in pickers[1:]:
         message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'

@@ -18,26 +18,18 @@ from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.account import account_problems
-from dynamo_graphs.validation.annotations import (
-    discovery_problems,
-    graph_metadata_problems,
-    history_problems,
-    rollout_problems,
-    switch_problems,
-)
+from dynamo_graphs.validation.annotations import graph_annotation_problems, graph_metadata_problems
 from dynamo_graphs.validation.bounds import (
     MOST_PROBLEMS,
-    counted,
+    MOST_REPLICAS,
     first_problems,
     graph_size_problems,
 )
 from dynamo_graphs.validation.component import host_problems, spec_problems
-from dynamo_graphs.validation.deployment_config import deployment_config_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
-from dynamo_graphs.validation.environment import environment_problems
+from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from dynamo_graphs.validation.quantities import quantity_problems
-from dynamo_graphs.validation.shape import ENVIRONMENT, shape_problems
 from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import (
     Suggestions,
@@ -57,7 +49,9 @@ def graph_problems(
 
     A graph that is too large is not validated further.
     """
-    too_large = (*sorted(graph_size_problems(graph)), *shared_size_problems(graph, settings))
+    variables, services = graph.spec.envs, len(graph.spec.services)
+    shared = shared_size_problems(variables, services, settings)
+    too_large = (*sorted(graph_size_problems(graph)), *shared)
     return too_large or first_problems(_problems(graph, settings), most)
 
 
@@ -66,22 +60,16 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     if not spec.services:
         message = "spec.services must have at least one service"
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
-    yield from discovery_problems(graph.metadata.annotations, "metadata.annotations")
-    yield from rollout_problems(graph.metadata.annotations, "metadata.annotations")
-    yield from history_problems(graph.metadata.annotations, "metadata.annotations")
-    yield from switch_problems(graph.metadata.annotations, "metadata.annotations")
+    yield from graph_annotation_problems(graph.metadata.annotations)
     yield from graph_metadata_problems(spec)
-    has_misfits = yield from counted(shape_problems(spec.envs, ENVIRONMENT, "spec.envs"))
-    if not has_misfits:
-        yield from environment_problems(spec.envs, "spec.envs")
-        yield from deployment_config_problems(spec.envs, "spec.envs")
+    yield from shared_environment_problems(spec.envs, "spec.envs")
     yield from _claim_problems(graph)
     yield from _factor_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
     yield from graph_picker_problems(graph, settings)
     if is_on_grove(graph):
-        yield from grove_problems(graph)
+        yield from _grove_problems(graph)
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
         yield from spec_problems(as_component(graph, service), path, settings)
@@ -128,10 +116,6 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield from quantity_problems(given["size"], f"{path}.size")
 
 
-_MOST_REPLICAS = 2**31 - 1
-"""What the API server takes as the replicas of a workload."""
-
-
 def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Services that the graph's factor makes larger than they can be.
 
@@ -142,7 +126,7 @@ def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
         if factor is None or not is_under_factor(service):
             continue
         replicas = base_replicas(graph, key) * factor
-        most = MAX_GROUPS if service.nodes > 1 else _MOST_REPLICAS
+        most = MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
         if replicas > most:
             message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
             yield Problem("spec.replicas", message)
@@ -187,32 +171,31 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
         if not any(letter.isascii() and letter.isalnum() for letter in key):
-            yield Problem(
-                service_path(key), ("invalid service name (expected at least one letter or digit)")
-            )
+            message = "invalid service name (expected at least one letter or digit)"
+            yield Problem(service_path(key), message)
             continue
         for name in _names(graph, key, service):
             users[name].append(key)
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for name, keys in sorted(users.items()):
         for pair in ((keys[0], key) for key in keys[1:]):
-            if pair not in told:
+            if pair not in reported:
                 message = f'"{pair[0]}" and "{pair[1]}" would both create objects named "{name}"'
                 yield Problem(service_path(pair[1]), message, ProblemKind.DUPLICATE)
-            told.add(pair)
+            reported.add(pair)
 
 
 def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
     """The names that a service takes in its namespace."""
     component = names.component_name(graph.metadata.name, key)
-    found = {component, names.service_name(component)}
+    taken = {component, names.service_name(component)}
     if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
-        found |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
-        found.add(names.debug_workload_name(component))
+        taken |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
+        taken.add(names.debug_workload_name(component))
     if service.nodes > 1 and not is_on_grove(graph):
         replicas = min(base_replicas(graph, key), MAX_GROUPS)
-        found |= {names.group_name(component, index) for index in range(replicas)}
-    return found
+        taken |= {names.group_name(component, index) for index in range(replicas)}
+    return taken
 
 
 def _default_ingress_problems(
@@ -221,11 +204,11 @@ def _default_ingress_problems(
     """A frontend without an ingress gets one named after the graph: no host if that is too long."""
     is_default = service.component_type == "frontend" and service.ingress is None
     if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
-        wanted = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
-        yield from host_problems(wanted, f"{path}.ingress.host")
+        ingress = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
+        yield from host_problems(ingress, f"{path}.ingress.host")
 
 
-def grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Problems of a graph because it is on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
@@ -238,10 +221,9 @@ def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Services whose cliques would have one name, as `w` on several nodes and `w-ldr` have."""
     users: dict[str, str] = {}
     for key, name in sorted(gang_names_of(graph).services.items()):
-        multinode = graph.spec.services[key].multinode
-        is_spread = multinode is not None and multinode.node_count > 1
-        for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_spread else ("",):
+        is_multinode = graph.spec.services[key].nodes > 1
+        for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_multinode else ("",):
             user = users.setdefault(f"{name}{suffix}", key)
             if user != key:
                 message = f'"{user}" and "{key}" would both create a clique "{name}{suffix}"'
-                yield Problem(f"spec.services.{key}", message, ProblemKind.DUPLICATE)
+                yield Problem(service_path(key), message, ProblemKind.DUPLICATE)

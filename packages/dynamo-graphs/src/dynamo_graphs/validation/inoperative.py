@@ -8,7 +8,7 @@ warnings are also in the status, for as long as the spec has the cause (`status/
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
 from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.entry_point import (
     has_only_flags,
@@ -23,14 +23,14 @@ from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation.pod import HANDLERS
+from dynamo_graphs.validation.syntax import shown
 from kube_runtime.kind import Fields
 
 _OWN_ENTRY_POINT: Final = frozenset(("frontend", "epp"))
 """Component types that start something without a command and arguments."""
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
-_HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc")
-_LONGEST: Final = 60
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose launch on several nodes is flags in the user's arguments."""
 
@@ -39,11 +39,6 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """What cannot work in the services of a graph."""
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(as_component(graph, service), service_path(key))
-
-
-def component_inoperative(component: DynamoComponentDeployment) -> Iterator[Problem]:
-    """What cannot work in a component."""
-    yield from inoperative(component.spec, "spec")
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
@@ -66,25 +61,22 @@ def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -
     runs_shell = is_shell(command) or not (command or has_own)
     shell = " ".join(command) or "/bin/sh -c"
     if runs_shell and not args:
-        what = "no arguments" if command else "neither command nor args"
-        message = f'{what}: the container runs "{shell}" without a script and exits at once'
+        missing = "no arguments" if command else "neither command nor args"
+        message = f'{missing}: the container runs "{shell}" without a script and exits at once'
         yield Problem(f"{path}.args", f"{message} (expected a command, or a script in args)")
     elif runs_shell and has_only_flags(args):
-        message = f'"{shell}" cannot run the flag {_shown(args[0])} as a script: set command'
+        message = f'"{shell}" cannot run the flag {shown(args[0])} as a script: set command'
         is_named = spec.component_type not in WORKER_TYPES or bool(command)
         hint = "" if is_named else ", or backendFramework to start its engine"
-        yield Problem(
-            f"{path}.args", f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}'
-        )
+        message = f'{message}, for example ["python3", "-m", "dynamo.vllm"]{hint}'
+        yield Problem(f"{path}.args", message)
     elif not command and spec.component_type == "frontend" and args and _is_script(args[0]):
-        message = f'args replace "-m dynamo.frontend", and python3 finds no file {_shown(args[0])}'
-        yield Problem(
-            f"{path}.args", f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
-        )
+        message = f'args replace "-m dynamo.frontend", and python3 finds no file {shown(args[0])}'
+        message = f'{message} (expected "-m", "dynamo.frontend" first, or flags)'
+        yield Problem(f"{path}.args", message)
     elif len(command) == 1 and is_python(command[0]) and has_only_flags(args):
         message = (
-            f'{command[0]} does not accept the flag {_shown(args[0])}: put "-m" and the module '
-            "first"
+            f'{command[0]} does not accept the flag {shown(args[0])}: put "-m" and the module first'
         )
         yield Problem(f"{path}.args", message)
     elif command and not runs_shell and is_python(command[0]) and spec.nodes == 1:
@@ -93,9 +85,9 @@ def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -
 
 def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
     """Arguments with several flags, where no shell takes them apart."""
-    for index, each in enumerate(args):
-        if several_flags(each):
-            message = f"{_shown(each)} is one argument: the program receives all of it as one flag"
+    for index, arg in enumerate(args):
+        if several_flags(arg):
+            message = f"{shown(arg)} is one argument: the program receives all of it as one flag"
             yield Problem(f"{path}.args[{index}]", f"{message} (expected one argument per word)")
 
 
@@ -108,7 +100,7 @@ def _ports(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iter
     """Ports that take the place of the default's, without the one that probes and Services name."""
     name = _PORTS.get(spec.component_type or "")
     ports = main.get("ports") or ()
-    if not name or not ports or any(each.get("name") == name for each in ports):
+    if not name or not ports or any(port.get("name") == name for port in ports):
         return
     if name == "system" and _has_own_probes(spec, main):
         return  # its Service has no port then, but nothing is asked through it
@@ -121,9 +113,9 @@ def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
     """Whether no default probe of a worker is left."""
     whole = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return all(
-        whole.get(each) is not None
-        or any((main.get(each) or {}).get(handler) is not None for handler in _HANDLERS)
-        for each in ("livenessProbe", "readinessProbe", "startupProbe")
+        whole.get(probe) is not None
+        or any((main.get(probe) or {}).get(handler) is not None for handler in HANDLERS)
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
     )
 
 
@@ -134,11 +126,8 @@ def _several_nodes(
     command = list(main.get("command") or ())
     at = f"{path}.extraPodSpec.mainContainer"
     if name in _FLAGGED and len(command) > 2 and is_shell(command[:2]):  # noqa: PLR2004  # a script
-        message = (
-            "the operator appends the flags of a multinode launch to args: move the script "
-            "from command to args"
-        )
-        yield Problem(f"{at}.command", message)
+        message = "the operator appends the flags of a multinode launch to args"
+        yield Problem(f"{at}.command", f"{message}: move the script from command to args")
     elif name == "vllm" and mode(gpus(spec), parallelism(main)) is Mode.ALONE:
         message = (
             f"each of the {spec.nodes} nodes runs a separate server: no parallel size exceeds the "
@@ -150,32 +139,27 @@ def _several_nodes(
 
 def _way_in(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     """Ingresses and VirtualServices that are not created, or not for the host that is meant."""
-    wanted = spec.ingress
-    if wanted is None or not wanted.enabled:
+    ingress = spec.ingress
+    if ingress is None or not ingress.enabled:
         return
-    if wanted.use_virtual_service and not wanted.virtual_service_gateway:
+    if ingress.use_virtual_service and not ingress.virtual_service_gateway:
         # Istio takes a VirtualService without gateways for one of the whole mesh, so none is created.
         message = (
             "no VirtualService is created without a gateway: the operator's default gateway is for frontends "
             'that have no ingress of their own (expected a name, for example "istio-system/public")'
         )
         yield Problem(f"{path}.virtualServiceGateway", message)
-    if not (wanted.ingress_controller_class_name or wanted.use_virtual_service):
+    if not (ingress.ingress_controller_class_name or ingress.use_virtual_service):
         message = (
             "no Ingress is created without a class: the operator's default class applies only to "
             "frontends without an ingress of their own"
         )
         yield Problem(f"{path}.ingressControllerClassName", message)
-    host = wanted.host or ""
-    if "." in host and not wanted.host_suffix:
+    host = ingress.host or ""
+    if "." in host and not ingress.host_suffix:
         first, _, rest = host.partition(".")
         message = (
-            f'the host is "{wanted.host_prefix or ""}{host}.local", because "local" is appended '
+            f'the host is "{ingress.host_prefix or ""}{host}.local", because "local" is appended '
             f"without hostSuffix (expected, for example, host: {first} and hostSuffix: {rest})"
         )
         yield Problem(f"{path}.host", message)
-
-
-def _shown(text: str) -> str:
-    """The text in quotes, its end left out if it is long."""
-    return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'

@@ -1,4 +1,4 @@
-"""The user's pod spec: what is ours to refuse before the API server refuses the workload.
+"""The user's pod spec and probes: what is ours to refuse before the API server refuses the workload.
 
 Not the whole of a pod's rules, only those that our own additions touch, and those whose breach
 would otherwise show up two objects further down: names of containers, ports, probes, images and
@@ -12,7 +12,6 @@ from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
 from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems
-from dynamo_graphs.validation.probes import is_port_name, probe_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_graphs.validation.volumes import containers_of
 from kube_runtime.crd.embedded import embedded
@@ -20,6 +19,14 @@ from kube_runtime.kind import Fields, Object
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
 """Component types with default liveness and readiness probes, which a user's probe is laid over."""
+HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_NUMBERS = (
+    "initialDelaySeconds",
+    "periodSeconds",
+    "timeoutSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
 _NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
 _DEBUGGER = "debugger"
 _MAX_PORT = 65535
@@ -56,7 +63,8 @@ def _main_probe_problems(
 def _container_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
-    taken = {_main_name(pod): "the main container"}
+    main = pod.get("mainContainer") or {}
+    taken = {main.get("name") or "main": "the main container"}
     if spec.annotations.get(labels.DEBUG_MODE) == "true" or (
         spec.annotations.get(labels.STEALING_DEBUG_MODE) == "true"
     ):
@@ -82,20 +90,13 @@ def _container_problems(
                 yield from probe_problems(container[probe], f"{at}.{probe}")
 
 
-def _main_name(pod: Fields) -> str:
-    return (pod.get("mainContainer") or {}).get("name") or "main"
-
-
 def _port_problems(container: Fields, path: str) -> Iterator[Problem]:
     seen: set[tuple[object, str]] = set()
     names: set[str] = set()
     for index, port in enumerate(container.get("ports") or ()):
         at = f"{path}.ports[{index}]"
-        number, protocol, name = (
-            port.get("containerPort"),
-            port.get("protocol") or "TCP",
-            port.get("name"),
-        )
+        number, name = port.get("containerPort"), port.get("name")
+        protocol = port.get("protocol") or "TCP"
         if number is None or not 0 < number <= _MAX_PORT:
             yield Problem(f"{at}.containerPort", f"must be between 1 and {_MAX_PORT}")
         elif (number, protocol) in seen:
@@ -123,7 +124,7 @@ def _field_problems(pod: Fields, path: str) -> Iterator[Problem]:
     for field in ("serviceAccountName", "serviceAccount"):
         if account := pod.get(field):
             yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
-    yield from required_list_problems(pod, path)
+    yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
     yield from _unique_name_problems(pod, "imagePullSecrets", path)
     yield from _unique_name_problems(pod, "resourceClaims", path)
 
@@ -139,16 +140,12 @@ def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Proble
         names.add(name)
 
 
-def required_list_problems(pod: Fields, path: str) -> Iterator[Problem]:
+def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
     """One problem for each empty list of which Kubernetes wants at least one entry.
 
     An empty list counts as not given when objects are rendered. Where the schema wants the list, the API
     server would then miss a field that the user did write.
     """
-    yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
-
-
-def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
     if not schema:
         return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
     if isinstance(value, list | tuple):
@@ -162,3 +159,45 @@ def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[P
         if name in required and isinstance(inner, list | tuple) and not inner:
             yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
         yield from _empty_list_problems(inner, properties.get(name, {}), at)
+
+
+def probe_problems(
+    probe: Fields, path: str, *, may_lack_handler: bool = False
+) -> Iterator[Problem]:
+    """What the API server would refuse; `may_lack_handler` when this lies over a default."""
+    given = [name for name in HANDLERS if probe.get(name) is not None]
+    if len(given) > 1:
+        yield Problem(path, f"more than one handler: {' and '.join(given)}")
+    elif not given and not may_lack_handler:
+        options = ", ".join(HANDLERS)
+        yield Problem(path, f"missing handler (expected one of {options})", ProblemKind.REQUIRED)
+    for name in given:
+        yield from _handler_problems(name, probe[name], f"{path}.{name}")
+    for name in _NUMBERS:
+        if (probe.get(name) or 0) < 0:
+            yield Problem(f"{path}.{name}", "must not be negative")
+    if path.rpartition(".")[2] != "readinessProbe" and (probe.get("successThreshold") or 1) != 1:
+        yield Problem(f"{path}.successThreshold", "must be 1 for a liveness or startup probe")
+
+
+def _handler_problems(name: str, handler: Fields, path: str) -> Iterator[Problem]:
+    if name == "exec":
+        if not handler.get("command"):
+            yield Problem(f"{path}.command", "missing command", ProblemKind.REQUIRED)
+        return
+    port = handler.get("port")
+    if port is None or port == "":
+        yield Problem(f"{path}.port", "missing port", ProblemKind.REQUIRED)
+    elif isinstance(port, bool) or not isinstance(port, int | str):
+        yield Problem(f"{path}.port", "expected a port number or name")
+    elif isinstance(port, int) and not 0 < port <= _MAX_PORT:
+        yield Problem(f"{path}.port", f"must be between 1 and {_MAX_PORT}")
+    elif isinstance(port, str) and not is_port_name(port):
+        yield Problem(f"{path}.port", f'invalid port name "{port}"')
+
+
+def is_port_name(text: str) -> bool:
+    """Whether the text may name a container's port: at most 15 of `a-z 0-9 -`, with a letter."""
+    fits = len(text) <= 15 and text == text.lower() and text.isascii()  # noqa: PLR2004  # RFC 6335
+    plain = text.replace("-", "a").isalnum() and "--" not in text and text.strip("-") == text
+    return fits and plain and not text.isdigit()

@@ -21,12 +21,11 @@ class _Entry(NamedTuple):
 
 def quantity_problems(text: object, path: str) -> Iterator[Problem]:
     """One problem if the value is not a quantity, or negative."""
-    found = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
-    if found is None:
-        yield Problem(
-            path, (f'invalid quantity "{text}" (expected a number, for example 2, 500m or 16Gi)')
-        )
-    elif found < 0:
+    number = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
+    if number is None:
+        expected = "expected a number, for example 2, 500m or 16Gi"
+        yield Problem(path, f'invalid quantity "{text}" ({expected})')
+    elif number < 0:
         yield Problem(path, f'invalid quantity "{text}" (must not be negative)')
 
 
@@ -36,14 +35,14 @@ def resource_problems(
     """What the API server would refuse once the component's resources lie over the container's."""
     short = component or Resources()
     sides: dict[str, dict[str, _Entry]] = {}
-    other = {"requests": short.limits, "limits": short.requests}
+    opposite = {"requests": short.limits, "limits": short.requests}
     for side, item in (("requests", short.requests), ("limits", short.limits)):
         written = {
             name: (f"{container_path}.{side}[{name}]", value)
             for name, value in (container.get(side) or {}).items()
             if value is not None
         }
-        written |= _written(item, other[side], f"{path}.{side}")
+        written |= _written(item, opposite[side], f"{path}.{side}")
         for name, (at, value) in written.items():
             yield from _entry_problems(name, value, at)
         sides[side] = {
@@ -55,12 +54,12 @@ def resource_problems(
 
 
 def _written(
-    item: ResourceItem | None, other: ResourceItem | None, path: str
+    item: ResourceItem | None, opposite: ResourceItem | None, path: str
 ) -> dict[str, tuple[str, str]]:
     """What the short form sets, by the resource's Kubernetes name: its place and the amount."""
     if item is None:
         return {}
-    gpu = item.gpu_type or (other.gpu_type if other else None) or GPU
+    gpu = item.gpu_type or (opposite.gpu_type if opposite else None) or GPU
     fixed = {
         "cpu": (f"{path}.cpu", item.cpu),
         "memory": (f"{path}.memory", item.memory),
@@ -79,9 +78,14 @@ def _entry_problems(name: str, value: Any, path: str) -> Iterator[Problem]:
             "hugepages-<size> or a name with a domain such as nvidia.com/gpu)",
             ProblemKind.NOT_SUPPORTED,
         )
-    found = list(quantity_problems(value, path))
-    yield from found
-    if not found and "/" in name and (number := amount(value)) is not None and not is_whole(number):
+    problems = list(quantity_problems(value, path))
+    yield from problems
+    if (
+        not problems
+        and "/" in name
+        and (number := amount(value)) is not None
+        and not is_whole(number)
+    ):
         yield Problem(path, f'invalid quantity "{value}" of {name} (expected a whole number)')
 
 

@@ -20,7 +20,6 @@ from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, is_deep
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
-from dynamo_graphs.validation.request_size import size_problems
 from kube_runtime.kind import Object
 
 PROFILING = "spec.profilingConfig"
@@ -42,6 +41,13 @@ _OUTPUT_FOLDER = "/data"
 _SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
 """Sections that every profiler reads as mappings."""
 
+_ARGUMENT_LIMIT_BYTES = 128 * 1024 - 1
+"""Of one argument, or of one variable with its name. Source: Linux, MAX_ARG_STRLEN, without the end mark."""
+
+_SPEC_LIMIT_BYTES = 200_000
+"""Of the spec as JSON. It is stored twice, beside a graph of 900,000 bytes and ConfigMaps of 250,000, in an
+object of at most 1.5 MiB. Source: etcd's default limit of a request."""
+
 
 def request_problems(
     request: DynamoGraphDeploymentRequest,
@@ -53,7 +59,7 @@ def request_problems(
 
     `config_bytes` is the size of the profiler's configuration as it is handed over.
     """
-    sizes = size_problems(request.spec, config_bytes) if request.spec is not None else ()
+    sizes = _size_problems(request.spec, config_bytes) if request.spec is not None else ()
     return first_problems(chain(_problems(request, settings), sizes), most)
 
 
@@ -84,15 +90,14 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
         ("engine", "backend", "spec.backend", request.spec.backend),
         ("deployment", "model", "spec.model", request.spec.model),
     ):
-        found = _text(config.get(section), field)
-        if found and found != value:
-            yield _overwritten(f"{section}.{field}", found, f"{winner} ({value})")
+        given = _text(config.get(section), field)
+        if given and given != value:
+            yield _overwritten(f"{section}.{field}", given, f"{winner} ({value})")
     for field in ("output_dir", "outputDir"):
-        found = _text(config, field)
-        if found and found != _OUTPUT_FOLDER:
-            yield _overwritten(
-                field, found, (f"{_OUTPUT_FOLDER}, from which the operator reads results")
-            )
+        given = _text(config, field)
+        if given and given != _OUTPUT_FOLDER:
+            winner = f"{_OUTPUT_FOLDER}, from which the operator reads results"
+            yield _overwritten(field, given, winner)
 
 
 def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:
@@ -132,10 +137,10 @@ def _sections(config: Object) -> Iterator[Problem]:
             yield from _is_of(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
 
 
-def _is_of(form: type, path: str, found: object) -> Iterator[Problem]:
-    if found is not None and not isinstance(found, form):
-        wanted = "an object" if form is dict else f"a {_kind(form())}"
-        yield Problem(path, f"{path} must be {wanted}, got {_kind(found)}")
+def _is_of(form: type, path: str, value: object) -> Iterator[Problem]:
+    if value is not None and not isinstance(value, form):
+        expected = "an object" if form is dict else f"a {_kind(form())}"
+        yield Problem(path, f"{path} must be {expected}, got {_kind(value)}")
 
 
 def _overrides(
@@ -144,13 +149,13 @@ def _overrides(
     """What the Job may not be given by a user."""
     for at, variable in enumerate(profiling.env):
         if variable.get("name") in OWN_VARIABLES:
-            said = ", ".join(OWN_VARIABLES)
-            message = f"{variable['name']} is set by the operator; it keeps {said}"
+            reserved = ", ".join(OWN_VARIABLES)
+            message = f"{variable['name']} is set by the operator; it keeps {reserved}"
             yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
     for name in profiling.labels:
         if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
-            said = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
-            message = f"the operator or the Job controller sets them; they keep {said}"
+            reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
+            message = f"the operator or the Job controller sets them; they keep {reserved}"
             yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
     account = profiling.service_account_name
     if account and f"{namespace}/{account}" == settings.operator_account:
@@ -162,10 +167,7 @@ def _own_namespace(namespace: str, settings: RenderSettings) -> Iterator[Problem
     """Profiling runs an image of the user's choice; not beside an operator that may do everything."""
     own, _, _ = settings.operator_account.partition("/")
     if own and namespace == own and not settings.restricted_namespace:
-        message = (
-            f"metadata.namespace {namespace} is the operator's own: create the request in "
-            "another one"
-        )
+        message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
         yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
 
 
@@ -183,16 +185,13 @@ def _restricted(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Itera
     overrides = spec.deployment_overrides
     if overrides is not None and overrides.namespace not in (None, "", namespace):
         path = "spec.deploymentOverrides.namespace"
-        message = (
-            f"{path} is {overrides.namespace}, but this operator works in namespace "
-            f"{namespace} only"
-        )
+        message = f"{path} is {overrides.namespace}, but this operator works in namespace {namespace} only"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
 
 
-def _overwritten(field: str, found: str, winner: str) -> Problem:
+def _overwritten(field: str, given: str, winner: str) -> Problem:
     path = f"{CONFIG}.{field}"
-    return Problem(path, f"{path} ({found}) will be overwritten by {winner}")
+    return Problem(path, f"{path} ({given}) will be overwritten by {winner}")
 
 
 def _kind(value: object) -> str:
@@ -210,3 +209,37 @@ def _kind(value: object) -> str:
 def _text(section: object, field: str) -> str:
     value: object = section.get(field) if isinstance(section, dict) else None
     return value if isinstance(value, str) else ""
+
+
+def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    """What is too large to be stored, or for the Job to start.
+
+    `config_bytes` is the size of the configuration as the profiler gets it. No other check is as early: the
+    API server accepts the Job, and hours later the kubelet fails to start the container and names no field.
+    """
+    problems = [*_arguments(spec, config_bytes)]
+    yield from problems
+    size = len(msgspec.json.encode(spec))
+    if size > _SPEC_LIMIT_BYTES and not problems:
+        message = (
+            f"the spec has {size} bytes as JSON (limit {_SPEC_LIMIT_BYTES}, so that results fit "
+            "beside it): move large values into ConfigMaps and reference them in "
+            f"{PROFILING}.configMapRef or {PROFILING}.envFrom"
+        )
+        yield Problem("spec", f"spec: {message}")
+
+
+def _arguments(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    if config_bytes > _ARGUMENT_LIMIT_BYTES:
+        message = (
+            f"{CONFIG} has {config_bytes} bytes, but the profiler receives it as one argument "
+            f"(limit {_ARGUMENT_LIMIT_BYTES}): move large values into the ConfigMap of "
+            f"{PROFILING}.configMapRef"
+        )
+        yield Problem(CONFIG, message)
+    for at, variable in enumerate(spec.profiling_config.env):
+        size = sum(len(str(variable.get(field, "")).encode()) for field in ("name", "value")) + 1
+        if size > _ARGUMENT_LIMIT_BYTES:
+            path = f"{PROFILING}.env[{at}].value"
+            message = f"{path} makes a variable of {size} bytes (limit {_ARGUMENT_LIMIT_BYTES})"
+            yield Problem(path, message)

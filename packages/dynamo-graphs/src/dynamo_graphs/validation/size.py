@@ -1,6 +1,6 @@
 """How many bytes an object of ours may have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -9,6 +9,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
+from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
 _PART_OF_A_GRAPH = 8
@@ -35,11 +36,10 @@ def weight_bytes(owner: Resource) -> int:
 
 
 def shared_size_problems(
-    graph: DynamoGraphDeployment, settings: RenderSettings
+    variables: Sequence[Object], services: int, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A graph's variables are in each of its components, which together must not be too large."""
-    most, services = settings.largest_object_bytes, len(graph.spec.services)
-    size = len(msgspec.json.encode(graph.spec.envs)) if graph.spec.envs else 0
-    if most and size * services > most:
+    """The variables of a graph are in each of its components, which together must not be too large."""
+    most, size = settings.largest_object_bytes, len(msgspec.json.encode(variables))
+    if variables and most and size * services > most:
         text = f"{size} bytes for each of {services} services make {size * services} (limit {most})"
         yield Problem("spec.envs", text)

@@ -15,6 +15,8 @@ _PLAIN = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
 
 _LEAST_LIKENESS: Final = 0.6
 """Of 1 for equal texts. Source: the default of `difflib.get_close_matches`."""
+LONGEST_SHOWN: Final = 60
+"""Characters of a user's text in a message."""
 _MOST_OPTIONS: Final = 64
 _MOST_COMPARED: Final = 50_000
 """In pairs of letters: some 25 ms if all of them look alike."""
@@ -41,12 +43,12 @@ def is_qualified_name(text: str) -> bool:
     return bool(name) and is_label_value(name) and (not slash or is_subdomain(prefix))
 
 
-def name_problems(text: str, path: str, what: str) -> Iterator[Problem]:
+def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
     """One problem if the text does not name an object."""
     if not is_subdomain(text):
         yield Problem(
             path,
-            f'invalid name "{text}" of {what} (expected at most {SUBDOMAIN_LIMIT} lower-case '
+            f'invalid name "{text}" of {kind} (expected at most {SUBDOMAIN_LIMIT} lower-case '
             'letters, digits, "-" and ".", with a letter or digit at both ends)',
         )
 
@@ -77,6 +79,12 @@ def not_a_label_value(text: str) -> str:
         f'invalid label value "{text}" (expected at most {LABEL_LIMIT} letters, digits, "-", "_" '
         'and "." with a letter or digit at both ends)'
     )
+
+
+def shown(value: object) -> str:
+    """The value in quotes, its end left out if it is long."""
+    text = str(value)
+    return f'"{text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"}"'
 
 
 class Suggestions:

@@ -6,6 +6,7 @@ current one would revert the autoscaler, so it is refused with what to do instea
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -15,15 +16,9 @@ from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.graph import service_path
 
-PLANNER_ACCOUNT = "planner-serviceaccount"
 ROLLING = ("Pending", "InProgress")
 _FRAMEWORK = "spec.backendFramework"
-FRAMEWORK_WARNING = f"Changing {_FRAMEWORK} may cause unexpected behavior"
-
-
-def service_account(namespace: str, name: str) -> str:
-    """The user name of a ServiceAccount in requests."""
-    return f"system:serviceaccount:{namespace}:{name}"
+_WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
 
 
 def may_scale(user: str, namespace: str, operator: str) -> bool:
@@ -32,16 +27,15 @@ def may_scale(user: str, namespace: str, operator: str) -> bool:
     Two may: the operator, by the very name that the API server calls it, and the planner of the
     namespace itself. `operator` "" means: not known, so that only the planner may.
     """
-    if not user:
-        return False
-    return user in (operator, service_account(namespace, PLANNER_ACCOUNT))
+    planner = f"system:serviceaccount:{namespace}:{names.PLANNER_SERVICE_ACCOUNT}"
+    return bool(user) and user in (operator, planner)
 
 
 def graph_update_problems(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment
 ) -> Iterator[Problem]:
     """Report changes of immutable fields, by any user."""
-    yield from _framework_problems(old.spec.backend_framework, new.spec.backend_framework)
+    yield from framework_problems(old, new)
     before, after = old.spec.services, new.spec.services
     for key in sorted(before.keys() & after.keys()):
         if (before[key].nodes > 1) != (after[key].nodes > 1):
@@ -51,8 +45,8 @@ def graph_update_problems(
             )
             yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
     changes = [
-        f"services {what}: [{' '.join(sorted(keys))}]"
-        for what, keys in (
+        f"services {verb}: [{' '.join(sorted(keys))}]"
+        for verb, keys in (
             ("added", after.keys() - before.keys()),
             ("removed", before.keys() - after.keys()),
         )
@@ -67,20 +61,17 @@ def graph_update_problems(
     yield from _restart_problems(old, new)
 
 
-def component_update_problems(
-    old: DynamoComponentDeployment, new: DynamoComponentDeployment
-) -> Iterator[Problem]:
-    """What of a component was changed and may not be."""
-    yield from _framework_problems(old.spec.backend_framework, new.spec.backend_framework)
-
-
-def framework_warnings(
-    old: DynamoGraphDeployment | DynamoComponentDeployment,
-    new: DynamoGraphDeployment | DynamoComponentDeployment,
-) -> Iterator[Problem]:
-    """Warn what a change of the framework would break, beside the refusal."""
+def framework_problems(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
+    """Refuse a change of the framework, the one immutable field of a component."""
     if (old.spec.backend_framework or "") != (new.spec.backend_framework or ""):
-        yield Problem(_FRAMEWORK, FRAMEWORK_WARNING)
+        message = f"{_FRAMEWORK} is immutable and cannot be changed after creation"
+        yield Problem(_FRAMEWORK, message, ProblemKind.FORBIDDEN)
+
+
+def framework_warnings(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
+    """Warn what a change of the framework would break, beside the refusal."""
+    if any(framework_problems(old, new)):
+        yield Problem(_FRAMEWORK, f"Changing {_FRAMEWORK} may cause unexpected behavior")
 
 
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
@@ -98,12 +89,6 @@ def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> 
             f"--replicas={service.replicas}, or leave replicas out of the manifest"
         )
         yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
-
-
-def _framework_problems(old: str | None, new: str | None) -> Iterator[Problem]:
-    if (old or "") != (new or ""):
-        message = f"{_FRAMEWORK} is immutable and cannot be changed after creation"
-        yield Problem(_FRAMEWORK, message, ProblemKind.FORBIDDEN)
 
 
 def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:

@@ -6,8 +6,7 @@ from dynamo_graphs.api.backends import NOOP
 from dynamo_graphs.api.component import DynamoComponentDeploymentSpec, SharedMemory, VolumeMount
 from dynamo_graphs.api.framework import cache_path
 from dynamo_graphs.api.names import SUBDOMAIN_LIMIT, volume_name
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import component_path
+from dynamo_graphs.validation import Problem, ProblemKind, component_path
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from kube_runtime.kind import Fields, Object
@@ -38,17 +37,17 @@ def volume_problems(
     yield from _pod_volume_problems(spec, pod, f"{path}.extraPodSpec", has_memory=has_memory)
 
 
-def _shared_memory_problems(wanted: SharedMemory | None, component: str) -> Iterator[Problem]:
-    if wanted is None or wanted.disabled:
+def _shared_memory_problems(memory: SharedMemory | None, component: str) -> Iterator[Problem]:
+    if memory is None or memory.disabled:
         return
     path = f"{component}.sharedMemory.size"
-    if wanted.size is None or amount(wanted.size) == 0:
+    if memory.size is None or amount(memory.size) == 0:
         message = (
             f"{component_path(component)}.sharedMemory.size is required when disabled is false"
         )
         yield Problem(path, message, ProblemKind.REQUIRED)
     else:
-        yield from quantity_problems(wanted.size, path)
+        yield from quantity_problems(memory.size, path)
 
 
 def _mount_problems(
@@ -112,12 +111,12 @@ def _pod_volume_problems(
             )
             yield Problem(at, message, ProblemKind.DUPLICATE)
         names.add(name)
-    known = names | own.keys() | ({_SHARED_MEMORY} if has_memory else set())
+    volumes = names | own.keys() | ({_SHARED_MEMORY} if has_memory else set())
     for at, container in containers_of(pod, path):
-        yield from _container_mount_problems(container, at, known)
+        yield from _container_mount_problems(container, at, volumes)
 
 
-def _container_mount_problems(container: Fields, path: str, known: set[str]) -> Iterator[Problem]:
+def _container_mount_problems(container: Fields, path: str, volumes: set[str]) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         at, name, where = f"{path}.volumeMounts[{index}]", mount.get("name"), mount.get("mountPath")
@@ -125,7 +124,7 @@ def _container_mount_problems(container: Fields, path: str, known: set[str]) -> 
             yield Problem(f"{at}.mountPath", "missing path", ProblemKind.REQUIRED)
         elif where in seen:
             yield Problem(f"{at}.mountPath", f'duplicate path "{where}"', ProblemKind.DUPLICATE)
-        if name not in known:
+        if name not in volumes:
             yield Problem(f"{at}.name", f'volume "{name or ""}" not found')
         seen.add(where or "")
 

@@ -11,12 +11,13 @@ from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
+from dynamo_graphs.api.ingress import ingress_host
 from dynamo_graphs.api.resources import ResourceItem, Resources
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.graph import service_path
-from dynamo_graphs.validation.inoperative import component_inoperative, graph_inoperative
+from dynamo_graphs.validation.inoperative import graph_inoperative, inoperative
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.volumes import containers_of
 from kube_runtime.kind import Fields
@@ -26,12 +27,11 @@ _ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
 """The values of `componentType` that mean something; any other makes a component of no special kind."""
 
+_DISCOVERING_ACCOUNT = "the ServiceAccount whose permissions processes need to discover each other"
 _OVERRIDDEN = {
     "restartPolicy": "Always",
-    "serviceAccountName": (
-        "the ServiceAccount whose permissions processes need to discover each other"
-    ),
-    "serviceAccount": "the ServiceAccount whose permissions processes need to discover each other",
+    "serviceAccountName": _DISCOVERING_ACCOUNT,
+    "serviceAccount": _DISCOVERING_ACCOUNT,
 }
 
 
@@ -63,7 +63,7 @@ def component_warnings(
         return
     yield from _deprecated(component.spec, "spec", "spec")
     yield from _spec_warnings(component.spec, "spec", surroundings)
-    yield from component_inoperative(component)
+    yield from inoperative(component.spec, "spec")
     for index, mount in enumerate(component.spec.volume_mounts):
         yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", surroundings)
 
@@ -91,13 +91,8 @@ def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) ->
 def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
     """A type that is none of those with a meaning, and is spelt nearly like one of them."""
     if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
-        yield Problem(
-            path,
-            (
-                f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); it gets '
-                "no default ports, probes or environment"
-            ),
-        )
+        effect = "it gets no default ports, probes or environment"
+        yield Problem(path, f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); {effect}')
 
 
 def _spec_warnings(
@@ -145,7 +140,7 @@ def _image_warnings(image: object, path: str) -> Iterator[Problem]:
         yield Problem(path, message)
     elif tag == "latest":
         yield Problem(
-            path, (f'image "{image}" may change at any time: pods may run different versions')
+            path, f'image "{image}" may change at any time: pods may run different versions'
         )
 
 
@@ -154,8 +149,8 @@ def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
     if not isinstance(probe, Mapping):
         return
     # A check that waits longer for its answer than until the next one takes that long.
-    each = max(probe.get("periodSeconds") or 10, probe.get("timeoutSeconds") or 1)
-    seconds = each * (probe.get("failureThreshold") or 3)
+    check_seconds = max(probe.get("periodSeconds") or 10, probe.get("timeoutSeconds") or 1)
+    seconds = check_seconds * (probe.get("failureThreshold") or 3)
     if seconds < _LEAST_LIVENESS_SECONDS:
         message = (
             f"restarts the container after {seconds} s without an answer, but a busy model can be "
@@ -182,16 +177,14 @@ def _shared_name_warnings(
     if surroundings.foreign_hosts is None:
         return
     for key, service in sorted(graph.spec.services.items()):
-        way = service.ingress
-        if way is None or not way.enabled or not way.host:
+        ingress = service.ingress
+        if ingress is None or not ingress.enabled or not ingress.host:
             continue
-        host = f"{way.host_prefix or ''}{way.host}.{way.host_suffix or 'local'}"
-        if host in surroundings.foreign_hosts:
-            message = (
-                f'an Ingress in another namespace uses the same host "{host}": only one of them '
-                "is served"
+        if (host := ingress_host(ingress)) in surroundings.foreign_hosts:
+            message = f'an Ingress in another namespace uses the same host "{host}"'
+            yield Problem(
+                f"{service_path(key)}.ingress.host", f"{message}: only one of them is served"
             )
-            yield Problem(f"{service_path(key)}.ingress.host", message)
 
 
 def _claim_warnings(
@@ -206,11 +199,11 @@ def _claim_warnings(
         pods = base_replicas(graph, key) * service.nodes
         for index, mount in enumerate(service.volume_mounts):
             path = f"{service_path(key)}.volumeMounts[{index}].name"
-            found = own.get(mount.name)
-            if found is None:
+            declared = own.get(mount.name)
+            if declared is None:
                 yield from _unknown_claim(mount.name, path, surroundings)
-            modes = _access_modes(found, surroundings.written_claims.get(mount.name, ()))
-            if pods > 1 and modes and all(each in _ONE_NODE for each in modes):
+            modes = _access_modes(declared, surroundings.written_claims.get(mount.name, ()))
+            if pods > 1 and modes and all(mode in _ONE_NODE for mode in modes):
                 message = (
                     f'PVC "{mount.name}" is {modes[0]}, but {pods} pods mount it: those on a '
                     "second node do not start"
@@ -231,8 +224,8 @@ def _unknown_key(spec: ComponentSpec, path: str, surroundings: ClusterContext) -
     name, key = reference.get("name"), reference.get("key")
     if not isinstance(name, str) or not isinstance(key, str):
         return
-    known = surroundings.config_maps.get(name)
-    if known is not None and key not in known:
+    keys = surroundings.config_maps.get(name)
+    if keys is not None and key not in keys:
         message = f'key "{key}" not found in ConfigMap "{name}"'
         yield Problem(f"{path}.eppConfig.configMapRef.key", message)
 

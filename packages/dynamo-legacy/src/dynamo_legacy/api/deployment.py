@@ -6,7 +6,7 @@ from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_legacy.api.component import ComponentSpec
 from kube_runtime.crd.declare import AGE, Column, Definition, Field
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 
 class DynamoDeploymentSpec(Struct):
@@ -28,7 +28,7 @@ class DynamoDeploymentSpec(Struct):
     ] = ()
 
 
-class DynamoDeploymentStatus(Struct):
+class DynamoDeploymentStatus(Status):
     """Observed state of a deployment."""
 
     state: Annotated[

@@ -3,8 +3,7 @@
 from typing import Annotated
 
 from dynamo_graphs.api.component import GROUP, VERSION
-from kube_runtime.crd.declare import Field
-from kube_runtime.crd.int_or_string import Quantity
+from kube_runtime.crd.declare import Field, Quantity
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Resource, Struct
 

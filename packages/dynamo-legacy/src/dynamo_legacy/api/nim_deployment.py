@@ -6,7 +6,7 @@ from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_legacy.api.component import ComponentSpec
 from kube_runtime.crd.declare import AGE, Column, Definition, Field
 from kube_runtime.kind import Kind
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status
 
 
 class DynamoNimDeploymentSpec(ComponentSpec):
@@ -29,7 +29,7 @@ class DynamoNimDeploymentSpec(ComponentSpec):
     ] = ""
 
 
-class DynamoNimDeploymentStatus(Struct):
+class DynamoNimDeploymentStatus(Status):
     """Observed state of a component."""
 
     observed_generation: Annotated[

@@ -4,10 +4,9 @@ from typing import Annotated, ClassVar
 
 from dynamo_graphs.api.component import GROUP, VERSION, ExtraPodMetadata
 from dynamo_legacy.api.nim import BuildContext, Model
-from kube_runtime.crd.declare import AGE, Column, Definition, Field
-from kube_runtime.crd.int_or_string import Duration
+from kube_runtime.crd.declare import AGE, Column, Definition, Duration, Field
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 
 class OciSource(Struct):
@@ -134,7 +133,7 @@ class DynamoNimRequestSpec(Struct):
     ] = ()
 
 
-class DynamoNimRequestStatus(Struct):
+class DynamoNimRequestStatus(Status):
     """Observed state of a build."""
 
     observed_generation: Annotated[

@@ -49,22 +49,23 @@ def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
     Raises:
         ValueError: a value is not YAML, or not of its type; the message names its key.
     """
-    known = {field.name: field for field in msgspec.structs.fields(BuilderSettings)}
-    found: dict[str, Any] = {}
+    fields = {field.name: field for field in msgspec.structs.fields(BuilderSettings)}
+    settings: dict[str, Any] = {}
     for key, text in data.items():
-        if key in known:
+        if key in fields:
             try:
                 (document,) = documents(key, text)
-                found[key] = msgspec.convert(document.value, known[key].type)
+                settings[key] = msgspec.convert(document.value, fields[key].type)
             except ExceptionGroup as group:
-                raise ValueError(f"ConfigMap {CONFIG_MAP}: {group.exceptions[0]}") from group
+                mistakes = "; ".join(map(str, group.exceptions[:3]))
+                raise ValueError(f"ConfigMap {CONFIG_MAP}: {mistakes}") from group
             except (ConfigError, ValueError) as error:
                 raise ValueError(f"ConfigMap {CONFIG_MAP}: {key}: {error}") from error
-    found["extra_pod_spec"] = pod_fields(found.get("extra_pod_spec", {}))
-    return BuilderSettings(**found)
+    settings["extra_pod_spec"] = pod_fields(settings.get("extra_pod_spec", {}))
+    return BuilderSettings(**settings)
 
 
 def pod_fields(pod: Object) -> Object:
     """The fields of a pod that a build takes over."""
-    found = {_NAMES.get(name.lower(), ""): value for name, value in pod.items() if value}
-    return {name: value for name, value in found.items() if name}
+    renamed = {_NAMES.get(name.lower(), ""): value for name, value in pod.items() if value}
+    return {name: value for name, value in renamed.items() if name}

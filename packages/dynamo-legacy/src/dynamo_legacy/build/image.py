@@ -10,6 +10,7 @@ import msgspec
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.names import tag_parts
 from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.types import SharedSecret, object_of
 from kube_runtime.kind import Object
 
 REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
@@ -66,17 +67,17 @@ def parse_reference(text: str) -> Reference:
     Raises:
         ValueError: it is not the name of an image.
     """
-    found = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
-    host, path = (found["host"] or "", found["path"]) if found else ("", "")
+    match = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
+    host, path = (match["host"] or "", match["path"]) if match else ("", "")
     if host and "." not in host and ":" not in host and host != "localhost":
         host, path = "", f"{host}/{path}"
-    if found is None or path != path.lower():
+    if match is None or path != path.lower():
         raise ValueError(
             f'invalid image "{text[:_MOST_OF_TAG]}" (for example registry.example.com/team/chat:1)'
         )
     if not host:
         host, path = _HUB, path if "/" in path else f"library/{path}"
-    return Reference(host, path, found["digest"] or found["tag"] or "latest")
+    return Reference(host, path, match["digest"] or match["tag"] or "latest")
 
 
 def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltImage:
@@ -135,29 +136,20 @@ def registry_secret(namespace: str, settings: LegacySettings) -> Object:
     """The Secret with the administrator's login, for the builds and the pods of a namespace."""
     login = f"{settings.registry_username}:{settings.registry_password.reveal()}"
     auth = {"auth": base64.b64encode(login.encode()).decode()}
-    servers = dict.fromkeys((settings.registry_server, _host(settings.registry_server)))
+    servers = [settings.registry_server, _host(settings.registry_server)]
     if settings.registry_in_cluster_server:
-        servers |= dict.fromkeys((_host(settings.registry_in_cluster_server),))
+        servers.append(_host(settings.registry_in_cluster_server))
     if _host(settings.registry_server) == _HUB:
-        servers |= {_HUB_CREDENTIALS: None}
-    config = msgspec.json.encode({"auths": dict.fromkeys(servers, auth)})
-    return shared_secret(
-        namespace,
-        REGISTRY_SECRET,
-        "kubernetes.io/dockerconfigjson",
-        {".dockerconfigjson": config},
-    )
+        servers.append(_HUB_CREDENTIALS)
+    content = {".dockerconfigjson": msgspec.json.encode({"auths": dict.fromkeys(servers, auth)})}
+    return shared_secret(namespace, REGISTRY_SECRET, "kubernetes.io/dockerconfigjson", content)
 
 
 def shared_secret(namespace: str, name: str, type_: str, content: dict[str, bytes]) -> Object:
     """A Secret that all requests of a namespace own together."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict([SHARED_MARKER])},
-        "type": type_,
-        "data": {key: base64.b64encode(value).decode() for key, value in content.items()},
-    }
+    metadata = {"name": name, "namespace": namespace, "labels": dict([SHARED_MARKER])}
+    data = {key: base64.b64encode(value).decode() for key, value in content.items()}
+    return object_of(SharedSecret, metadata, type=type_, data=data)
 
 
 def _repository(server: str, settings: LegacySettings) -> str:

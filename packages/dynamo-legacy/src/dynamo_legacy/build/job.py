@@ -19,6 +19,7 @@ from dynamo_legacy.build.image import BuiltImage
 from dynamo_legacy.build.source import STORE_USER, Fetch, store_user
 from dynamo_legacy.names import REPOSITORY, tag_parts
 from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.types import BuildJob, object_of
 from kube_runtime.kind import Object
 
 REQUEST = "yatai.ai/bento-request"
@@ -124,28 +125,25 @@ def build_job(request: DynamoNimRequest, build: Build) -> Object:
         }
         for name, codes in FAILS_AT_ONCE.items()
     ]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": job_name(request),
-            "namespace": request.metadata.namespace,
-            "labels": {**labels, _SEPARATE: "false"},
-            "annotations": {HASH: build_hash(request)},
-        },
-        "spec": {
-            "completions": 1,
-            "parallelism": 1,
-            "backoffLimit": _RETRIES,
-            "ttlSecondsAfterFinished": _LIFETIME_SECONDS,
-            **({"activeDeadlineSeconds": deadline} if deadline else {}),
-            "podFailurePolicy": {"rules": rules},
-            "template": {
-                "metadata": _pod_metadata(request, build, labels),
-                "spec": _pod(request, build, labels),
-            },
+    metadata = {
+        "name": job_name(request),
+        "namespace": request.metadata.namespace,
+        "labels": {**labels, _SEPARATE: "false"},
+        "annotations": {HASH: build_hash(request)},
+    }
+    spec = {
+        "completions": 1,
+        "parallelism": 1,
+        "backoffLimit": _RETRIES,
+        "ttlSecondsAfterFinished": _LIFETIME_SECONDS,
+        **({"activeDeadlineSeconds": deadline} if deadline else {}),
+        "podFailurePolicy": {"rules": rules},
+        "template": {
+            "metadata": _pod_metadata(request, build, labels),
+            "spec": _pod(request, build, labels),
         },
     }
+    return object_of(BuildJob, metadata, spec=spec)
 
 
 def _pod_metadata(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Object:
@@ -228,7 +226,7 @@ def _fetcher(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
         "name": FETCHER,
         "image": settings.fetch_image,
         "command": ["dynamo-operator", "fetch"],
-        "args": [_escaped(each) for each in words],
+        "args": [_escaped(word) for word in words],
         "env": [*environment, *_environment(request, build)],
         **({"envFrom": list(fetch.environment_from)} if fetch.environment_from else {}),
         "resources": {
@@ -253,7 +251,7 @@ def _builder(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
         "image": image,
         "imagePullPolicy": "Always",
         "command": command,
-        "args": [_escaped(each) for each in arguments],
+        "args": [_escaped(argument) for argument in arguments],
         "env": [*environment, *_engine_environment(settings), *_environment(request, build)],
         **({"resources": resources} if resources else {}),
         **({"securityContext": context} if (context := _security(settings)) else {}),
@@ -301,9 +299,9 @@ def _engine(request: DynamoNimRequest, build: Build) -> tuple[str, list[str], li
     if settings.build_engine == "kaniko":
         if not settings.kaniko_image:
             raise ValueError("no image of kaniko: set INTERNAL_IMAGES_KANIKO at the operator")
-        words = _kaniko(request, build) + [f"--build-arg={each}" for each in arguments]
+        words = _kaniko(request, build) + [f"--build-arg={argument}" for argument in arguments]
         return settings.kaniko_image, ["/kaniko/executor"], [*words, *build.builder.builder_args]
-    options = [word for each in arguments for word in ("--opt", f"build-arg:{each}")]
+    options = [word for argument in arguments for word in ("--opt", f"build-arg:{argument}")]
     words = [*_buildctl(request, build), *options, *build.builder.builder_args]
     if settings.buildkit_url:
         is_rootless = settings.build_engine == "buildkit-rootless"

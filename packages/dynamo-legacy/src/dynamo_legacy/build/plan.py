@@ -3,11 +3,14 @@
 import base64
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 
+import msgspec
+
+from dynamo_graphs.status.pause import pause_over
 from dynamo_legacy.api.nim import DynamoNim
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.api.nim_request import DynamoNimRequest, DynamoNimRequestStatus
 from dynamo_legacy.build.job import (
     BUILDER,
     FETCHER,
@@ -17,14 +20,14 @@ from dynamo_legacy.build.job import (
     build_hash,
     job_name,
 )
-from dynamo_legacy.build.types import BuildJob, BuildPod
+from dynamo_legacy.status.conditions import NIM_AVAILABLE
+from dynamo_legacy.types import BuildJob, BuildPod, object_of
+from kube_runtime.apply.result import Blocked
 from kube_runtime.kind import Object
 from kube_runtime.text import cut
 from kube_runtime.types.core import ContainerStatus, Terminated
 from kube_runtime.types.meta import Condition, condition
 
-NIM_AVAILABLE = "DynamoNimAvailable"
-"""The condition that sums a request up."""
 RETRY_SECONDS = 60.0
 """How soon a registry that gave no answer is asked again, unless it says when."""
 COMPRESSED = "zlib:"
@@ -94,7 +97,7 @@ class _Report:
 
     request: DynamoNimRequest
     facts: BuildFacts
-    stale: tuple[BuildJob, ...] = field(default=())
+    stale: tuple[BuildJob, ...] = ()
 
     def plan(
         self,
@@ -111,18 +114,18 @@ class _Report:
         the request. None means: it is not known, or its condition says it already.
         """
         image = self.facts.image
-        found = [
+        conditions = [
             self._condition("ImageBuilding", *building),
             self._condition(NIM_AVAILABLE, *available),
         ]
         if exists is not None:
             text = image if exists else f"Image {image} is not exists"
             status, reason = ("True", Reason.SUCCEEDED) if exists else ("False", building[1])
-            found.append(self._condition("ImageExists", status, reason, text))
+            conditions.append(self._condition("ImageExists", status, reason, text))
         if existed is not None:
             text, status = (image, "True") if existed else (f"Image not exists: {image}", "False")
-            found.append(self._condition("ImageExistsChecked", status, Reason.PROBING, text))
-        return BuildPlan(step, tuple(found), self.stale, requeue)
+            conditions.append(self._condition("ImageExistsChecked", status, Reason.PROBING, text))
+        return BuildPlan(step, tuple(conditions), self.stale, requeue)
 
     def _condition(self, type_: str, status: str, reason: str, message: str) -> Condition:
         generation = self.request.metadata.generation
@@ -131,15 +134,16 @@ class _Report:
 
 def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
     """What a request needs next, with the status that belongs to it."""
-    name, stale = job_name(request), _stale(request, facts.jobs)
+    name = job_name(request)
+    stale = tuple(job for job in facts.jobs if job.metadata.name != name)
     report = _Report(request, facts, stale)
-    job = next((each for each in facts.jobs if each.metadata.name == name), None)
+    job = next((job for job in facts.jobs if job.metadata.name == name), None)
     if job is not None:
         return _of_job(report, job)
     if _is_asked_for(request, facts.nim):
         return _build(report, name)
-    known = condition(request.status.conditions, "ImageExists")
-    if known is not None and known.status == "True" and known.message == facts.image:
+    exists = _true(request.status.conditions, "ImageExists")
+    if exists is not None and exists.message == facts.image:
         return _recorded(report, _NOT_BUILT)
     return _of_probe(report, facts.probe, name)
 
@@ -150,40 +154,50 @@ def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) ->
     return report.plan(Next.NOTHING, ("False", reason, text), ("False", reason, text), exists=None)
 
 
+def request_status(
+    request: DynamoNimRequest, plan: BuildPlan, blocked: Sequence[Blocked]
+) -> DynamoNimRequestStatus:
+    """The status after the step. An object that could not be written makes the DynamoNim unavailable."""
+    generation, conditions = request.metadata.generation, plan.conditions
+    if blocked:
+        text = "; ".join(obstruction.message for obstruction in blocked)
+        failed = {"status": "False", "reason": Reason.BUILD_FAILED, "message": text}
+        conditions = tuple(
+            msgspec.structs.replace(reported, **failed)
+            if reported.type == NIM_AVAILABLE
+            else reported
+            for reported in conditions
+        )
+    over = pause_over(generation, request.status.conditions)
+    return msgspec.structs.replace(
+        request.status, observed_generation=generation, conditions=(*conditions, *over)
+    )
+
+
 def dynamo_nim(request: DynamoNimRequest, image: str, secret: str) -> Object:
     """The DynamoNim of a request whose image exists."""
     spec = request.spec
     copied: Object = {
         "serviceName": spec.service_name,
         "context": {"bentomlVersion": spec.context.bentoml_version} if spec.context else None,
-        "models": [
-            {"tag": each.tag, "downloadUrl": each.download_url, "size": each.size}
-            for each in spec.models
-        ],
+        "models": [{"tag": model.tag, **msgspec.to_builtins(model)} for model in spec.models],
         "imagePullSecrets": [{"name": secret}] if secret else None,
     }
-    for each in copied["models"]:
-        for name in [name for name, value in each.items() if value is None]:
-            del each[name]
-    return {
-        "apiVersion": DynamoNim.KIND.api_version,
-        "kind": DynamoNim.KIND.name,
-        "metadata": {
-            "name": request.metadata.name,
-            "namespace": request.metadata.namespace,
-            "annotations": {HASH: build_hash(request)},
-        },
-        "spec": {"tag": spec.bento_tag, "image": image}
-        | {name: value for name, value in copied.items() if value},
+    given = {name: value for name, value in copied.items() if value}
+    metadata = {
+        "name": request.metadata.name,
+        "namespace": request.metadata.namespace,
+        "annotations": {HASH: build_hash(request)},
     }
+    return object_of(DynamoNim, metadata, spec={"tag": spec.bento_tag, "image": image, **given})
 
 
 def fetched_config(pods: Sequence[BuildPod]) -> str:
     """What the fetching container found of the graph's configuration, as text; "" if there is nothing."""
     for pod in pods:
-        for each in pod.status.init_container_statuses:
-            ended = each.state.terminated
-            if each.name == FETCHER and ended is not None and ended.exit_code == 0:
+        for container in pod.status.init_container_statuses:
+            ended = container.state.terminated
+            if container.name == FETCHER and ended is not None and ended.exit_code == 0:
                 return _expanded(ended.message)
     return ""
 
@@ -207,11 +221,6 @@ def _is_asked_for(request: DynamoNimRequest, nim: DynamoNim | None) -> bool:
     return is_forced and had != build_hash(request)
 
 
-def _stale(request: DynamoNimRequest, jobs: Sequence[BuildJob]) -> tuple[BuildJob, ...]:
-    name = job_name(request)
-    return tuple(each for each in jobs if each.metadata.name != name)
-
-
 def _of_probe(report: _Report, probe: Probe | None, name: str) -> BuildPlan:
     if probe is None:
         waiting = ("Unknown", Reason.PROBING, "Checking image exists")
@@ -224,13 +233,13 @@ def _of_probe(report: _Report, probe: Probe | None, name: str) -> BuildPlan:
 
 def _build(report: _Report, name: str) -> BuildPlan:
     text = f"Image building job {name} is waiting"
-    return report.plan(
-        Next.BUILD,
-        ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
-        ("Unknown", Reason.BUILDING, text),
-        exists=False,
-        existed=False,
-    )
+    return _building(report, Next.BUILD, "Unknown", text)
+
+
+def _building(report: _Report, step: Next, status: str, text: str) -> BuildPlan:
+    available = ("Unknown", Reason.BUILDING, "DynamoNim image is building")
+    building = (status, Reason.BUILDING, text)
+    return report.plan(step, available, building, exists=False, existed=False)
 
 
 def _recorded(report: _Report, text: str, *, existed: bool | None = None) -> BuildPlan:
@@ -245,31 +254,23 @@ def _recorded(report: _Report, text: str, *, existed: bool | None = None) -> Bui
 
 def _of_job(report: _Report, job: BuildJob) -> BuildPlan:
     name = job.metadata.name
-    pods = [each for each in report.facts.pods if each.metadata.labels.get("job-name") == name]
-    if _is_true(job, "Complete"):
+    pods = [pod for pod in report.facts.pods if pod.metadata.labels.get("job-name") == name]
+    if _true(job.status.conditions, "Complete"):
         return _recorded(report, f"Image building job {name} is succeeded.", existed=False)
-    failed = condition(job.status.conditions, "Failed")
-    if failed is not None and failed.status == "True":
+    if failed := _true(job.status.conditions, "Failed"):
         is_late = failed.reason == "DeadlineExceeded"
         words = "imageBuildTimeout is over" if is_late else _last_words(pods) or failed.message
         text = f"Image building job {name} is failed." + (f" {words}" if words else "")
         reason = Reason.TIMEOUT if is_late else Reason.BUILD_FAILED
-        said = ("False", reason, text)
-        return report.plan(Next.NOTHING, said, said, exists=False, existed=False)
-    is_active = any(each.status.phase == "Running" for each in pods)
-    is_active = is_active or any(_has_begun(each) for each in pods)
+        failure = ("False", reason, text)
+        return report.plan(Next.NOTHING, failure, failure, exists=False, existed=False)
+    is_active = any(pod.status.phase == "Running" or _has_begun(pod) for pod in pods)
     text = f"Image building job {name} is {'running' if is_active else 'waiting'}"
-    return report.plan(
-        Next.WAIT,
-        ("Unknown", Reason.BUILDING, "DynamoNim image is building"),
-        ("True" if is_active else "Unknown", Reason.BUILDING, text),
-        exists=False,
-        existed=False,
-    )
+    return _building(report, Next.WAIT, "True" if is_active else "Unknown", text)
 
 
 def _has_begun(pod: BuildPod) -> bool:
-    return any(each.state.terminated for each in pod.status.init_container_statuses)
+    return any(container.state.terminated for container in pod.status.init_container_statuses)
 
 
 def _last_words(pods: Sequence[BuildPod]) -> str:
@@ -279,19 +280,20 @@ def _last_words(pods: Sequence[BuildPod]) -> str:
             *pod.status.container_statuses,
             *pod.status.init_container_statuses,
         )
-        for each in statuses:
-            ended = each.state.terminated
-            if each.name in (BUILDER, FETCHER) and ended is not None and ended.exit_code:
-                return f"{each.name}: {_line(ended)}"
+        for container in statuses:
+            ended = container.state.terminated
+            if container.name in (BUILDER, FETCHER) and ended is not None and ended.exit_code:
+                return f"{container.name}: {_line(ended)}"
     return ""
 
 
 def _line(ended: Terminated) -> str:
     lines = [line for line in ended.message.splitlines() if line.strip()]
-    said = lines[-1].strip() if lines else ended.reason
-    return cut(f"{said} (exit code {ended.exit_code})", _MOST_OF_LOG)
+    text = lines[-1].strip() if lines else ended.reason
+    return cut(f"{text} (exit code {ended.exit_code})", _MOST_OF_LOG)
 
 
-def _is_true(job: BuildJob, type_: str) -> bool:
-    found = condition(job.status.conditions, type_)
-    return found is not None and found.status == "True"
+def _true(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
+    """The condition of that type, if its status is True."""
+    reported = condition(conditions, type_)
+    return reported if reported is not None and reported.status == "True" else None

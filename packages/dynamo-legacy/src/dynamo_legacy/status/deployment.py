@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from dynamo_graphs.status.pause import pause_over
-from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.deployment import DynamoDeployment, DynamoDeploymentStatus
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.status.conditions import (
     AVAILABLE,
@@ -15,17 +17,16 @@ from dynamo_legacy.status.conditions import (
     State,
 )
 from kube_runtime.apply.result import Blocked
-from kube_runtime.kind import Object
 from kube_runtime.text import cut, fitted
 from kube_runtime.types.meta import Condition, condition
 
 
 def unresolved_status(
     deployment: DynamoDeployment, state: State, reason: DeploymentReason, text: str
-) -> Object:
+) -> DynamoDeploymentStatus:
     """The status of a deployment whose components are not known; what runs stays as it is."""
     ready = _condition(deployment, READY, "False", reason, cut(text, MESSAGE_LIMIT))
-    return {"state": str(state), "conditions": _conditions(deployment, ready)}
+    return _status(deployment, state, [ready])
 
 
 def deployment_status(
@@ -34,17 +35,18 @@ def deployment_status(
     blocked: Sequence[Blocked],
     urls: Sequence[str],
     unknown_services: Sequence[str],
-) -> Object:
+) -> DynamoDeploymentStatus:
     """The status after an apply: that of all components.
 
     `urls` are the addresses at which components are reached from outside. `unknown_services` are overridden
     and not in the graph.
     """
     state, ready = _readiness(deployment, components, blocked)
-    found = [ready, *_exposed(deployment, urls), *_warning(deployment, unknown_services)]
-    status: Object = {"state": str(state), "conditions": _conditions(deployment, *found)}
+    conditions = [ready, *_exposed(deployment, urls), *_warning(deployment, unknown_services)]
+    status = _status(deployment, state, conditions)
     # The observed generation shows that nothing blocked that spec.
-    return status if blocked else {**status, "observedGeneration": deployment.metadata.generation}
+    generation = deployment.metadata.generation
+    return status if blocked else replace(status, observed_generation=generation)
 
 
 def is_ready(component: DynamoNimDeployment) -> bool:
@@ -60,11 +62,11 @@ def _readiness(
     blocked: Sequence[Blocked],
 ) -> tuple[State, Condition]:
     if blocked:
-        text = fitted([each.message for each in blocked], MESSAGE_LIMIT)
+        text = fitted([obstruction.message for obstruction in blocked], MESSAGE_LIMIT)
         is_request = blocked[0].kind != DynamoNimDeployment.KIND.name
         reason = DeploymentReason.REQUEST_NOT_SYNCED if is_request else DeploymentReason.NOT_SYNCED
         return State.FAILED, _condition(deployment, READY, "False", reason, text)
-    waiting = sorted(each.metadata.name for each in components if not is_ready(each))
+    waiting = sorted(component.metadata.name for component in components if not is_ready(component))
     if waiting:
         named = fitted(waiting, MESSAGE_LIMIT - 64, between=" ")
         text = f"The following deployments are not ready: [{named}]"
@@ -86,7 +88,7 @@ def _exposed(deployment: DynamoDeployment, urls: Sequence[str]) -> list[Conditio
 
 def _warning(deployment: DynamoDeployment, unknown_services: Sequence[str]) -> list[Condition]:
     if unknown_services:
-        named = ", ".join(f"spec.services.{each}" for each in unknown_services)
+        named = ", ".join(f"spec.services.{service}" for service in unknown_services)
         text = cut(f"{named}: not found in the graph; ignored", MESSAGE_LIMIT)
         reason = DeploymentReason.UNKNOWN_SERVICES
         return [_condition(deployment, WARNING, "True", reason, text)]
@@ -103,6 +105,8 @@ def _condition(
     return Condition(type_, status, reason, text, observed_generation=generation)
 
 
-def _conditions(deployment: DynamoDeployment, *reported: Condition) -> list[Condition]:
+def _status(
+    deployment: DynamoDeployment, state: State, reported: Iterable[Condition]
+) -> DynamoDeploymentStatus:
     over = pause_over(deployment.metadata.generation, deployment.status.conditions)
-    return [*reported, *over]
+    return replace(deployment.status, state=str(state), conditions=(*reported, *over))

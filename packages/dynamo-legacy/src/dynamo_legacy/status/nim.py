@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.status.workload import Readiness
 from dynamo_graphs.validation import Problem
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentStatus
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.status.conditions import (
     AVAILABLE,
@@ -18,16 +20,15 @@ from dynamo_legacy.status.conditions import (
     NimReason,
 )
 from kube_runtime.apply.result import Blocked
-from kube_runtime.kind import Object
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Condition, condition
 
 _FAILED = "Failed to reconcile DynamoNimDeployment: "
 
 
-def stopped_status(nim: DynamoNimDeployment, problems: Iterable[str]) -> Object:
+def stopped_status(nim: DynamoNimDeployment, problems: Iterable[str]) -> DynamoNimDeploymentStatus:
     """The status of a component whose spec cannot be carried out; its running pods stay."""
-    return {"conditions": _conditions(nim, _failed(nim, problems))}
+    return _status(nim, _failed(nim, problems))
 
 
 def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
@@ -37,36 +38,28 @@ def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
 
 def claimless_status(
     nim: DynamoNimDeployment, request: DynamoNimRequest | None, problem: str
-) -> Object:
+) -> DynamoNimDeploymentStatus:
     """The status of a component that has its image, and not its PVC."""
-    reported = (_failed(nim, (problem,)), *_image_found(nim, request))
-    return {"conditions": _conditions(nim, *reported)}
+    return _status(nim, _failed(nim, (problem,)), *_image_found(nim, request))
 
 
-def imageless_status(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> Object:
+def imageless_status(
+    nim: DynamoNimDeployment, request: DynamoNimRequest | None
+) -> DynamoNimDeploymentStatus:
     """The status of a component whose image is not there, and whether a request builds it."""
     name = nim.spec.dynamo_nim
+    image_missing = _condition(nim, NIM_FOUND, "False", f"DynamoNim {name} not found")
     if request is None:
-        missing = f"DynamoNimRequest {name} not found"
-        reported = (
-            _available(nim, "Unknown", NimReason.RECONCILING, f"Waiting for DynamoNim {name}"),
-            _found(nim, NIM_FOUND, "False", f"DynamoNim {name} not found"),
-            _found(nim, REQUEST_FOUND, "False", missing),
-        )
-        return {"conditions": _conditions(nim, *reported)}
+        available = _condition(nim, AVAILABLE, "Unknown", f"Waiting for DynamoNim {name}")
+        text = f"DynamoNimRequest {name} not found"
+        return _status(nim, available, image_missing, _condition(nim, REQUEST_FOUND, "False", text))
     built = condition(request.status.conditions, NIM_AVAILABLE)
+    status, text = "Unknown", f"Waiting for DynamoNimRequest {name}"
     if built is not None and built.status == "False":
-        text = f"DynamoNimRequest {name}: {built.message}"
-        available = _available(nim, "False", NimReason.RECONCILING, text)
-    else:
-        text = f"Waiting for DynamoNimRequest {name}"
-        available = _available(nim, "Unknown", NimReason.RECONCILING, text)
-    reported = (
-        available,
-        _found(nim, NIM_FOUND, "False", f"DynamoNim {name} not found"),
-        _found(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"),
-    )
-    return {"conditions": _conditions(nim, *reported)}
+        status, text = "False", f"DynamoNimRequest {name}: {built.message}"
+    available = _condition(nim, AVAILABLE, status, text)
+    request_found = _condition(nim, REQUEST_FOUND, "True", "DynamoNimRequest found")
+    return _status(nim, available, image_missing, request_found)
 
 
 def nim_status(
@@ -75,44 +68,45 @@ def nim_status(
     readiness: Readiness,
     blocked: tuple[Blocked, ...],
     diagnosis: Diagnosis,
-) -> Object:
+) -> DynamoNimDeploymentStatus:
     """The status after an apply. An object that could not be written makes the component unavailable."""
     if blocked:
-        available = _failed(nim, (each.message for each in blocked))
+        available = _failed(nim, (obstruction.message for obstruction in blocked))
     elif readiness.is_ready:
-        available = _available(nim, "True", NimReason.READY, readiness.message)
+        available = _condition(nim, AVAILABLE, "True", readiness.message, NimReason.READY)
     else:
         texts = [readiness.message, *([diagnosis.message] if diagnosis.message else [])]
         text = fitted(texts, MESSAGE_LIMIT)
-        available = _available(nim, "False", NimReason.NOT_READY, text)
-    reported = _conditions(nim, available, *_image_found(nim, request))
-    status: Object = {"conditions": reported}
+        available = _condition(nim, AVAILABLE, "False", text, NimReason.NOT_READY)
+    status = _status(nim, available, *_image_found(nim, request))
     # The observed generation shows that nothing blocked that spec.
-    return status if blocked else {**status, "observedGeneration": nim.metadata.generation}
+    generation = nim.metadata.generation
+    return status if blocked else replace(status, observed_generation=generation)
 
 
 def _failed(nim: DynamoNimDeployment, problems: Iterable[str]) -> Condition:
     text = _FAILED + fitted(list(problems), MESSAGE_LIMIT - len(_FAILED))
-    return _available(nim, "False", NimReason.RECONCILING, text)
+    return _condition(nim, AVAILABLE, "False", text)
 
 
 def _image_found(nim: DynamoNimDeployment, request: DynamoNimRequest | None) -> list[Condition]:
-    found = [_found(nim, NIM_FOUND, "True", "DynamoNim found")]
+    conditions = [_condition(nim, NIM_FOUND, "True", "DynamoNim found")]
     if request is not None:
-        found.append(_found(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
-    return found
+        conditions.append(_condition(nim, REQUEST_FOUND, "True", "DynamoNimRequest found"))
+    return conditions
 
 
-def _available(nim: DynamoNimDeployment, status: str, reason: NimReason, text: str) -> Condition:
+def _condition(
+    nim: DynamoNimDeployment,
+    type_: str,
+    status: str,
+    text: str,
+    reason: NimReason = NimReason.RECONCILING,
+) -> Condition:
     generation = nim.metadata.generation
-    return Condition(AVAILABLE, status, reason, text, observed_generation=generation)
+    return Condition(type_, status, reason, text, observed_generation=generation)
 
 
-def _found(nim: DynamoNimDeployment, type_: str, status: str, text: str) -> Condition:
-    generation = nim.metadata.generation
-    return Condition(type_, status, NimReason.RECONCILING, text, observed_generation=generation)
-
-
-def _conditions(nim: DynamoNimDeployment, *reported: Condition) -> list[Condition]:
+def _status(nim: DynamoNimDeployment, *reported: Condition) -> DynamoNimDeploymentStatus:
     over = pause_over(nim.metadata.generation, nim.status.conditions)
-    return [*reported, *over]
+    return nim.status.with_conditions([*reported, *over])

@@ -5,17 +5,17 @@ has few queries, only some run at a time, and answers are cached for a moment: o
 the capacity of reconciles nor read the permissions of a cluster in bulk.
 """
 
-from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
+from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
-from kube_runtime.serving.turns import FairSemaphore
+from kube_runtime.rate_limits import TokenBucket
+from kube_runtime.serving.clients import FairSemaphore
 from kube_runtime.types.access import SubjectAccessReview, question
 
 AT_ONCE: Final = 4
@@ -32,12 +32,6 @@ class TooManyAccessReviews(OperatorError):
     """The client exceeded its rate; no query was sent."""
 
 
-@dataclass(slots=True)
-class _Budget:
-    left: float
-    at: float
-
-
 class AccessReviews:
     """Asks `SubjectAccessReview`s.
 
@@ -48,8 +42,8 @@ class AccessReviews:
         self._client = client
         self._are_clients_known = are_clients_known
         self._turns = FairSemaphore(AT_ONCE)
-        self._answers: OrderedDict[bytes, tuple[bool, float]] = OrderedDict()
-        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._answers: Recent[tuple[bool, float]] = Recent(MOST_REMEMBERED)
+        self._budgets: Recent[TokenBucket] = Recent(MOST_REMEMBERED)
 
     @property
     def remembered(self) -> tuple[int, int]:
@@ -62,31 +56,23 @@ class AccessReviews:
         `client` is the source of the review.
 
         Raises:
-            TooManyQuestions: the client exceeded its rate.
+            TooManyAccessReviews: the client exceeded its rate.
             OperatorError: no answer.
         """
         key = msgspec.json.encode(spec)
-        known = self._answers.get(key)
-        if known is not None and known[1] > loop_time():
-            return known[0]
+        cached = self._answers.get(key)
+        if cached is not None and cached[1] > loop_time():
+            return cached[0]
         if not self._are_clients_known:
             self._spend(client)
         async with self._turns.place(client):
-            asked = question(SubjectAccessReview.KIND, spec)
-            review = await self._client.create(SubjectAccessReview, asked)
-        self._answers[key] = review.status.allowed, loop_time() + KEPT_SECONDS
-        self._answers.move_to_end(key)
-        if len(self._answers) > MOST_REMEMBERED:
-            self._answers.popitem(last=False)
+            body = question(SubjectAccessReview.KIND, spec)
+            review = await self._client.create(SubjectAccessReview, body)
+        self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
         return review.status.allowed
 
     def _spend(self, client: str) -> None:
-        budget = self._budgets.setdefault(client, _Budget(BURST, loop_time()))
-        self._budgets.move_to_end(client)
-        if len(self._budgets) > MOST_REMEMBERED:
-            self._budgets.popitem(last=False)
-        budget.left = min(BURST, budget.left + (loop_time() - budget.at) / REFILL_SECONDS)
-        budget.at = loop_time()
-        if budget.left < 1:
+        budget = self._budgets.get(client) or TokenBucket(BURST, loop_time())
+        self._budgets.put(client, budget)
+        if not budget.take(BURST, REFILL_SECONDS, loop_time()):
             raise TooManyAccessReviews("too many questions about users from the same address")
-        budget.left -= 1

@@ -12,7 +12,7 @@ from typing import Final
 
 from aiohttp import web
 
-from kube_runtime.serving.shares import ClientShares, ShareExhausted
+from kube_runtime.serving.clients import ClientShares, ShareExhausted
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
@@ -51,7 +51,7 @@ class BodyLimits:
         """Reserve capacity for a client's request while the block reads and validates its body.
 
         Raises:
-            NotTaken: it may not.
+            RequestRefused: it may not.
         """
         size = _size(http)
         try:
@@ -68,7 +68,7 @@ class BodyLimits:
         """The body of a request.
 
         Raises:
-            NotTaken: it did not come.
+            RequestRefused: it did not come.
         """
         try:
             async with asyncio.timeout(_BODY_SECONDS):
@@ -83,7 +83,7 @@ def _size(http: web.Request) -> int:
     """The size of a body, from its Content-Length.
 
     Raises:
-        NotTaken: the API server would not send it.
+        RequestRefused: the API server would not send it.
     """
     if http.content_type != JSON:
         raise RequestRefused(400, f"expected {JSON}, got {http.content_type}")

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from dynamo_operator.admission.hosts import service_host
+from dynamo_operator.admission.certificates import service_host
 from dynamo_operator.admission.registration import LEGACY_REVIEWED, REVIEWED, entry_name
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -18,7 +18,7 @@ from kube_runtime.kind import Key
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
 
 _OURS = frozenset(
-    entry_name(each) for each in (*(each.KIND for each in REVIEWED), *LEGACY_REVIEWED)
+    entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED)
 )
 _log = structlog.get_logger()
 
@@ -41,40 +41,40 @@ class Configuration:
 
     def entries(self) -> tuple[Webhook, ...] | None:
         """Our entries; None if there is no such configuration."""
-        found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
-        return tuple(each for each in found.webhooks if each.name in _OURS) if found else None
+        configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
+        if configuration is None:
+            return None
+        return tuple(entry for entry in configuration.webhooks if entry.name in _OURS)
 
     def callers(self) -> frozenset[Caller]:
         """The ways in which the API server will call us."""
         return frozenset(
-            Caller(_host(each), each.client_config.ca_bundle) for each in self.entries() or ()
+            Caller(_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ()
         )
 
     def trusts(self, authorities: bytes) -> bool:
         """Whether each of our entries has this very bundle."""
-        entries = self.entries()
-        wanted = base64.b64encode(authorities).decode()
-        return bool(entries) and all(
-            each.client_config.ca_bundle == wanted for each in entries or ()
-        )
+        entries = self.entries() or ()
+        bundle = base64.b64encode(authorities).decode()
+        return bool(entries) and all(entry.client_config.ca_bundle == bundle for entry in entries)
 
     async def trust(self, authorities: bytes) -> None:
         """Write that bundle into each of our entries that has another."""
-        found = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
+        configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         entries = self.entries()
-        if found is None or not entries or self.trusts(authorities):
+        if configuration is None or not entries or self.trusts(authorities):
             return
         bundle = base64.b64encode(authorities).decode()
-        wanted = {
-            "apiVersion": found.KIND.api_version,
-            "kind": found.KIND.name,
+        desired = {
+            "apiVersion": configuration.KIND.api_version,
+            "kind": configuration.KIND.name,
             "metadata": {"name": self.name},
             "webhooks": [
-                {"name": each.name, "clientConfig": {"caBundle": bundle}} for each in entries
+                {"name": entry.name, "clientConfig": {"caBundle": bundle}} for entry in entries
             ],
         }
         await self.client.apply(
-            ValidatingWebhookConfiguration, wanted, force=True, uid=found.metadata.uid
+            ValidatingWebhookConfiguration, desired, force=True, uid=configuration.metadata.uid
         )
         _log.info("wrote the webhook CA bundles", configuration=self.name)
 

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator.admission.certificates import RotationStep, Stored, Terms, decide
-from dynamo_operator.admission.hosts import Hosts
+from dynamo_operator.admission.certificates import Hosts, Stored, Terms, decide, hosts_of
 from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, Conflict
 from kube_runtime.kind import Key, Object
@@ -63,39 +63,34 @@ class SecretStore:
 
     async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
         """Take one step of the rotation."""
-        found = self.cache.get(self.type_, self.key)
-        stored = _stored(found.data) if found else None
+        secret = self.cache.get(self.type_, self.key)
+        stored = _stored(secret.data) if secret else None
         now = datetime.now(UTC)
         decision = decide(stored, self.hosts, terms=self.terms, now=now, trusted_for=trusted_for)
         if decision.stored is not None:
-            return await self._write(found, decision)
+            await self._write(secret, decision.stored, decision.action)
+            return None
         if stored is None:
             return None
         again_in = max(decision.again_at - now, timedelta(seconds=_RACE_SECONDS))
         return StoredCertificates(stored.serving, stored.authorities, again_in.total_seconds())
 
-    async def _write(
-        self, found: ServingSecret | None, decision: RotationStep
-    ) -> StoredCertificates | None:
+    async def _write(self, secret: ServingSecret | None, stored: Stored, action: str) -> None:
         """Write the Secret. The next step follows when the cache has it."""
-        wanted = decision.stored
-        if wanted is None:
-            return None
-        data = _data(wanted)
+        data = _data(stored)
         try:
-            if found is None:
+            if secret is None:
                 await self.client.create(self.type_, self._new(data))
             else:
                 patch = {
-                    "metadata": {"resourceVersion": found.metadata.resource_version},
+                    "metadata": {"resourceVersion": secret.metadata.resource_version},
                     "data": data,
                 }
-                await self.client.merge_patch(self.type_, self.key, patch, uid=found.metadata.uid)
+                await self.client.merge_patch(self.type_, self.key, patch, uid=secret.metadata.uid)
         except Conflict:
             _log.info("another replica wrote first", secret=str(self.key))
-            return None
-        _log.info("certificate", what=decision.what, secret=str(self.key))
-        return None
+        else:
+            _log.info("certificate", what=action, secret=str(self.key))
 
     def _new(self, data: dict[str, str | None]) -> Object:
         return {
@@ -109,6 +104,19 @@ class SecretStore:
             "type": "Opaque",
             "data": {name: value for name, value in data.items() if value is not None},
         }
+
+
+def kept_in_secret(
+    client: Client,
+    cache: Cache,
+    key: Key,
+    service: str,
+    terms: Terms,
+    type_: type[ServingSecret] = ServingSecret,
+) -> tuple[Informer[ServingSecret], SecretStore]:
+    """The certificates for a Service, in the Secret of that key beside it, and what reads that Secret."""
+    informer = Informer(type_, namespace=key.namespace, fields=f"metadata.name={key.name}")
+    return informer, SecretStore(client, cache, key, hosts_of(key.namespace, service), terms, type_)
 
 
 @dataclass(frozen=True, slots=True)

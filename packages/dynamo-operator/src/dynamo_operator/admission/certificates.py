@@ -16,18 +16,39 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
-from dynamo_operator.admission.hosts import Hosts
 from kube_runtime.serving.tls import Pair, new_authority
 
 COMMON_NAME: Final = "dynamo-operator-webhook"
 """Short, whatever the release is called: X.509 allows 64 characters. The names are in the SANs."""
 
+_LOCAL: Final = ("localhost", "127.0.0.1")
+"""Host of an operator on the machine of its API server, as in tests and development."""
 
 _ODD_EXTENSIONS: Final = (
     x509.ExtensionNotFound,
     x509.DuplicateExtension,
     x509.UnsupportedGeneralNameType,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The names of one Service. A certificate must cover `needed`."""
+
+    needed: str
+    all: tuple[str, ...]
+
+
+def service_host(namespace: str, service: str) -> str:
+    """The name by which the API server calls a Service."""
+    return f"{service}.{namespace}.svc"
+
+
+def hosts_of(namespace: str, service: str) -> Hosts:
+    """Every name that a new certificate covers."""
+    host = service_host(namespace, service)
+    names = (service, f"{service}.{namespace}", host, f"{host}.cluster.local", *_LOCAL)
+    return Hosts(host, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +87,11 @@ class RotationStep:
 
     stored: Stored | None
     again_at: datetime
-    what: str = ""
+    action: str = ""
 
 
 def decide(
-    found: Stored | None,
+    stored: Stored | None,
     hosts: Hosts,
     *,
     terms: Terms,
@@ -81,20 +102,20 @@ def decide(
 
     `trusted_for`: how long the stored bundle has been in the configuration, entry by entry.
     """
-    end = usable_until(found.serving, found.authorities, hosts, now) if found else None
-    if found is None or end is None:
+    end = usable_until(stored.serving, stored.authorities, hosts, now) if stored else None
+    if stored is None or end is None:
         made = _made(hosts, terms, now)
         return RotationStep(made, now + terms.life - terms.renew_before, "made")
     renew_at = end - terms.renew_before
-    if found.staged is None:
+    if stored.staged is None:
         if now < renew_at:
             return RotationStep(None, renew_at)
-        return RotationStep(_staged(found, hosts, terms, now), now + terms.settle, "staged")
-    if usable_until(found.staged, found.authorities, hosts, now) is None:
-        return RotationStep(Stored(found.serving, _issuer_of(found)), now, "dropped")
+        return RotationStep(_staged(stored, hosts, terms, now), now + terms.settle, "staged")
+    if usable_until(stored.staged, stored.authorities, hosts, now) is None:
+        return RotationStep(Stored(stored.serving, _issuer_of(stored)), now, "dropped")
     if trusted_for < terms.settle:
         return RotationStep(None, now + terms.settle - trusted_for)
-    return RotationStep(Stored(found.staged, found.authorities), now, "promoted")
+    return RotationStep(Stored(stored.staged, stored.authorities), now, "promoted")
 
 
 def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:
@@ -107,7 +128,7 @@ def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) ->
         return None
     if key.public_key() != leaf.public_key() or hosts.needed not in _hosts(leaf):
         return None
-    issuer = next((each for each in trusted if _issued(each, leaf)), None)
+    issuer = next((authority for authority in trusted if _issued(authority, leaf)), None)
     if issuer is None:
         return None
     end = min(leaf.not_valid_after_utc, issuer.not_valid_after_utc)
@@ -119,17 +140,17 @@ def _made(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
     return Stored(authority.issue(COMMON_NAME, hosts.all, now=now, life=terms.life), authority.pem)
 
 
-def _staged(found: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+def _staged(stored: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
     made = _made(hosts, terms, now)
-    return Stored(found.serving, made.authorities + _issuer_of(found), made.serving)
+    return Stored(stored.serving, made.authorities + _issuer_of(stored), made.serving)
 
 
-def _issuer_of(found: Stored) -> bytes:
+def _issuer_of(stored: Stored) -> bytes:
     """The CA of the served certificate only."""
-    leaf = x509.load_pem_x509_certificates(found.serving.certificate)[0]
-    trusted = x509.load_pem_x509_certificates(found.authorities)
-    issuers = [each for each in trusted if _issued(each, leaf)]
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in issuers)
+    leaf = x509.load_pem_x509_certificates(stored.serving.certificate)[0]
+    trusted = x509.load_pem_x509_certificates(stored.authorities)
+    issuers = [authority for authority in trusted if _issued(authority, leaf)]
+    return b"".join(issuer.public_bytes(serialization.Encoding.PEM) for issuer in issuers)
 
 
 def _issued(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
@@ -145,5 +166,5 @@ def _hosts(leaf: x509.Certificate) -> list[str]:
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, *_ODD_EXTENSIONS):
         return []
-    addresses = [str(each) for each in names.get_values_for_type(x509.IPAddress)]
+    addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
     return [*names.get_values_for_type(x509.DNSName), *addresses]

@@ -36,18 +36,18 @@ class Clients:
         if self.file is None:
             return None
         try:
-            found = await asyncio.to_thread(self.file.read_bytes)
+            pem = await asyncio.to_thread(self.file.read_bytes)
         except OSError as error:
             raise ConfigError(str(self.file), error.strerror or str(error)) from error
-        if b"-----BEGIN CERTIFICATE-----" not in found:
+        if b"-----BEGIN CERTIFICATE-----" not in pem:
             raise ConfigError(str(self.file), "expected certificates as PEM")
-        return found
+        return pem
 
     def check(self, http: web.Request) -> None:
         """Return if the client's certificate has that common name; the CA was checked in the handshake.
 
         Raises:
-            NotTaken: it has another name.
+            RequestRefused: it has another name.
         """
         if self.file is None or not self.name:
             return

@@ -54,7 +54,7 @@ _WHOLE = msgspec.json.Decoder(_Whole)
 class CrossNamespace:
     """Queries the API server for permissions of users."""
 
-    questions: AccessReviews
+    access_reviews: AccessReviews
 
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
@@ -62,20 +62,20 @@ class CrossNamespace:
         `client` is where the review came from.
         Updates that do not change the spec are not checked: other users may label it.
         """
-        wanted = _namespace(request.new)
-        if not wanted or wanted == request.namespace or _spec(request.new) == _spec(request.old):
+        namespace = _namespace(request.new)
+        if namespace in {"", request.namespace} or _spec(request.new) == _spec(request.old):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
             try:
-                asked = _may_create(request.user_info, kind, wanted)
-                allowed = await self.questions.allowed(asked, client)
+                spec = _may_create(request.user_info, kind, namespace)
+                allowed = await self.access_reviews.allowed(spec, client)
             except OperatorError as error:
-                what = f"whether you may create {kind.name}s in {wanted}"
-                message = f"{PATH}: could not check {what}: {error}"
+                text = f"could not check whether you may create {kind.name}s in {namespace}"
+                message = f"{PATH}: {text}: {error}"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
             if not allowed:
-                message = f"{PATH} is {wanted}, where you may not create {kind.name}s"
+                message = f"{PATH} is {namespace}, where you may not create {kind.name}s"
                 return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
         return ()
 

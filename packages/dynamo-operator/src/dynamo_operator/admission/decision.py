@@ -15,9 +15,8 @@ from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.admission.json_path import scalars_at
 from dynamo_operator.admission.rules import Circumstances, Rules
-from kube_runtime.decode import decode
+from kube_runtime.decode import bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError
-from kube_runtime.size import bytes_over, too_large
 from kube_runtime.types.meta import R, Struct
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
@@ -52,7 +51,7 @@ class Decision:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, a line for each."""
-        return tuple(str(each) for each in self.odd)
+        return tuple(str(problem) for problem in self.odd)
 
     @property
     def allowed(self) -> bool:
@@ -89,18 +88,24 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
     problems = tuple(islice(rules.problems(new, at), at.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
-        known = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
-        inherited = _unchanged(known, new_text, old_text)
+        recurring = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
+        inherited = _unchanged(recurring, new_text, old_text)
         forgiven = frozenset(inherited)
-        problems = tuple(each for each in problems if each not in forgiven)
+        problems = tuple(problem for problem in problems if problem not in forgiven)
     changes = () if old is None else tuple(rules.changes(old, new, at))
-    odd = [Problem(each.path, f"{each.message} (as before)", each.kind) for each in inherited]
+    odd = [
+        Problem(problem.path, f"{problem.message} (as before)", problem.kind)
+        for problem in inherited
+    ]
     if old is not None:
         odd += rules.change_warnings(old, new)
     if not problems and not inherited:
         odd += rules.warnings(new, at)
-    found = tuple(dict.fromkeys((*problems, *changes)))
-    return Decision(found, tuple(dict.fromkeys(odd)), _reason(problems, changes))
+    return Decision(
+        tuple(dict.fromkeys((*problems, *changes))),
+        tuple(dict.fromkeys(odd)),
+        _reason(problems, changes),
+    )
 
 
 def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
@@ -116,16 +121,20 @@ def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
     return Decision((problem,), reason="too_large")
 
 
-def _unchanged(known: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
+def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
     """The problems that the update leaves as they were: the same words, about the same value.
 
     The same message is not enough: many fit every invalid value, and one must not follow another.
     """
-    if not known:
+    if not recurring:
         return ()
-    paths = {each.path for each in known}
-    before, after = (scalars_at(_OBJECTS.decode(each), paths) for each in (old, new))
-    return tuple(each for each in sorted(known) if before.get(each.path) == after.get(each.path))
+    paths = {problem.path for problem in recurring}
+    before, after = (scalars_at(_OBJECTS.decode(text), paths) for text in (old, new))
+    return tuple(
+        problem
+        for problem in sorted(recurring)
+        if before.get(problem.path) == after.get(problem.path)
+    )
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:

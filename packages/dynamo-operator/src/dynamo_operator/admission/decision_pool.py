@@ -16,7 +16,7 @@ from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules, rules_of
 from kube_runtime.controller.worker import WorkEnded
-from kube_runtime.serving.turns import FairSemaphore
+from kube_runtime.serving.clients import FairSemaphore
 
 T = TypeVar("T")
 
@@ -28,11 +28,11 @@ JUDGE_SECONDS: Final = 2.5
 
 AT_ONCE: Final = 2
 _log = structlog.get_logger()
-_TODAY: Final = frozenset(each.type_.KIND.name for each in RULES)
+_TODAY: Final = frozenset(rules.type_.KIND.name for rules in RULES)
 
 
 class Submit(Protocol):
-    """Runs a function in another process; see `Workers.submit`."""
+    """Runs a function in another process; see `WorkerPool.submit`."""
 
     def __call__(
         self, function: Callable[..., T], args: tuple[object, ...], *, tenant: str, seconds: float
@@ -44,7 +44,7 @@ class Submit(Protocol):
 def is_large(request: Request) -> bool:
     """Whether a request is not validated in the event loop."""
     return (
-        sum(len(memoryview(each)) for each in (request.object, request.old_object)) > LARGE_REVIEW
+        sum(len(memoryview(text)) for text in (request.object, request.old_object)) > LARGE_REVIEW
     )
 
 
@@ -88,17 +88,16 @@ class DecisionPool:
             args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
             tenant = f"{client} {request.namespace}"
             try:
-                found: Decision = await self.submit(
+                return await self.submit(
                     decide_in_worker, args, tenant=tenant, seconds=JUDGE_SECONDS
                 )
             except WorkEnded as error:
                 problem = Problem("document", f"the object is too expensive to validate: {error}")
                 return Decision((problem,), reason="too_expensive")
-        return found
 
 
 def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Decision:
     """Validate an object of a kind, as JSON text; for a worker process."""
-    found = rules_of(legacy_kinds=kind not in _TODAY)
-    rules = next(each for each in found if each.type_.KIND.name == kind)
+    reviewed = rules_of(legacy_kinds=kind not in _TODAY)
+    rules = next(rules for rules in reviewed if rules.type_.KIND.name == kind)
     return decide(rules, Raw(new), None if old is None else Raw(old), at)

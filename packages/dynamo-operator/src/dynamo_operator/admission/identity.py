@@ -15,7 +15,7 @@ import structlog
 from kube_runtime.client.requests import Client
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import OperatorError
-from kube_runtime.types.admission import SelfSubjectReview
+from kube_runtime.types.access import SelfSubjectReview
 
 _RETRY_SECONDS: Final = 5.0
 _QUESTION: Final = {
@@ -40,8 +40,8 @@ async def own_user(client: Client) -> str:
     Raises:
         OperatorError: there was no answer.
     """
-    found = await client.create(SelfSubjectReview, _QUESTION)
-    return found.status.user_info.username
+    review = await client.create(SelfSubjectReview, _QUESTION)
+    return review.status.user_info.username
 
 
 def subject_of(authorization: str) -> str:

@@ -28,18 +28,18 @@ class _Visit(NamedTuple):
 def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
     """The text, number or boolean at each path; without the paths that lead to another thing, or nowhere."""
     texts = sorted(set(paths))
-    found: dict[str, object] = {}
+    scalars: dict[str, object] = {}
     visits = list(_inside(texts, document, 0, len(texts), 0))
     while visits:
         visit = visits.pop()
         value, low, high, end = visit
         if len(texts[low]) == end and isinstance(value, _SCALARS):
-            found[texts[low]] = value
+            scalars[texts[low]] = value
         if isinstance(value, dict | list):
             for separator in ".[":
                 span = _span(texts, low, high, end, separator)
                 visits += _inside(texts, value, *span, end + (separator == "."))
-    return found
+    return scalars
 
 
 def _inside(
@@ -52,13 +52,13 @@ def _inside(
     if low == high:
         return
     if isinstance(value, dict):
-        steps = sorted(value.items(), key=lambda each: len(each[0]), reverse=True)
+        steps = sorted(value.items(), key=lambda step: len(step[0]), reverse=True)
     else:
-        steps = [(f"[{index}]", each) for index, each in enumerate(value)]
-    for step, each in steps:
+        steps = [(f"[{index}]", part) for index, part in enumerate(value)]
+    for step, part in steps:
         first, last = _span(texts, low, high, at, step)
         if first < last:
-            yield _Visit(each, first, last, at + len(step))
+            yield _Visit(part, first, last, at + len(step))
 
 
 def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tuple[int, int]:

@@ -30,24 +30,19 @@ def _settings() -> LegacySettings:
 LEGACY_RULES: tuple[Rules[Any], ...] = (
     Rules(
         DynamoDeployment,
-        problems=lambda found, at: deployment_problems(found, at.settings, _settings(), at.most),
-        changes=lambda _old, _new, _at: (),
-        warnings=lambda found, _: deployment_warnings(found),
-        change_warnings=lambda _old, _new: (),
+        problems=lambda deployment, at: deployment_problems(
+            deployment, at.settings, _settings(), at.most
+        ),
+        warnings=lambda deployment, _: deployment_warnings(deployment),
     ),
     Rules(
         DynamoNimDeployment,
-        problems=lambda found, at: nim_problems(found, at.settings, _settings(), at.most),
-        changes=lambda _old, _new, _at: (),
-        warnings=lambda found, _: nim_warnings(found),
-        change_warnings=lambda _old, _new: (),
+        problems=lambda deployment, at: nim_problems(deployment, at.settings, _settings(), at.most),
+        warnings=lambda deployment, _: nim_warnings(deployment),
     ),
     Rules(
         DynamoNimRequest,
-        problems=lambda found, at: request_problems(found, at.most),
-        changes=lambda _old, _new, _at: (),
-        warnings=lambda _found, _at: (),
-        change_warnings=lambda _old, _new: (),
+        problems=lambda request, at: request_problems(request, at.most),
     ),
 )
 """The kinds of the older generation that are reviewed."""

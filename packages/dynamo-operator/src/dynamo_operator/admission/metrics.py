@@ -36,8 +36,8 @@ class WebhookMetrics:
     def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
         """Count one review; `reason` "" means: allowed."""
         # Any client that reaches the port may send any word; it must not become a label value.
-        known = operation if operation in _OPERATIONS else "other"
-        self._seconds.labels(kind, known).observe(seconds)
-        self._requests.labels(kind, known, "denied" if reason else "allowed").inc()
+        label = operation if operation in _OPERATIONS else "other"
+        self._seconds.labels(kind, label).observe(seconds)
+        self._requests.labels(kind, label, "denied" if reason else "allowed").inc()
         if reason:
-            self._denials.labels(kind, known, reason).inc()
+            self._denials.labels(kind, label, reason).inc()

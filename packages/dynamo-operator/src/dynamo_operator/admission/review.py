@@ -84,7 +84,7 @@ def answer(uid: str, verdict: Decision) -> bytes:
     if not verdict.allowed:
         response["status"] = {
             "code": _FORBIDDEN,
-            "message": "\n".join(_short([str(each) for each in verdict.problems])),
+            "message": "\n".join(_short([str(problem) for problem in verdict.problems])),
             "reason": "Forbidden",
         }
     if verdict.warnings:
@@ -94,5 +94,5 @@ def answer(uid: str, verdict: Decision) -> bytes:
 
 def _short(texts: Sequence[str]) -> list[str]:
     """The texts, shortened to a readable length."""
-    found = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
-    return [*found, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else found
+    lines = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
+    return [*lines, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else lines

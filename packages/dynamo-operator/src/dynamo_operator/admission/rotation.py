@@ -9,6 +9,8 @@ import asyncio
 import base64
 import binascii
 import ssl
+from abc import ABC, abstractmethod
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, NoReturn
 
@@ -22,14 +24,14 @@ from dynamo_operator.admission.server import WebhookServer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Change
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.manager import Health
+from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
 from kube_runtime.serving.tls import Certificate
 
-_LOOK_SECONDS: Final = 30.0
+RESYNC_SECONDS: Final = 30.0
 """The resync period; changes before that arrive as events."""
 
-_RETRY_SECONDS: Final = 2.0
+RETRY_SECONDS: Final = 2.0
 _HANDSHAKE_SECONDS: Final = 5.0
 _STARTING: Final = ("webhooks: starting",)
 _FIRST_SECONDS: Final = 1.0
@@ -62,110 +64,130 @@ class PatchBackoff:
         self._last = loop_time()
 
 
-class CertificateRotation:
-    """The loop, to be run on every replica."""
+class Rotation(ABC):
+    """A loop on every replica, woken by changes of the objects that it depends on."""
 
-    def __init__(
-        self,
-        identity: OperatorIdentity,
-        keeper: CertificateStore,
-        configuration: Configuration,
-        server: WebhookServer,
-        certificate: Certificate,
-        informers: tuple[Informer[Any], ...],
-        clients: Clients = ANYBODY,
-    ) -> None:
-        self._clients = clients
-        self._identity = identity
-        self._keeper = keeper
-        self._configuration = configuration
-        self._server = server
-        self._certificate = certificate
+    def __init__(self, informers: tuple[Informer[Any], ...]) -> None:
         self._informers = informers
         self._synced = asyncio.Event()
         self._wake = asyncio.Event()
-        self._problems: tuple[str, ...] = _STARTING
-        self._authorities: bytes | None = None
-        self._trusted_since: float | None = None
-        self._written: bytes | None = None
-        self._pace = PatchBackoff()
 
-    def ready(self) -> Health:
-        """Whether the API server can call the webhooks here."""
-        return Health(self._problems)
+    def join(self, manager: Manager) -> None:
+        """Add the loop and its informers to the manager."""
+        for informer in self._informers:
+            manager.inform(informer)
+        manager.on_synced(self.synced)
+        manager.serve(self)
 
     async def synced(self) -> None:
         """Record that the caches are synced, so that missing objects do not exist."""
         self._synced.set()
 
     async def run(self) -> NoReturn:
-        """Renew it until cancelled."""
-        await self._synced.wait()
-        await self._identity.ask()
+        """Renew the certificate until cancelled."""
+        if self._informers:
+            await self._synced.wait()
         for informer in self._informers:
-            informer.store.subscribe(self._heard)
+            informer.store.subscribe(self._on_change)
         while True:
             self._wake.clear()
             wait = await self._turn()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
-            except TimeoutError:
-                continue
 
-    def _heard(self, _change: Change[Any]) -> None:
+    def _on_change(self, _change: Change[Any]) -> None:
         self._wake.set()
 
+    @abstractmethod
     async def _turn(self) -> float:
         """Reconcile once. Returns the seconds until the next time."""
+
+
+class CertificateRotation(Rotation):
+    """Keeps the certificate and the CA bundle of the webhooks."""
+
+    def __init__(
+        self,
+        identity: OperatorIdentity,
+        store: CertificateStore,
+        configuration: Configuration,
+        server: WebhookServer,
+        certificate: Certificate,
+        informers: tuple[Informer[Any], ...],
+        clients: Clients = ANYBODY,
+    ) -> None:
+        super().__init__(informers)
+        self._clients = clients
+        self._identity = identity
+        self._store = store
+        self._configuration = configuration
+        self._server = server
+        self.certificate = certificate
+        self._problems: tuple[str, ...] = _STARTING
+        self._authorities: bytes | None = None
+        self._trusted_since: float | None = None
+        self._written: bytes | None = None
+        self._backoff = PatchBackoff()
+
+    def ready(self) -> Health:
+        """Whether the API server can call the webhooks here."""
+        return Health(self._problems)
+
+    async def run(self) -> NoReturn:
+        """Learn the operator's user name, then renew the certificate until cancelled."""
+        await self._identity.ask()
+        await super().run()
+
+    async def _turn(self) -> float:
         try:
-            kept = await self._kept()
-            if kept is None:
-                return _RETRY_SECONDS
-            await self._served(kept)
+            stored = await self._step()
+            if stored is None:
+                return RETRY_SECONDS
+            await self._serve(stored)
         except OperatorError as error:
             self._report((f"webhooks: {error}",))
-            return _LOOK_SECONDS if isinstance(error, Forbidden | Invalid) else _RETRY_SECONDS
-        problems = await self._tried()
+            return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
+        problems = await self._check()
         self._report(problems)
-        return _RETRY_SECONDS if problems else min(kept.again_in, _LOOK_SECONDS)
+        return RETRY_SECONDS if problems else min(stored.again_in, RESYNC_SECONDS)
 
-    async def _kept(self) -> StoredCertificates | None:
-        kept = await self._keeper.step(self._trusted_for())
-        if kept is not None and kept.authorities != self._authorities:
-            self._authorities, self._trusted_since = kept.authorities, None
+    async def _step(self) -> StoredCertificates | None:
+        stored = await self._store.step(self._trusted_for())
+        if stored is not None and stored.authorities != self._authorities:
+            self._authorities, self._trusted_since = stored.authorities, None
             self._wake.set()  # decide again with the age of the new bundle
-        return kept
+        return stored
 
     def _trusted_for(self) -> timedelta:
         """Seconds that the current CAs have been in the configuration, as observed."""
-        known, now = self._authorities, loop_time()
-        if known is None or not self._configuration.trusts(known):
+        authorities, now = self._authorities, loop_time()
+        if authorities is None or not self._configuration.trusts(authorities):
             self._trusted_since = None
             return timedelta()
         if self._trusted_since is None:
             self._trusted_since = now
         return timedelta(seconds=now - self._trusted_since)
 
-    async def _served(self, kept: StoredCertificates) -> None:
+    async def _serve(self, stored: StoredCertificates) -> None:
         """Serve the certificate, and write the CA bundle."""
         try:
-            await self._certificate.load(kept.pair, await self._clients.authorities())
+            await self.certificate.load(stored.pair, await self._clients.authorities())
         except ssl.SSLError as error:
             file = self._clients.file
             source = "webhook certificate" + (f" or client CA {file}" if file else "")
             raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
-        if kept.authorities is not None and not self._configuration.trusts(kept.authorities):
-            if kept.authorities == self._written:
-                await self._pace.turn()
-            await self._configuration.trust(kept.authorities)
-            self._written = kept.authorities
+        if stored.authorities is not None and not self._configuration.trusts(stored.authorities):
+            if stored.authorities == self._written:
+                await self._backoff.turn()
+            await self._configuration.trust(stored.authorities)
+            self._written = stored.authorities
 
-    async def _tried(self) -> tuple[str, ...]:
+    async def _check(self) -> tuple[str, ...]:
         """Why the API server cannot call us, if so."""
         if self._configuration.entries() is None:
             return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
-        callers = sorted(self._configuration.callers(), key=lambda each: each.host)
+        callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
         if not callers:
             return (f"webhooks: no entry of ours in {self._configuration.name}",)
         try:
@@ -173,8 +195,8 @@ class CertificateRotation:
                 await self._server.listening.wait()
         except TimeoutError:
             return _STARTING
-        found = [await self._call(caller) for caller in callers]
-        return tuple(f"webhooks: {each}" for each in found if each)
+        errors = [await self._call(caller) for caller in callers]
+        return tuple(f"webhooks: {error}" for error in errors if error)
 
     async def _call(self, caller: Caller) -> str:
         """The error of a connection like that of the API server; "" if it succeeds."""

@@ -21,7 +21,7 @@ from dynamo_graphs.validation import request as requests
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, graph_size_problems
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext, context_problems
 from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.exposure import component_exposure_problems, graph_exposure_problems
+from dynamo_graphs.validation.exposure import exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.warnings import component_warnings, graph_warnings
 from kube_runtime.types.meta import R
@@ -42,6 +42,10 @@ class Circumstances:
     most: int = MOST_PROBLEMS
 
 
+def _none(*_: object) -> Iterable[Problem]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[R]):
     """The rules of one kind: problems and warnings of objects and of changes.
@@ -52,9 +56,9 @@ class Rules(Generic[R]):
 
     type_: type[R]
     problems: Callable[[R, Circumstances], Iterable[Problem]]
-    changes: Callable[[R, R, Circumstances], Iterable[Problem]]
-    warnings: Callable[[R, Circumstances], Iterable[Problem]]
-    change_warnings: Callable[[R, R], Iterable[Problem]]
+    changes: Callable[[R, R, Circumstances], Iterable[Problem]] = _none
+    warnings: Callable[[R, Circumstances], Iterable[Problem]] = _none
+    change_warnings: Callable[[R, R], Iterable[Problem]] = _none
 
 
 def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
@@ -71,7 +75,7 @@ def _component_problems(
     component: DynamoComponentDeployment, at: Circumstances
 ) -> Iterator[Problem]:
     yield from component_problems(component, at.settings, at.most)
-    yield from component_exposure_problems(component, at.settings)
+    yield from exposure_problems(component.spec, "spec", at.settings)
 
 
 def _graph_changes(
@@ -101,7 +105,7 @@ RULES: tuple[Rules[Any], ...] = (
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
-        changes=lambda old, new, _: update.component_update_problems(old, new),
+        changes=lambda old, new, _: update.framework_problems(old, new),
         warnings=lambda component, at: component_warnings(component, at.surroundings),
         change_warnings=update.framework_warnings,
     ),
@@ -117,7 +121,6 @@ RULES: tuple[Rules[Any], ...] = (
         problems=_request_problems,
         changes=lambda old, new, _: requests.request_update_problems(old, new),
         warnings=lambda request, _: requests.request_warnings(request),
-        change_warnings=lambda _old, _new: (),
     ),
 )
 """Today's kinds that are reviewed."""

@@ -25,8 +25,8 @@ from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import Rules
 from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.serving.clients import client_of
 from kube_runtime.serving.connection_limit import ConnectionLimit
-from kube_runtime.serving.peers import client_of
 from kube_runtime.serving.tls import Certificate
 
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -47,21 +47,21 @@ class WebhookServer:
         self,
         address: tuple[str | None, int],
         certificate: Certificate,
-        judges: DecisionPool,
+        decisions: DecisionPool,
         metrics: WebhookMetrics,
         *,
         drain_seconds: float = _DRAIN_SECONDS,
-        elsewhere: CrossNamespace | None = None,
+        cross_namespace: CrossNamespace | None = None,
         clients: Clients = ANYBODY,
     ) -> None:
         self._address = address
         self._certificate = certificate
         self._metrics = metrics
         self._drain_seconds = drain_seconds
-        self._elsewhere = elsewhere
-        self.judges = judges
+        self._cross_namespace = cross_namespace
+        self.decisions = decisions
         self._clients = clients
-        self._intake = BodyLimits()
+        self._limits = BodyLimits()
         self._is_ending = False
         self.listening = asyncio.Event()
         self.port = address[1]
@@ -79,7 +79,7 @@ class WebhookServer:
         """
         await self._certificate.loaded.wait()
         app = web.Application(client_max_size=LARGEST_BODY)
-        for rules in self.judges.rules:
+        for rules in self.decisions.rules:
             app.router.add_post(path_of(rules.type_.KIND), self._handler(rules))
         gate = ConnectionLimit(app, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
@@ -99,17 +99,16 @@ class WebhookServer:
             client = client_of(http.remote)
             try:
                 self._clients.check(http)
-                with self._intake.admitted(http, client):
+                with self._limits.admitted(http, client):
                     async with asyncio.timeout(REVIEW_SECONDS):
-                        body = await self._intake.read(http)
+                        body = await self._limits.read(http)
                         response = await self._answered(rules, body, client)
             except RequestRefused as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # what comes after it is of no interest
             except (TimeoutError, WorkBusy):
-                response = web.Response(
-                    status=503, text=("too many requests in progress, retry later\n")
-                )
+                text = "too many requests in progress, retry later\n"
+                response = web.Response(status=503, text=text)
             except NotAReview as error:
                 response = web.Response(status=400, text=f"{error}\n")
             if self._is_ending:
@@ -127,11 +126,11 @@ class WebhookServer:
         """
         started = time.perf_counter()
         request = request_in(body)
-        verdict = await self.judges.verdict(rules, request, client)
+        verdict = await self.decisions.verdict(rules, request, client)
         # Also where another operator's Lease excludes the namespace: a tenant may write and delete one.
         asks = rules.type_ is DynamoGraphDeploymentRequest
-        if asks and verdict.allowed and self._elsewhere is not None:
-            foreign = await self._elsewhere.problems(request, client)
+        if asks and verdict.allowed and self._cross_namespace is not None:
+            foreign = await self._cross_namespace.problems(request, client)
             verdict = replace(verdict, problems=foreign, reason="forbidden") if foreign else verdict
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started
@@ -149,6 +148,6 @@ def _log_decision(kind: str, request: Request, verdict: Decision) -> None:
         name=request.name,
         operation=request.operation,
         user=request.user_info.username,
-        error=[str(each)[:_LONGEST] for each in verdict.problems[:_TOLD]],
+        error=[str(problem)[:_LONGEST] for problem in verdict.problems[:_TOLD]],
         problems=len(verdict.problems),
     )

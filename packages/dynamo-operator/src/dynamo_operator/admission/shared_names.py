@@ -33,37 +33,26 @@ class Owners(Generic[R]):
     """The namespaces of objects by the names that they use, kept up to date with a store."""
 
     claims: Callable[[R], Iterable[str]]
-    _found: dict[str, Counter[str]] = field(default_factory=dict)
+    namespaces: dict[str, Counter[str]] = field(default_factory=dict)
 
     def heard(self, change: Change[R]) -> None:
         """Apply a change."""
-        if change.old is not None:
-            for each in self.claims(change.old):
-                self._count(each, change.old.metadata.namespace, -1)
-        if change.new is not None:
-            for each in self.claims(change.new):
-                self._count(each, change.new.metadata.namespace, 1)
+        for state, by in ((change.old, -1), (change.new, 1)):
+            if state is not None:
+                for name in self.claims(state):
+                    self._count(name, state.metadata.namespace, by)
 
     def _count(self, name: str, namespace: str, by: int) -> None:
-        found = self._found.setdefault(name, Counter())
-        found[namespace] += by
-        if found[namespace] <= 0:
-            del found[namespace]
-        if not found:
-            del self._found[name]
+        namespaces = self.namespaces.setdefault(name, Counter())
+        namespaces[namespace] += by
+        if namespaces[namespace] <= 0:
+            del namespaces[namespace]
+        if not namespaces:
+            del self.namespaces[name]
 
     def outside(self, namespace: str) -> "Outside[R]":
         """Names that other namespaces use."""
         return Outside(self, namespace)
-
-    def names_outside(self, namespace: str) -> Iterator[str]:
-        """All names that other namespaces have."""
-        return (name for name in self._found if self.is_claimed(name, namespace))
-
-    def is_claimed(self, name: str, but_in: str) -> bool:
-        """Whether another namespace than that one has the name."""
-        found = self._found.get(name, Counter())
-        return len(found) > (but_in in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +63,11 @@ class Outside(Generic[R]):
     namespace: str
 
     def __contains__(self, name: object) -> bool:
-        return self.owners.is_claimed(str(name), self.namespace)
+        namespaces = self.owners.namespaces.get(str(name), ())
+        return len(namespaces) > (self.namespace in namespaces)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.owners.namespaces if name in self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +80,12 @@ class SharedNames:
 
 def shared_names(cache: Cache) -> SharedNames:
     """Index the names of the objects in the cache, and keep the index up to date."""
-    found = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
+    shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
     if cache.holds(DynamoGraphDeployment):
-        cache.subscribe(DynamoGraphDeployment, found.graphs.heard)
+        cache.subscribe(DynamoGraphDeployment, shared.graphs.heard)
     if cache.holds(Ingress):
-        cache.subscribe(Ingress, found.hosts.heard)
-    return found
+        cache.subscribe(Ingress, shared.hosts.heard)
+    return shared
 
 
 def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
@@ -104,4 +97,4 @@ def _hosts(ingress: Ingress) -> frozenset[str]:
         rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
     except msgspec.DecodeError:
         return frozenset()  # the API server would not have stored it
-    return frozenset(each.host for each in rules if each.host)
+    return frozenset(rule.host for rule in rules if rule.host)

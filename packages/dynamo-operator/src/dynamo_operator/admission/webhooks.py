@@ -1,6 +1,6 @@
 """Builds the webhooks from settings: servers, informers and a readiness probe."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,12 +15,11 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamo_operator.admission.access_reviews import AccessReviews
 from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, SecretStore
+from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, kept_in_secret
 from dynamo_operator.admission.certificates import Terms
 from dynamo_operator.admission.clients import Clients
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large
-from dynamo_operator.admission.hosts import hosts_of
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
@@ -32,12 +31,12 @@ from dynamo_operator.reconcile.read import serves, withheld
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.manager import Health, Manager, Server
+from kube_runtime.controller.manager import Manager
 from kube_runtime.controller.worker import Bounds, WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.serving.tls import Certificate
-from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.core import PersistentVolumeClaim
 from kube_runtime.types.meta import R
 
@@ -50,21 +49,17 @@ _NOT_OWN_BUNDLE = (
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """Servers and hooks for the manager, and the readiness probe."""
+    """The server, the processes that validate large objects, and the rotation of the certificate."""
 
-    informers: tuple[Informer[Any], ...]
-    servers: tuple[Server, ...]
-    synced: Callable[[], Awaitable[None]]
-    ready: Callable[[], Health]
-    certificate: Certificate
+    server: WebhookServer
+    workers: WorkerPool
+    rotation: CertificateRotation
 
     def join(self, manager: Manager) -> None:
         """Add them to the manager."""
-        for informer in self.informers:
-            manager.inform(informer)
-        for server in self.servers:
-            manager.serve(server)
-        manager.on_synced(self.synced)
+        manager.serve(self.server)
+        manager.serve(self.workers)
+        self.rotation.join(manager)
 
 
 def webhooks(
@@ -88,16 +83,16 @@ def webhooks(
     if own and chosen.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
 
-    def is_left_to_others(asked: str) -> bool:
+    def is_left_to_others(reviewed: str) -> bool:
         # A selector, which may be wrong, chooses what the API server sends.
-        return is_excluded(asked) or bool(own and asked != own)
+        return is_excluded(reviewed) or bool(own and reviewed != own)
 
-    informers, keeper = _certificate_source(client, cache, namespace, chosen)
+    informers, store = _certificate_source(client, cache, namespace, chosen)
     circumstances = _circumstances(identity, cache, settings)
     file = Path(chosen.client_ca) if chosen.client_ca else None
     clients = Clients(file, chosen.client_name)
     certificate = Certificate(asks_clients=file is not None)
-    questions = AccessReviews(client, are_clients_known=file is not None)
+    access_reviews = AccessReviews(client, are_clients_known=file is not None)
     workers = WorkerPool(Bounds(processes=AT_ONCE))
     rules = rules_of(legacy_kinds=settings.legacy_kinds)
     server = WebhookServer(
@@ -105,28 +100,27 @@ def webhooks(
         certificate,
         DecisionPool(workers.submit, circumstances, is_left_to_others, rules),
         WebhookMetrics(registry),
-        elsewhere=None if own else CrossNamespace(questions),
+        cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
     )
     configuration = Configuration(client, cache, chosen.configuration_name)
-    upkeep = CertificateRotation(
-        identity, keeper, configuration, server, certificate, informers, clients
+    rotation = CertificateRotation(
+        identity, store, configuration, server, certificate, informers, clients
     )
-    servers = (server, workers, upkeep)
-    return Webhooks(informers, servers, upkeep.synced, upkeep.ready, certificate)
+    return Webhooks(server, workers, rotation)
 
 
 def _circumstances(
     identity: OperatorIdentity, cache: Cache, settings: Settings
 ) -> Callable[[Request], Circumstances]:
     """Return the function that gathers the user and the cluster context of a review."""
-    taken = shared_names(cache)
+    shared = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
-        around = cluster_context(cache, request.namespace, taken)
-        if is_large(request):  # validated in a process that does not have the cache
-            around = copied(cache, request.namespace, taken)
-        return Circumstances(settings.render, request.user_info.username, identity.user, around)
+        # A large one is validated in a process that does not have the cache.
+        gather = copied if is_large(request) else cluster_context
+        context = gather(cache, request.namespace, shared)
+        return Circumstances(settings.render, request.user_info.username, identity.user, context)
 
     return circumstances
 
@@ -140,17 +134,10 @@ def _certificate_source(
     )
     if chosen.certificates != "self":
         return (configurations,), FileStore(Path(chosen.certificate_folder))
-    secrets = Informer(
-        ServingSecret, namespace=namespace, fields=f"metadata.name={chosen.secret_name}"
-    )
-    keeper = SecretStore(
-        client,
-        cache,
-        Key(namespace, chosen.secret_name),
-        hosts_of(namespace, chosen.service_name),
-        Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds)),
-    )
-    return (configurations, secrets), keeper
+    terms = Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds))
+    key = Key(namespace, chosen.secret_name)
+    secrets, store = kept_in_secret(client, cache, key, chosen.service_name, terms)
+    return (configurations, secrets), store
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +161,12 @@ class _BaseModels:
 
     def __contains__(self, name: object) -> bool:
         models = self.cache.list(DynamoModel, self.namespace)
-        return any(each.spec is not None and each.spec.base_model_name == name for each in models)
+        return any(
+            model.spec is not None and model.spec.base_model_name == name for model in models
+        )
 
 
-def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
+def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
     """The cached state of a namespace, and names that others use; without requests."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return ClusterContext(
@@ -186,20 +175,22 @@ def cluster_context(cache: Cache, namespace: str, taken: SharedNames) -> Cluster
         grove_served=serves(cache, GROVE),
         claims=claims if cache.serves(PersistentVolumeClaim) else None,
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
-        foreign_graphs=taken.graphs.outside(namespace),
-        foreign_hosts=taken.hosts.outside(namespace),
+        foreign_graphs=shared.graphs.outside(namespace),
+        foreign_hosts=shared.hosts.outside(namespace),
     )
 
 
-def copied(cache: Cache, namespace: str, taken: SharedNames) -> ClusterContext:
+def copied(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
     """Copy the context into sets of names, for a process without the cache."""
-    known = cluster_context(cache, namespace, taken)
-    claims = (each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace))
-    models = (each.spec.base_model_name for each in cache.list(DynamoModel, namespace) if each.spec)
+    context = cluster_context(cache, namespace, shared)
+    claims = (claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace))
+    models = (
+        model.spec.base_model_name for model in cache.list(DynamoModel, namespace) if model.spec
+    )
     return replace(
-        known,
-        claims=None if known.claims is None else frozenset(claims),
-        base_models=None if known.base_models is None else frozenset(models),
-        foreign_graphs=frozenset(taken.graphs.names_outside(namespace)),
-        foreign_hosts=frozenset(taken.hosts.names_outside(namespace)),
+        context,
+        claims=None if context.claims is None else frozenset(claims),
+        base_models=None if context.base_models is None else frozenset(models),
+        foreign_graphs=frozenset(shared.graphs.outside(namespace)),
+        foreign_hosts=frozenset(shared.hosts.outside(namespace)),
     )

@@ -3,7 +3,7 @@
 All problems are reported at once: an administrator must not need one restart per mistake.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -13,9 +13,8 @@ import msgspec
 from dynamo_graphs.files.yaml_reader import Document, documents
 from dynamo_graphs.settings import Section, SettingField, Settings, fields
 from dynamo_operator.cli import values
-from dynamo_operator.observability.address import listen_address
+from dynamo_operator.observability.server import listen_address
 from kube_runtime.errors import ConfigError
-from kube_runtime.kind import Object
 
 DEVEL = "zap-devel"
 """The flag that sets others: level and format, where no flag sets them."""
@@ -39,12 +38,12 @@ def read_settings(
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
     problems: list[ConfigError] = []
-    found = _from_environment(environment, problems)
+    setting_values = _from_environment(environment, problems)
     if file is not None:
-        found |= from_file(file, problems)
-    found |= _from_development(flags.get(DEVEL, ""), problems)
-    found |= _from_flags(flags, problems)
-    settings = _settings(found)
+        setting_values |= _from_file(file, problems)
+    setting_values |= _from_development(flags.get(DEVEL, ""), problems)
+    setting_values |= _from_flags(flags, problems)
+    settings = _settings(setting_values)
     problems += _bad_addresses(settings)
     problems += (ConfigError(source, message) for source, message in _contradictions(settings))
     if problems:
@@ -52,10 +51,10 @@ def read_settings(
     return settings
 
 
-def from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
+def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
     """What a settings file says, by key; its mistakes are added to `problems`."""
     try:
-        found = documents(str(file), text_of(file))
+        yaml_documents = documents(str(file), text_of(file))
     except ConfigError as error:
         problems.append(error)
         return {}
@@ -65,9 +64,11 @@ def from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
             raise
         problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
         return {}
-    if len(found) > 1:
-        problems.append(ConfigError(found[1].place(""), "expected one document in a settings file"))
-    return _from_document(found[0], problems) if found else {}
+    if len(yaml_documents) > 1:
+        problems.append(
+            ConfigError(yaml_documents[1].place(""), "expected one document in a settings file")
+        )
+    return _from_document(yaml_documents[0], problems) if yaml_documents else {}
 
 
 def text_of(file: Path) -> str:
@@ -84,70 +85,65 @@ def text_of(file: Path) -> str:
 
 
 def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, object]:
-    known = {field.key: field for field in fields()}
-    found = {}
-    for key, value in _flattened(document.value, "", known):
+    by_key = {field.key: field for field in fields()}
+    setting_values = {}
+    for key, value in _flattened(document.value, "", by_key):
         place = document.place(key)
-        field = known.get(key)
+        field = by_key.get(key)
         if field is None:
-            hint = values.nearest(key, tuple(known))
+            hint = values.nearest(key, tuple(by_key))
             problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
             continue
         try:
-            found[key] = values.from_yaml(field, value)
+            setting_values[key] = values.from_yaml(field, value)
         except ValueError as error:
             problems.append(ConfigError(place, f"{key}: {error}"))
-    return found
+    return setting_values
 
 
 def _flattened(
-    value: object, prefix: str, known: Mapping[str, SettingField]
+    value: object, prefix: str, by_key: Mapping[str, SettingField]
 ) -> Iterator[tuple[str, object]]:
     """The leaves of nested mappings, with dotted keys. Any value but a mapping is a leaf."""
     if not isinstance(value, dict):
         yield prefix, value
         return
-    for key, each in value.items():
+    for key, child in value.items():
         path = f"{prefix}.{key}" if prefix else key
-        is_section = any(known_key.startswith(f"{path}.") for known_key in known)
-        if is_section and isinstance(each, dict):
-            yield from _flattened(each, path, known)
-        elif not (is_section and each is None):
-            yield path, each
+        is_section = any(setting_key.startswith(f"{path}.") for setting_key in by_key)
+        if is_section and isinstance(child, dict):
+            yield from _flattened(child, path, by_key)
+        elif not (is_section and child is None):
+            yield path, child
 
 
 def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
     by_flag = {name: field for field in fields() for name in field.setting.flags}
-    return _from_texts(
-        {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag},
-        problems,
-    )
+    texts = {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag}
+    return _from_texts(texts, problems)
 
 
 def _from_environment(
     environment: Mapping[str, str], problems: list[ConfigError]
 ) -> dict[str, object]:
-    named = {field.setting.environment: field for field in fields() if field.setting.environment}
-    return _from_texts(
-        {
-            name: (field, environment[name])
-            for name, field in named.items()
-            if environment.get(name)
-        },
-        problems,
-    )
+    texts = {
+        field.setting.environment: (field, text)
+        for field in fields()
+        if field.setting.environment and (text := environment.get(field.setting.environment))
+    }
+    return _from_texts(texts, problems)
 
 
 def _from_texts(
     texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
 ) -> dict[str, object]:
-    found = {}
+    setting_values = {}
     for source, (field, text) in texts.items():
         try:
-            found[field.key] = values.from_text(field, text)
+            setting_values[field.key] = values.from_text(field, text)
         except ValueError as error:
             problems.append(ConfigError(source, str(error)))
-    return found
+    return setting_values
 
 
 def _from_development(text: str, problems: list[ConfigError]) -> dict[str, object]:
@@ -163,26 +159,20 @@ def _from_development(text: str, problems: list[ConfigError]) -> dict[str, objec
     return {_LEVEL: "info", _FORMAT: "json"}
 
 
-def _settings(found: Mapping[str, object]) -> Settings:
-    nested: Object = {}
+def _settings(setting_values: Mapping[str, object]) -> Settings:
+    settings = Settings()
     for field in fields():
-        if field.key in found:
-            *sections, name = field.path
-            inner = nested
-            for section in sections:
-                inner = inner.setdefault(section, {})
-            inner[name] = found[field.key]
-    return _built(Settings, nested)
+        if field.key in setting_values:
+            settings = _replaced(settings, field.path, setting_values[field.key])
+    return settings
 
 
-def _built(section: type[_S], nested: Object) -> _S:
-    arguments = {}
-    for info in msgspec.structs.fields(section):
-        if info.name in nested:
-            is_section = isinstance(info.type, type) and issubclass(info.type, Section)
-            value = nested[info.name]
-            arguments[info.name] = _built(info.type, value) if is_section else value
-    return section(**arguments)
+def _replaced(section: _S, path: Sequence[str], value: object) -> _S:
+    """The section with another value at that path."""
+    name, *inner = path
+    if inner:
+        value = _replaced(getattr(section, name), inner, value)
+    return msgspec.structs.replace(section, **{name: value})
 
 
 def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
@@ -219,8 +209,8 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         election.retry_period_seconds,
     )
     if not durations[0] > durations[1] > durations[2] > 0:
-        wanted = "leaseDuration > renewDeadline > retryPeriod > 0"
-        yield "leaderElection", f"expected {wanted}, got {_listed(durations)}"
+        order = "leaseDuration > renewDeadline > retryPeriod > 0"
+        yield "leaderElection", f"expected {order}, got {_listed(durations)}"
     if settings.webhooks.certificate_life_seconds <= 0:
         yield "webhooks.certificateLife", "must be more than 0"
     scope = (
@@ -232,7 +222,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _listed(seconds: tuple[float, ...]) -> str:
-    return " and ".join(f"{each:g}s" for each in seconds)
+    return " and ".join(f"{duration:g}s" for duration in seconds)
 
 
 def _is_url(text: str) -> bool:
@@ -241,6 +231,6 @@ def _is_url(text: str) -> bool:
         scheme = urlsplit(text).scheme
     except ValueError:
         return False
-    return not any(each.isspace() for each in text) and bool(
+    return not any(character.isspace() for character in text) and bool(
         scheme or ":" not in text.partition("/")[0]
     )

@@ -3,7 +3,7 @@
 The second container of a profiling Job runs it in the operator's own image, with the Job's ServiceAccount.
 It does what `render/scripts/copy_profiling_output.sh` does for images with kubectl, in the same words. The
 digests of the results go into the termination message, which only the kubelet writes: by them the operator
-recognises the results of its own Job (`lifecycle/request_digest.py`).
+recognises the results of its own Job (`dynamo_graphs/plan/request_digest.py`).
 """
 
 import asyncio
@@ -54,11 +54,8 @@ def copy_output(
     fresh
         `fresh` if the folder outlives the pod: older files do not count.
     """
-    with asyncio.Runner() as runner:
-        code = runner.run(
-            _copied(Key(namespace, configmap), _metadata(metadata), folder, container, bool(fresh))
-        )
-    sys.exit(code)
+    output = Key(namespace, configmap)
+    sys.exit(asyncio.run(_copied(output, _metadata(metadata), folder, container, bool(fresh))))
 
 
 class _PodStatus(Struct):
@@ -141,9 +138,9 @@ class _Copier:
         while failures < self.tries:
             pod = await self._own_pod()
             failures = 0 if pod is not None else failures + 1
-            for each in pod.status.container_statuses if pod is not None else ():
-                if each.name == self.container and each.state.terminated is not None:
-                    return each.state.terminated.exit_code
+            for status in pod.status.container_statuses if pod is not None else ():
+                if status.name == self.container and status.state.terminated is not None:
+                    return status.state.terminated.exit_code
             await self._report_progress()
             await asyncio.sleep(self.pause_seconds)
         return None
@@ -200,10 +197,10 @@ async def _copied(
 
 def _metadata(text: str) -> Object:
     try:
-        found: Object = msgspec.json.decode(text, type=dict[str, Object])["metadata"]
+        metadata: Object = msgspec.json.decode(text, type=dict[str, Object])["metadata"]
     except (msgspec.MsgspecError, KeyError) as error:
         raise ConfigError("METADATA", f"expected JSON with metadata: {error}") from error
-    return found
+    return metadata
 
 
 def _sign(files: Mapping[str, bytes]) -> None:

@@ -85,7 +85,7 @@ def canonical(arguments: Sequence[str]) -> list[str]:
     Words other than flags, unknown flags and everything after `--` stay as they are, in place. A
     flag at the end that lacks its value stays bare, for cyclopts to complain about.
     """
-    known = {name: flag for flag in flags() for name in flag.names}
+    by_name = {name: flag for flag in flags() for name in flag.names}
     rest = list(arguments)
     # Flags stand under their identifier, so that a later one replaces an earlier one.
     tokens: dict[str | int, str] = {}
@@ -94,7 +94,7 @@ def canonical(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             return [*tokens.values(), word, *rest]
         name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
-        flag = known.get(name) if word.startswith("-") else None
+        flag = by_name.get(name) if word.startswith("-") else None
         if flag is None:
             tokens[len(rest)] = f"--{name}{equals}{value}" if _is_long_flag(word) else word
             continue

@@ -79,14 +79,14 @@ async def serve(
 
     def stopping(number: signal.Signals) -> None:
         stop.set()
-        for each in _STOPPING:
-            loop.remove_signal_handler(each)
-            signal.signal(each, signal.SIG_DFL)
+        for stop_signal in _STOPPING:
+            loop.remove_signal_handler(stop_signal)
+            signal.signal(stop_signal, signal.SIG_DFL)
         on_stop()
         log.info("stopping; a second signal exits at once", signal=number.name)
 
-    for each in _STOPPING:
-        loop.add_signal_handler(each, stopping, each)
+    for stop_signal in _STOPPING:
+        loop.add_signal_handler(stop_signal, stopping, stop_signal)
     await operate(settings, stop=stop)
     log.info("stopped")
 

@@ -45,8 +45,8 @@ def from_yaml(field: SettingField, value: object) -> object:
     Raises: ValueError, saying what is expected.
     """
     is_number = field.type_ is int and not field.is_duration
-    wanted = bool if field.type_ is bool else int if is_number else str
-    if not isinstance(value, wanted) or (is_number and isinstance(value, bool)):
+    expected = bool if field.type_ is bool else int if is_number else str
+    if not isinstance(value, expected) or (is_number and isinstance(value, bool)):
         message = f"expected {_expectation(field)}, got {_described(value)}"
         raise ValueError(message)
     return from_text(field, value) if isinstance(value, str) else value
@@ -87,9 +87,9 @@ def duration_seconds(text: str) -> float:
     return sign * seconds
 
 
-def nearest(word: str, known: tuple[str, ...]) -> str:
+def nearest(word: str, choices: tuple[str, ...]) -> str:
     """A hint for a misspelt word, such as `; did you mean json?`, or "" when nothing is close."""
-    match = get_close_matches(word, known, n=1)
+    match = get_close_matches(word, choices, n=1)
     return f"; did you mean {match[0]}?" if match else ""
 
 

@@ -43,7 +43,6 @@ from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
@@ -59,7 +58,6 @@ from kube_runtime.types.policy import PodDisruptionBudget
 class ComponentController:
     """Turns a DynamoComponentDeployment into a workload with its Services and Ingress."""
 
-    writer: Writer
     cache: Cache
     applier: Applier
     reporter: Reporter
@@ -93,12 +91,7 @@ class ComponentController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a component to what its spec says, and its status to what they are."""
         component = await load_for_reconcile(
-            DynamoComponentDeployment,
-            key,
-            cache=self.cache,
-            client=self.applier.client,
-            writer=self.writer,
-            recorder=self.reporter.recorder,
+            DynamoComponentDeployment, key, self.cache, self.applier.client, self.reporter
         )
         if isinstance(component, Result):
             return component
@@ -129,7 +122,7 @@ class ComponentController:
         models = component_shared_objects(component)
         around, workloads = await self._rendered(component, inputs)
         exposure = component_exposure(component, around, self.settings)
-        objects = chain(exposure.wanted, workloads)
+        objects = chain(exposure.desired, workloads)
         return exposure.reported(
             await self.applier.apply(
                 component,

@@ -42,8 +42,8 @@ def read_component(
     facts = read_facts(namespace, cache)
     live = live_objects(component, cache, owns)
     if component.spec.nodes == 1:
-        found = pods.of_workload(namespace, names.workload_name(name))
-        return ComponentInputs(facts, live, pods=found)
+        of_component = pods.of_workload(namespace, names.workload_name(name))
+        return ComponentInputs(facts, live, pods=of_component)
     groups = group_names(component)
     leaders = {group: cache.get(StatefulSet, Key(namespace, group)) for group in groups}
     return ComponentInputs(

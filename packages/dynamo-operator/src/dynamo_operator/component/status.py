@@ -1,7 +1,7 @@
 """The status of a component, from what was applied and what was read."""
 
 from dynamo_graphs.api import names
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
 from dynamo_graphs.render.orchestrators.leaderworkerset import group_names
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.diagnosis import Diagnosis
@@ -11,7 +11,6 @@ from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.component.read import ComponentInputs
 from kube_runtime.apply.result import Applied
-from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
 
 
@@ -20,7 +19,7 @@ def applied_status(
     inputs: ComponentInputs,
     applied: Applied,
     diagnosis: Diagnosis,
-) -> Object:
+) -> DynamoComponentDeploymentStatus:
     """The status of a component after an apply."""
     blocked, name = applied.blocked, component.metadata.name
     if component.spec.nodes > 1:

@@ -15,10 +15,17 @@ import msgspec
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove, recorded
+from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.provider import GROVE, is_on_grove, recorded
 from dynamo_graphs.plan.graph import GraphPlan, plan_graph
-from dynamo_graphs.render.graph import graph_model_objects, graph_objects, graph_shared_objects
-from dynamo_graphs.render.pvcs import pvc_objects, retained_pvcs
+from dynamo_graphs.render.graph import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+    retained_pvcs,
+)
+from dynamo_graphs.render.provider import runs_on_withheld_grove
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.graph import GraphState, stopped_status
 from dynamo_graphs.status.prerequisites import graph_stop
@@ -29,9 +36,8 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.graph.read import GraphReader, GraphSnapshot
+from dynamo_operator.graph.read import GraphSnapshot, read_graph
 from dynamo_operator.graph.status import compute_status
-from dynamo_operator.graph.stay_on_grove import stay_on_grove
 from dynamo_operator.reconcile.adoption import (
     adopted_components,
     adopted_set,
@@ -39,11 +45,18 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import graph_exposure
+from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamo_operator.reconcile.grove import delete_old_provider, grove_watches, scale, with_wanted
 from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.patches import patch_metadata
 from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import orchestrator_watches, pvc_watch
+from dynamo_operator.reconcile.read import (
+    live_objects,
+    orchestrator_watches,
+    pvc_watch,
+    read_facts,
+)
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
 from dynamo_operator.reconcile.validation_cache import ValidationCache
@@ -100,7 +113,7 @@ class GraphController:
     def watches(self) -> tuple[Watches, ...]:
         """What else is read: shared objects, PVCs, what Grove creates for a set."""
         shares: tuple[type[Resource], ...] = (*self.shares, ModelService)
-        shared = (shared_watch(each, self.reconciles.KIND) for each in shares)
+        shared = (shared_watch(type_, self.reconciles.KIND) for type_ in shares)
         return (
             *shared,
             adapter_watch(),
@@ -115,34 +128,27 @@ class GraphController:
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a graph to what its spec says, and its status to what they are."""
-        await stay_on_grove(key, self.cache, self.writer, self.owns)
-        found = await load_for_reconcile(
-            DynamoGraphDeployment,
-            key,
-            cache=self.cache,
-            client=self.applier.client,
-            writer=self.writer,
-            recorder=self.reporter.recorder,
+        await self._stay_on_grove(key)
+        graph = await load_for_reconcile(
+            DynamoGraphDeployment, key, self.cache, self.applier.client, self.reporter
         )
-        if isinstance(found, Result):
-            return found
-        return await self.offload.reconciled(found, self._reconcile, self._too_expensive)
+        if isinstance(graph, Result):
+            return graph
+        return await self.offload.reconciled(graph, self._reconcile, self._too_expensive)
 
-    async def _too_expensive(self, found: DynamoGraphDeployment, text: str) -> None:
-        status = stopped_status(found, GraphState.FAILED, GraphReason.TOO_EXPENSIVE, text)
-        await self.reporter.stopped(found, too_expensive(status, text))
+    async def _too_expensive(self, graph: DynamoGraphDeployment, text: str) -> None:
+        status = stopped_status(graph, GraphState.FAILED, GraphReason.TOO_EXPENSIVE, text)
+        await self.reporter.stopped(graph, too_expensive(status, text))
 
-    async def _reconcile(self, found: DynamoGraphDeployment) -> Result:
-        reader = GraphReader(
-            self.cache, self.pods, self.settings, self.applier.suppression, self.owns
-        )
-        snapshot = reader.snapshot(found)
-        graph, inputs = snapshot.graph, snapshot.inputs
+    async def _reconcile(self, graph: DynamoGraphDeployment) -> Result:
+        suppression = self.applier.suppression
+        snapshot = read_graph(graph, self.cache, self.pods, self.settings, suppression, self.owns)
+        provided, inputs = snapshot.graph, snapshot.inputs
         find = partial(graph_problems, settings=self.settings)
-        problems = await self.validated.problems_by(self.offload, graph, find)
-        if stop := graph_stop(graph, inputs.facts, problems):
-            return await self.reporter.stopped(graph, stop)
-        plan = plan_graph(found, inputs, self.settings, datetime.now(UTC))
+        problems = await self.validated.problems_by(self.offload, provided, find)
+        if stop := graph_stop(provided, inputs.facts, problems):
+            return await self.reporter.stopped(provided, stop)
+        plan = plan_graph(graph, inputs, self.settings, datetime.now(UTC))
         plan = await self._recorded(plan)
         applied = await self._applied(plan, snapshot)
         graph, resized = await carry_out(plan.graph, plan.rollout, self.writer)
@@ -153,10 +159,10 @@ class GraphController:
 
     async def _applied(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Applied:
         """What came of applying the plan, in the order in which its parts need each other."""
-        graph, facts, settings = plan.step.graph, snapshot.inputs.facts, self.settings
+        graph, settings = plan.step.graph, self.settings
         desired = await self._rendered(plan, snapshot)
         exposure = graph_exposure(graph, desired, settings)
-        accounts = graph_shared_objects(graph, facts, settings)
+        accounts = graph_shared_objects(graph, settings)
         spared = {*plan.rollout.spared, *exposure.spared}
         parts = [
             await keep_history(plan.graph, plan.history, self.applier, self.writer),
@@ -174,11 +180,11 @@ class GraphController:
                 Shared(accounts, self.shares, labels.SHARED),
                 Shared(snapshot.ssh_keys, snapshot.ssh_key_types, labels.SHARED),
                 Shared(graph_model_objects(graph), (ModelService,), labels.SHARED_MODEL),
-                Controlled(exposure.wanted, self.owns, spared, decided_with=snapshot.live),
+                Controlled(exposure.desired, self.owns, spared, decided_with=snapshot.live),
             ),
         ]
         if is_on_grove(graph):
-            parts.append(await scale(graph, with_wanted(graph, snapshot.members), self.writer))
+            parts.append(await scale(with_wanted(graph, snapshot.members), self.writer))
         return exposure.reported(merge(parts))
 
     async def _rendered(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Sequence[Object]:
@@ -202,10 +208,27 @@ class GraphController:
         """The plan for the graph with the annotations that keep its decisions written on it."""
         if not plan.record:
             return plan
-        metadata = plan.graph.metadata
-        patch = {"annotations": plan.record, "resourceVersion": metadata.resource_version}
-        written = await self.writer.merge_patch(
-            DynamoGraphDeployment, plan.graph.key, {"metadata": patch}, uid=metadata.uid
-        )
-        provider = metadata.annotations[labels.WORKLOAD_PROVIDER]
+        written = await patch_metadata(plan.graph, {"annotations": plan.record}, self.writer)
+        provider = plan.graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
         return plan.as_written(recorded(written, provider).metadata)
+
+    async def _stay_on_grove(self, key: Key) -> None:
+        """Write the provider on a graph that may have an invisible PodCliqueSet; no request for any other.
+
+        An earlier operator has left its finalizer and its status on such a graph. Both go with our first
+        writes, so the record comes before them. Raises as `patch_metadata`.
+        """
+        graph = self.cache.get(DynamoGraphDeployment, key)
+        if graph is None or labels.WORKLOAD_PROVIDER in graph.metadata.annotations:
+            return
+        metadata = graph.metadata
+        if metadata.deletion_timestamp or is_paused(graph):
+            return
+        if runs_on_withheld_grove(
+            graph,
+            read_facts(metadata.namespace, self.cache),
+            {kind for kind, _ in live_objects(graph, self.cache, self.owns)},
+            has_foreign_finalizer=FINALIZER in metadata.finalizers,
+        ):
+            record = {labels.WORKLOAD_PROVIDER: GROVE}
+            await patch_metadata(graph, {"annotations": record}, self.writer)

@@ -1,7 +1,7 @@
 """What one reconcile of a graph depends on, read from the cache once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -17,7 +17,7 @@ from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.plan.graph import GraphInputs, with_provider
 from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.components import is_current, is_ready, wanted_replicas
+from dynamo_graphs.status.components import is_current, is_ready
 from dynamo_graphs.status.grove import GroveMember, is_settled
 from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.reconcile.grove import members
@@ -31,7 +31,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.core import Pod
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))
 """Phases of pods that hold nothing any more, although they are still there."""
@@ -55,57 +55,49 @@ class GraphSnapshot:
     ssh_key_types: tuple[type[Resource], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GraphReader:
-    """Reads what the reconciles of graphs depend on. `owns` are the kinds that graphs control."""
-
-    cache: Cache
-    pods: PodIndex
-    settings: RenderSettings
-    suppression: WriteSuppression
-    owns: tuple[type[Resource], ...]
-
-    def snapshot(self, found: DynamoGraphDeployment) -> GraphSnapshot:
-        """Everything that the reconcile of a graph depends on, as it is now."""
-        cache, settings = self.cache, self.settings
-        owned = live_objects(found, cache, self.owns)
-        facts = read_facts_for_graph(found, cache, settings)
-        inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in owned))
-        graph = with_provider(found, inputs)
-        components = tuple(chain.from_iterable(components_of(graph, cache).values()))
-        grove = members(graph, cache) if is_on_grove(graph) else {}
-        adapters = read_adapters(graph, cache, self.suppression)
-        inputs = replace(
-            inputs,
-            services=service_snapshot(graph, cache),
-            components=components,
-            former=former_specs(graph, cache),
-            leaving=leaving_pods(components, self.pods),
-            adapters=adapters.present,
-            adapters_not_created=frozenset((*adapters.unreadable, *adapters.refused)),
-        )
-        return GraphSnapshot(
-            graph,
-            inputs,
-            live=owned,
-            members=grove,
-            pods={key: self.pods.of_service(*graph.key, key) for key in grove},
-            adapters=adapters,
-            ssh_keys=ssh_key_copies(graph, cache, settings),
-            ssh_key_types=ssh_key_types(cache),
-        )
-
-
-def former_specs(graph: DynamoGraphDeployment, cache: Cache) -> tuple[ControllerRevision, ...]:
-    """The revisions of its spec that the graph controls and that are not being deleted."""
-    owned = cache.owned_by(graph.metadata.uid, (ControllerRevision,), graph.metadata.namespace)
-    return tuple(
-        each
-        for each in owned
-        if isinstance(each, ControllerRevision)
-        and controls(graph, each)
-        and not each.metadata.deletion_timestamp
+def read_graph(
+    graph: DynamoGraphDeployment,
+    cache: Cache,
+    pods: PodIndex,
+    settings: RenderSettings,
+    suppression: WriteSuppression,
+    owns: Iterable[type[Resource]],
+) -> GraphSnapshot:
+    """Everything that the reconcile of a graph depends on, as it is now; it controls the kinds `owns`."""
+    live = live_objects(graph, cache, owns)
+    facts = read_facts_for_graph(graph, cache, settings)
+    inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
+    graph = with_provider(graph, inputs)
+    components = tuple(chain.from_iterable(components_of(graph, cache).values()))
+    grove = members(graph, cache) if is_on_grove(graph) else {}
+    adapters = read_adapters(graph, cache, suppression)
+    inputs = replace(
+        inputs,
+        services=service_snapshot(graph, cache),
+        components=components,
+        former=tuple(_controlled(graph, ControllerRevision, cache)),
+        leaving=leaving_pods(components, pods),
+        adapters=adapters.present,
+        adapters_not_created=frozenset((*adapters.unreadable, *adapters.refused)),
     )
+    return GraphSnapshot(
+        graph,
+        inputs,
+        live=live,
+        members=grove,
+        pods={key: pods.of_service(*graph.key, key) for key in grove},
+        adapters=adapters,
+        ssh_keys=ssh_key_copies(graph, cache, settings),
+        ssh_key_types=ssh_key_types(cache),
+    )
+
+
+def _controlled(graph: DynamoGraphDeployment, type_: type[R], cache: Cache) -> Iterator[R]:
+    """The objects that the graph controls and that are not being deleted."""
+    for child in cache.owned_by(graph.metadata.uid, (type_,), graph.metadata.namespace):
+        is_kept = controls(graph, child) and not child.metadata.deletion_timestamp
+        if isinstance(child, type_) and is_kept:
+            yield child
 
 
 def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex) -> dict[str, int]:
@@ -131,28 +123,24 @@ def components_of(
     graph: DynamoGraphDeployment, cache: Cache
 ) -> Mapping[str, list[DynamoComponentDeployment]]:
     """The components that the graph controls and that are not being deleted, by service."""
-    found: dict[str, list[DynamoComponentDeployment]] = defaultdict(list)
-    uid, namespace = graph.metadata.uid, graph.metadata.namespace
-    for each in cache.owned_by(uid, (DynamoComponentDeployment,), namespace):
-        if not isinstance(each, DynamoComponentDeployment) or each.metadata.deletion_timestamp:
-            continue
-        if controls(graph, each):
-            found[each.spec.service_name or ""].append(each)
-    return found
+    by_service: dict[str, list[DynamoComponentDeployment]] = defaultdict(list)
+    for component in _controlled(graph, DynamoComponentDeployment, cache):
+        by_service[component.spec.service_name or ""].append(component)
+    return by_service
 
 
 def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserved:
     """A service; it has several components while its workers are replaced."""
     every = list(components)
-    restarts = {each.spec.annotations.get(labels.RESTART_AT, "") for each in every}
-    counts = [each.status.service for each in every if each.status.service is not None]
+    restarts = {component.spec.annotations.get(labels.RESTART_AT, "") for component in every}
+    counts = [count for component in every if (count := component.status.service) is not None]
     return ServiceObserved(
         exists=True,
         restart=restarts.pop() if len(restarts) == 1 else "",
-        is_ready=all(is_ready(each) for each in every),
-        wanted=sum(wanted_replicas(each.spec) for each in every),
-        replicas=sum(each.replicas for each in counts),
-        ready=sum(each.ready_replicas or 0 for each in counts),
+        is_ready=all(is_ready(component) for component in every),
+        desired=sum(component.spec.desired_replicas for component in every),
+        replicas=sum(count.replicas for count in counts),
+        ready=sum(count.ready_replicas or 0 for count in counts),
         is_paused=any(map(is_paused, every)),
         is_current=all(map(is_current, every)),
     )
@@ -164,14 +152,16 @@ def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
     if clique_set is None or not controls(graph, clique_set):
         return {}
     template = msgspec.json.decode(clique_set.spec, type=PodCliqueSetSpec).template
-    restarts = {each.name: each.annotations.get(labels.RESTART_AT, "") for each in template.cliques}
-    found = {}
+    restarts = {
+        clique.name: clique.annotations.get(labels.RESTART_AT, "") for clique in template.cliques
+    }
+    services = {}
     for key, member in members(graph, cache).items():
-        clique = names.services[key]
-        if clique in restarts or f"{clique}{LEADER_SUFFIX}" in restarts:
-            id_ = restarts.get(clique, restarts.get(f"{clique}{LEADER_SUFFIX}", ""))
-            found[key] = _member(member, id_, clique_set)
-    return found
+        name = names.services[key]
+        first = name if name in restarts else f"{name}{LEADER_SUFFIX}"
+        if first in restarts:
+            services[key] = _member(member, restarts[first], clique_set)
+    return services
 
 
 def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> ServiceObserved:
@@ -187,7 +177,7 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
         restart=restart,
         # Whether its number is the wanted one is decided later, from this.
         is_ready=is_settled(clique_set, replace(member, wanted=None)),
-        wanted=live.spec.replicas or 0,
+        desired=live.spec.replicas or 0,
         replicas=live.status.replicas,
         ready=ready,
     )

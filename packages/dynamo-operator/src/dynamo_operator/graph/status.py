@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -25,7 +25,6 @@ from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_operator.graph.read import GraphSnapshot
 from dynamo_operator.reconcile.grove import with_wanted
 from kube_runtime.apply.result import Applied
-from kube_runtime.kind import Object
 from kube_runtime.times import rfc3339
 
 
@@ -39,27 +38,22 @@ def compute_status(
     """The whole status of `graph`, which is as the user wrote it, with its newest metadata."""
     step, suspended = plan.step, plan.step.suspension.condition
     views = _views(step.graph, plan.rollout, snapshot, applied, now)
-    found = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
+    computed = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
     scale = graph_scale(graph, snapshot.inputs.services)
-    status = {
-        **found.status,
-        **_rolling_update(graph, plan.rollout, now),
-        "conditions": [
-            *found.status["conditions"],
+    rollout = rolling_update(graph, plan.rollout, rfc3339(now))
+    status = replace(
+        computed.status,
+        conditions=(
+            *computed.status.conditions,
             *configuration_warning(graph, istio_served=snapshot.inputs.facts.istio_served),
-            *([suspended] if suspended else []),
-        ],
-        "restart": msgspec.to_builtins(step.restart.status) if step.restart.status else None,
-        "replicas": scale.replicas,
-        "selector": graph_selector(graph, scale.covered),
-    }
-    return GraphStatus(status, found.requeue_after_seconds)
-
-
-def _rolling_update(graph: DynamoGraphDeployment, rollout: Rollout, now: datetime) -> Object:
-    """The part of the status about a rollout; empty if there has been none."""
-    found = rolling_update(graph, rollout, rfc3339(now))
-    return {"rollingUpdate": msgspec.to_builtins(found)} if found else {}
+            *((suspended,) if suspended else ()),
+        ),
+        restart=step.restart.status,
+        rolling_update=rollout or graph.status.rolling_update,
+        replicas=scale.replicas,
+        selector=graph_selector(graph, scale.covered),
+    )
+    return GraphStatus(status, computed.requeue_after_seconds)
 
 
 def _views(

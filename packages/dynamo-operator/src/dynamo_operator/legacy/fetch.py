@@ -87,19 +87,20 @@ async def _fetched(source: Source, into: Path) -> None:
     if source.config_map is not None:
         _copied(Path(MOUNTED), into)
         return
-    if source.pvc is not None and (folder := _mounted(source.pvc)).is_dir():
-        _copied(folder, into)
-        return
     if source.pvc is not None:
-        with _mounted(source.pvc).open("rb") as archive:
-            unpack(archive, into)
+        mounted = _mounted(source.pvc)
+        if mounted.is_dir():
+            _copied(mounted, into)
+        else:
+            with mounted.open("rb") as archive:
+                unpack(archive, into)
         return
     archive_file = into.with_name("archive.tar")
     try:
         digest = await _downloaded(source, archive_file)
-        wanted = source.http.sha256 if source.http else None
-        if wanted and digest != wanted:
-            raise BadArchive(f"the archive has sha256 {digest}, expected {wanted}")
+        expected = source.http.sha256 if source.http else None
+        if expected and digest != expected:
+            raise BadArchive(f"the archive has sha256 {digest}, expected {expected}")
         with archive_file.open("rb") as archive:
             unpack(archive, into)
     finally:
@@ -112,9 +113,8 @@ def graph_message(folder: Path) -> str:
     Raises:
         BadArchive: it is not YAML.
     """
-    file = next(
-        (each for each in sorted(folder.rglob(GRAPH_CONFIG_KEY)) if _is_inside(each, folder)), None
-    )
+    files = sorted(folder.rglob(GRAPH_CONFIG_KEY))
+    file = next((file for file in files if _is_inside(file, folder)), None)
     if file is None or file.stat().st_size > _MOST_OF_CONFIG:
         return ""
     try:
@@ -136,7 +136,7 @@ def _reduced(document: object) -> object:
         return document
     services = document.get("services")
     if isinstance(services, list):
-        services = [_reduced_service(each) for each in services]
+        services = [_reduced_service(service) for service in services]
     both = {name: document.get(name) for name in ("service", "entry_service")}
     return {**both, "services": services}
 
@@ -147,17 +147,17 @@ def _reduced_service(service: object) -> object:
     config = service.get("config")
     if isinstance(config, dict):
         config = {name: config[name] for name in _KEPT if name in config}
-    found = {name: service[name] for name in ("name", "dependencies") if name in service}
-    return {**found, "config": config}
+    kept = {name: service[name] for name in ("name", "dependencies") if name in service}
+    return {**kept, "config": config}
 
 
-def _require_dockerfile(folder: Path, wanted: str) -> None:
+def _require_dockerfile(folder: Path, dockerfile: str) -> None:
     """Have the Dockerfile where the builder looks for it."""
-    path = PurePosixPath(wanted) if wanted else _DOCKERFILE
+    path = PurePosixPath(dockerfile) if dockerfile else _DOCKERFILE
     if path.is_absolute() or ".." in path.parts:
-        raise BadArchive(f"dockerfile {wanted}: not inside of the archive")
+        raise BadArchive(f"dockerfile {dockerfile}: not inside of the archive")
     file, usual = folder / path, folder / "Dockerfile"
-    if not wanted and not file.is_file() and _is_inside(usual, folder):
+    if not dockerfile and not file.is_file() and _is_inside(usual, folder):
         file.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(usual, file)
     if not file.is_file() or not _is_inside(file, folder):
@@ -170,20 +170,17 @@ def _is_inside(file: Path, folder: Path) -> bool:
 
 def _mounted(source: PvcSource) -> Path:
     root = Path(MOUNTED)
-    found = (root / (source.path or "").lstrip("/")).resolve()
-    if not found.is_relative_to(root.resolve()) or not found.exists():
+    target = (root / (source.path or "").lstrip("/")).resolve()
+    if not target.is_relative_to(root.resolve()) or not target.exists():
         raise BadArchive(f"pvc.path {source.path}: not found on the volume")
-    return found
+    return target
 
 
 def _copied(source: Path, into: Path) -> None:
     """Copy a folder; links stay links, so that nothing from elsewhere comes in."""
-    hidden = shutil.ignore_patterns("..*")  # the kubelet's own folders of a ConfigMap
     is_config = source == Path(MOUNTED) and (source / "..data").exists()
-    if not is_config:
-        shutil.copytree(source, into, symlinks=True)
-        return
-    shutil.copytree(source, into, ignore=hidden)
+    hidden = shutil.ignore_patterns("..*")  # the kubelet's own folders of a ConfigMap
+    shutil.copytree(source, into, symlinks=not is_config, ignore=hidden if is_config else None)
 
 
 async def _downloaded(source: Source, to: Path) -> str:
@@ -212,8 +209,8 @@ async def _written(chunks: AsyncIterator[bytes], to: Path) -> str:
 def _headers(source: HttpSource) -> Mapping[str, str]:
     folder = Path(HEADERS)
     if source.header_secret_name:
-        files = [each for each in sorted(folder.iterdir()) if each.is_file()]
-        return {each.name: each.read_text(encoding="utf-8").strip() for each in files}
+        files = [file for file in sorted(folder.iterdir()) if file.is_file()]
+        return {file.name: file.read_text(encoding="utf-8").strip() for file in files}
     if user := os.environ.get(STORE_USER):
         return {TOKEN_HEADER: f"{user}:{os.environ.get(TOKEN_KEY, '')}"}
     return {}
@@ -261,10 +258,10 @@ async def _of_registry(source: OciSource, to: Path) -> str:
         if len(layers) != 1 or not isinstance(layers[0].get("digest"), str):
             raise BadArchive(f"{source.ref}: expected one layer, found {len(layers)}")
         digest: str = layers[0]["digest"]
-        found = await _written(_of_url(*registry.blob(digest)), to)
-    if digest != f"sha256:{found}":
-        raise BadArchive(f"{source.ref}: the layer has sha256 {found}, expected {digest}")
-    return found
+        actual = await _written(_of_url(*registry.blob(digest)), to)
+    if digest != f"sha256:{actual}":
+        raise BadArchive(f"{source.ref}: the layer has sha256 {actual}, expected {digest}")
+    return actual
 
 
 async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
@@ -282,9 +279,9 @@ async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
     is_plain = bool(endpoint and endpoint.startswith("http://"))
     store = S3Store(parts.netloc, client_options={"allow_http": is_plain}, **options)
     try:
-        found = await store.get_async(parts.path.lstrip("/"))
-        async for chunk in found.stream(min_chunk_size=_CHUNK):
+        answer = await store.get_async(parts.path.lstrip("/"))
+        async for chunk in answer.stream(min_chunk_size=_CHUNK):
             yield bytes(chunk)
     except (BaseError, OSError) as error:  # a missing object is a FileNotFoundError only
-        said = " ".join(str(error).partition("Debug source:")[0].split())
-        raise NotFetched(f"{source.uri}: {cut(said, _MOST_OF_ERROR)}") from error
+        text = " ".join(str(error).partition("Debug source:")[0].split())
+        raise NotFetched(f"{source.uri}: {cut(text, _MOST_OF_ERROR)}") from error

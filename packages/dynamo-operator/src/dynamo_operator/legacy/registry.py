@@ -12,7 +12,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
@@ -21,19 +21,22 @@ import aiohttp
 import msgspec
 
 from dynamo_graphs.facts import registry_of_credential
-from dynamo_legacy.build.image import Reference
+from dynamo_legacy.build.image import BuiltImage, Reference, parse_reference
 from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
+from dynamo_legacy.settings import LegacySettings
+from kube_runtime.controller.places import worker_slot_released
 from kube_runtime.text import cut
 
 SECONDS: Final = 10.0
 """How long a registry may take for all of one question."""
+_AT_ONCE: Final = 8
 _MOST_BYTES: Final = 4 * 1024 * 1024
 """Of a manifest or token. Source: the limit that registries themselves set for manifests."""
 _LEAST_RETRY_SECONDS: Final = 5.0
 _MOST_RETRY_SECONDS: Final = 3600.0
 _MANIFESTS: Final = ", ".join(
-    f"application/vnd.{each}+json"
-    for each in (
+    f"application/vnd.{media_type}+json"
+    for media_type in (
         "oci.image.manifest.v1",
         "oci.image.index.v1",
         "docker.distribution.manifest.v2",
@@ -132,14 +135,14 @@ class Registry:
         """
         status, body = await self._ask("GET", f"manifests/{self.reference.version}")
         if status == HTTPStatus.NOT_FOUND:
-            raise RegistryError(f"{self.reference.host}: {self.reference.repository} not found")
+            raise self._error(f"{self.reference.repository} not found")
         try:
-            found = msgspec.json.decode(body)
+            manifest = msgspec.json.decode(body)
         except ValueError as error:
-            raise RegistryError(f"{self.reference.host}: the manifest is not JSON") from error
-        if not isinstance(found, dict):
-            raise RegistryError(f"{self.reference.host}: the manifest is not an object")
-        return found
+            raise self._error("the manifest is not JSON") from error
+        if not isinstance(manifest, dict):
+            raise self._error("the manifest is not an object")
+        return manifest
 
     def blob(self, digest: str) -> tuple[str, Mapping[str, str]]:
         """URL and headers of a blob, after the manifest was read."""
@@ -157,16 +160,13 @@ class Registry:
             status, headers, body = await self._send(method, self._url(path), self._authorization)
         if status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
             return status, body
-        host = self.reference.host
         match status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                raise RegistryError(
-                    f"{host}: status {status}, the credentials are missing or wrong"
-                )
+                raise self._error(f"status {status}, the credentials are missing or wrong")
             case HTTPStatus.TOO_MANY_REQUESTS:
-                raise RegistryError(f"{host}: too many requests", _retry_after(headers))
+                raise self._error("too many requests", _retry_after(headers))
             case _:
-                raise RegistryError(f"{host}: status {status}", _retry_after(headers))
+                raise self._error(f"status {status}", _retry_after(headers))
 
     async def _authorized(self, challenge: str) -> str:
         """What to send as `Authorization` after a challenge."""
@@ -174,28 +174,28 @@ class Registry:
         basic = self.login.header if self.login else ""
         if scheme.lower() != "bearer":
             if not basic:
-                raise RegistryError(
-                    f"{self.reference.host}: it wants credentials, and none are set"
-                )
+                raise self._error("it wants credentials, and none are set")
             return basic
-        said = dict(_PARAMETER.findall(rest[:4000]))
+        parameters = dict(_PARAMETER.findall(rest[:4000]))
         try:
-            realm = urlsplit(said.get("realm", ""))
+            realm = urlsplit(parameters.get("realm", ""))
         except ValueError as error:
-            raise RegistryError(f"{self.reference.host}: its token service has no URL") from error
+            raise self._error("its token service has no URL") from error
         if realm.scheme != "https" and not (self.is_insecure and realm.scheme == "http"):
-            raise RegistryError(f"{self.reference.host}: its token service is not https")
-        query = {"service": said.get("service", "")}
+            raise self._error("its token service is not https")
+        query = {"service": parameters.get("service", "")}
         query["scope"] = f"repository:{self.reference.repository}:pull"
         url = f"{realm.geturl()}{'&' if realm.query else '?'}{urlencode(query)}"
         status, _, body = await self._send("GET", url, basic)
         try:
-            found = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
+            answer = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
         except ValueError:
-            found = {}
-        token = found.get("token") or found.get("access_token") if isinstance(found, dict) else ""
+            answer = {}
+        token = (
+            answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
+        )
         if not isinstance(token, str) or not token:
-            raise RegistryError(f"{self.reference.host}: its token service answers {status}")
+            raise self._error(f"its token service answers {status}")
         return f"Bearer {token}"
 
     async def _send(
@@ -209,11 +209,14 @@ class Registry:
                 async for chunk in answer.content.iter_any():
                     body += chunk
                     if len(body) > _MOST_BYTES:
-                        raise RegistryError(f"{self.reference.host}: the answer is too large")
+                        raise self._error("the answer is too large")
                 return answer.status, answer.headers, bytes(body)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             text = cut(" ".join(str(error).split()), 200)
-            raise RegistryError(f"{self.reference.host}: {text or type(error).__name__}") from error
+            raise self._error(text or type(error).__name__) from error
+
+    def _error(self, text: str, retry_seconds: float = RETRY_SECONDS) -> RegistryError:
+        return RegistryError(f"{self.reference.host}: {text}", retry_seconds)
 
     def _url(self, path: str) -> str:
         host, scheme = self.reference.host, "http" if self.is_insecure else "https"
@@ -222,19 +225,39 @@ class Registry:
 
     @staticmethod
     def _headers(authorization: str) -> Mapping[str, str]:
-        found = {"Accept": _MANIFESTS}
-        return {**found, "Authorization": authorization} if authorization else found
+        headers = {"Accept": _MANIFESTS}
+        return {**headers, "Authorization": authorization} if authorization else headers
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryProbe:
+    """Asks registries for images, a few at a time, and never in a way that a tenant could use.
+
+    The administrator's registry gets the administrator's login. A tenant names any other: that one gets no
+    login, and must not be an address of this machine, its link or its metadata service.
+    """
+
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    async def asked(self, image: BuiltImage, settings: LegacySettings) -> Probe:
+        """What the registry says of an image; an error is part of the answer."""
+        reference, login = parse_reference(image.pushed), None
+        if settings.registry_username and not image.is_own:
+            login = Login(settings.registry_username, settings.registry_password.reveal())
+        with worker_slot_released():
+            async with self.places, registry_session(only_outside=image.is_own) as session:
+                return await Registry(session, reference, image.is_insecure, login).probe()
 
 
 def is_outside(address: str) -> bool:
     """Whether an address is not one of this machine, of its link or of a metadata service."""
     try:
-        found = ipaddress.ip_address(address)
+        ip = ipaddress.ip_address(address)
     except ValueError:
         return False  # the system reads "127.1" and "2130706433" as addresses too
-    found = getattr(found, "ipv4_mapped", None) or found
-    is_near = found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified
-    return not is_near and found not in _METADATA
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    is_near = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
+    return not is_near and ip not in _METADATA
 
 
 def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
@@ -246,7 +269,7 @@ def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    said = headers.get("Retry-After", "")
-    if not said.isdecimal():
+    value = headers.get("Retry-After", "")
+    if not value.isdecimal():
         return RETRY_SECONDS
-    return min(max(float(said), _LEAST_RETRY_SECONDS), _MOST_RETRY_SECONDS)
+    return min(max(float(value), _LEAST_RETRY_SECONDS), _MOST_RETRY_SECONDS)

@@ -11,10 +11,10 @@ import ssl
 import time
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from dynamo_legacy.archive import ArchiveError, config_in
-from dynamo_legacy.names import tag_parts
+from dynamo_legacy.build.source import TOKEN_HEADER, store_url, store_user
 from dynamo_legacy.settings import LegacySettings
 from kube_runtime.controller.places import worker_slot_released
 
@@ -48,26 +48,22 @@ class ArchiveStore:
                 return await asyncio.to_thread(self._fetched, tag)
 
     def _fetched(self, tag: str) -> str:
-        repository, version = (quote(part, safe="") for part in tag_parts(tag))
-        endpoint = self._settings.endpoint.rstrip("/")
-        path = f"/api/v1/dynamo_nims/{repository}/versions/{version}/download"
-        what = f"GET {endpoint}{path}"
+        url = store_url(tag, self._settings)
+        request = f"GET {url}"
         try:
-            return self._downloaded(what, f"{urlsplit(endpoint).path}{path}")
-        except (OSError, http.client.HTTPException) as error:
-            raise StoreError(f"{what}: {str(error) or type(error).__name__}") from error
-        except ArchiveError as error:
-            raise StoreError(f"{what}: {error}") from error
+            return self._downloaded(request, urlsplit(url).path)
+        except (OSError, http.client.HTTPException, ArchiveError) as error:
+            raise StoreError(f"{request}: {str(error) or type(error).__name__}") from error
 
-    def _downloaded(self, what: str, path: str) -> str:
-        token, cluster = self._settings.api_token.reveal(), self._settings.cluster_name
-        headers = {"X-YATAI-API-TOKEN": f"yatai-image-builder:{cluster}:{token}"}
+    def _downloaded(self, request: str, path: str) -> str:
+        token = self._settings.api_token.reveal()
+        headers = {TOKEN_HEADER: f"{store_user(self._settings)}:{token}"}
         connection = self._connection()
         try:
             connection.request("GET", path, headers=headers)
             answer = connection.getresponse()
             if answer.status != http.client.OK:
-                raise StoreError(f"{what}: status {answer.status} {answer.reason}")
+                raise StoreError(f"{request}: status {answer.status} {answer.reason}")
             return config_in(answer, _until(time.monotonic() + TOTAL_SECONDS))
         finally:
             connection.close()

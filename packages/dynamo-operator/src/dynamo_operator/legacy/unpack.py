@@ -78,9 +78,8 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
     if member.issym() or member.islnk():
         target = PurePosixPath(member.linkname)
         start = root if member.islnk() else above
-        if target.is_absolute() or len(member.linkname) > _MOST_OF_NAME:
-            raise _refused(member, f"to {member.linkname[:100]}")
-        if not _is_inside(start / target, root):
+        is_bad = target.is_absolute() or len(member.linkname) > _MOST_OF_NAME
+        if is_bad or not _is_inside(start / target, root):
             raise _refused(member, f"to {member.linkname[:100]}")
 
 

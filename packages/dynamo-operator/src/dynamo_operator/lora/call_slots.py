@@ -15,11 +15,11 @@ _PARTS = 4
 
 
 class FairCallSlots:
-    """Limits calls to `total` at once, and to `each` in one namespace."""
+    """Limits calls to `total` at once, and to `per_namespace` in one."""
 
-    def __init__(self, total: int, each: int = 0) -> None:
+    def __init__(self, total: int, per_namespace: int = 0) -> None:
         self._total = total
-        self._each = each or max(1, total // _PARTS)
+        self._per_namespace = per_namespace or max(1, total // _PARTS)
         self._shared = total - total // _PARTS
         self._used: Counter[str] = Counter()
         # In the order of their turns: a namespace that got a place goes to the end.
@@ -52,7 +52,7 @@ class FairCallSlots:
     def _has_room(self, namespace: str) -> bool:
         used, everywhere = self._used[namespace], self._used.total()
         limit = self._shared if used else self._total
-        return used < self._each and everywhere < limit
+        return used < self._per_namespace and everywhere < limit
 
     def _leave(self, namespace: str, given: asyncio.Future[None]) -> None:
         queue = self._waiting.get(namespace)
@@ -65,7 +65,8 @@ class FairCallSlots:
         self._used[namespace] -= 1
         if not self._used[namespace]:
             del self._used[namespace]
-        while (next_ := self._next()) is not None:
+        # The namespace whose turn it is, as long as a place is free.
+        while (next_ := next(filter(self._has_room, self._waiting), None)) is not None:
             queue = self._waiting.pop(next_)
             given = queue.popleft()
             if not given.done():  # else it was cancelled, and its task has not run since
@@ -73,7 +74,3 @@ class FairCallSlots:
                 given.set_result(None)
             if queue:
                 self._waiting[next_] = queue
-
-    def _next(self) -> str | None:
-        """The namespace whose turn it is; None if no place is free."""
-        return next((each for each in self._waiting if self._has_room(each)), None)

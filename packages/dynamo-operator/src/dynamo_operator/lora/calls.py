@@ -7,6 +7,7 @@ endpoints that failed before; and all models of a namespace together have a part
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from dynamo_graphs.plan.lora_calls import (
     Call,
     Ending,
     Endpoint,
+    LoraVerb,
     Place,
     Reply,
     Work,
@@ -37,6 +39,12 @@ _log = structlog.get_logger()
 _MODELS_AT_ONCE = 20
 """Number of models that may use all of their places at the same time."""
 
+UNLOADING_SECONDS = 28.0
+"""Seconds that the final unloading may take; with the writes before and after, deletion takes under 30 s."""
+
+_UNLOAD_SECONDS = 8.0
+_LOADING_SECONDS = 12.0
+
 
 class Caller(Protocol):
     """The LoRA API of all workers."""
@@ -44,17 +52,13 @@ class Caller(Protocol):
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """Return the outcome of one call; never raises. With `limit` None the default applies."""
+        """Return the outcome of one call; never raises. None means: the usual limit."""
         ...
 
 
 Infos: TypeAlias = tuple[EndpointInfo, ...]
 Observer: TypeAlias = Callable[[Call, Reply, float], None]
 """Receives each call that ended, and how many seconds it took."""
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(slots=True)
@@ -87,7 +91,7 @@ class KnownEndpoints:
     def record(self, endpoints: Iterable[Endpoint]) -> None:
         """Know these endpoints from now on, and those at which calls run."""
         running = {place: run.endpoint for place, run in self.runs.items()}
-        self.endpoints = running | {each.place: each for each in endpoints}
+        self.endpoints = running | {endpoint.place: endpoint for endpoint in endpoints}
 
 
 class ModelCalls:
@@ -104,7 +108,7 @@ class ModelCalls:
         at_once: int = AT_ONCE,
         may_call: Callable[[str], bool] = lambda _: True,
         observe: Observer = lambda *_: None,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         silence: str = "",
     ) -> None:
         self.at_once = at_once
@@ -147,7 +151,7 @@ class ModelCalls:
             self._observe(call, reply, loop.time() - started)
             return reply
 
-    def known(self, key: Key, uid: str) -> KnownEndpoints | None:
+    def state_of(self, key: Key, uid: str) -> KnownEndpoints | None:
         """The known state of the model; None at its first reconcile."""
         if self._uids.get(key) not in (None, uid):
             self.forget(key)  # another object of the same name
@@ -157,62 +161,59 @@ class ModelCalls:
     def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> KnownEndpoints:
         """Store the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
-        found = self._models.get(uid)
-        if found is None:
-            found = self._models[uid] = KnownEndpoints(dict(endpoints))
-        else:
-            found.endpoints = dict(endpoints)
-        return found
+        state = self._models.setdefault(uid, KnownEndpoints({}))
+        state.endpoints = dict(endpoints)
+        return state
 
     def forget(self, key: Key) -> None:
         """Cancel all calls of the deleted model."""
-        found = self._models.pop(self._uids.pop(key, ""), None)
-        if found is None:
+        state = self._models.pop(self._uids.pop(key, ""), None)
+        if state is None:
             return
-        for run in found.runs.values():
+        for run in state.runs.values():
             if run.task is not None:
                 run.task.cancel()
-        if found.leaving is not None:
-            found.leaving.cancel()
+        if state.leaving is not None:
+            state.leaving.cancel()
 
-    def harvest(self, known: KnownEndpoints) -> None:
+    def harvest(self, state: KnownEndpoints) -> None:
         """Apply the results of ended calls.
 
         Raises:
             Exception: a bug; the calls of that endpoint are due again.
         """
-        for place, run in list(known.runs.items()):
+        for place, run in list(state.runs.items()):
             if run.task is not None and run.task.done():
-                del known.runs[place]
-                known.endpoints[place] = run.endpoint
+                del state.runs[place]
+                state.endpoints[place] = run.endpoint
                 if not run.task.cancelled():
                     run.task.result()
 
-    def give_up(self, known: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
+    def give_up(self, state: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
         """Cancel calls to deleted pods: they would hold their places until the time limit."""
-        for run in known.runs.values():
+        for run in state.runs.values():
             if run.task is not None and is_gone(run.endpoint):
                 run.task.cancel()
 
-    def chosen(self, known: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
+    def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
         """The calls for which there is a place now, in order. The end of a call requeues the model."""
-        free = self.at_once - len(known.runs)
-        second = max(1, self.at_once // 2) - sum(each.was_failing for each in known.runs.values())
-        found: list[Work] = []
-        for each in due:
-            is_failing = each.endpoint.failures > 0
-            if len(found) >= free or (is_failing and second < 1):
+        free = self.at_once - len(state.runs)
+        second = max(1, self.at_once // 2) - sum(run.was_failing for run in state.runs.values())
+        chosen: list[Work] = []
+        for work in due:
+            is_failing = work.endpoint.failures > 0
+            if len(chosen) >= free or (is_failing and second < 1):
                 continue
             second -= is_failing
-            found.append(each)
-        return tuple(found)
+            chosen.append(work)
+        return tuple(chosen)
 
-    def start(self, key: Key, known: KnownEndpoints, work: Iterable[Work]) -> None:
+    def start(self, key: Key, state: KnownEndpoints, chosen: Iterable[Work]) -> None:
         """Start these calls."""
-        for each in work:
-            run = Run(each.endpoint, each.calls, each.endpoint.failures > 0)
+        for work in chosen:
+            run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
             run.task = self.begin(key, self._make(key, run))
-            known.runs[each.endpoint.place] = run
+            state.runs[work.endpoint.place] = run
 
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run it beside the controller, and wake the model at its end."""
@@ -232,3 +233,51 @@ class ModelCalls:
                 log.warning("LoRA call failed", error=reply.message)
             run.endpoint = after(run.endpoint, call, reply, now=self.now())
             run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()
+
+
+async def unload_all(
+    calls: ModelCalls, namespace: str, state: KnownEndpoints, endpoints: Sequence[Endpoint]
+) -> int | None:
+    """Unload the LoRAs of a deleted model; the number of endpoints where that failed or took too long.
+
+    Each worker gets one attempt, however many hang. What is still loading gets some time to finish, since an
+    unload that overtakes the load would have no effect. None: we were not responsible for the model for at
+    least a part of the time.
+    """
+    # Were as many to hang as there are places, the others would never get theirs.
+    longest = _UNLOAD_SECONDS * max((len(endpoint.names) for endpoint in endpoints), default=1)
+    rounds = max(1, UNLOADING_SECONDS // (longest + 1))
+    places = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
+    done: set[int] = set()
+
+    async def at(number: int, endpoint: Endpoint) -> None:
+        await _loaded(state.runs.get(endpoint.place))
+        async with places:
+            # A name that is not unloaded keeps no other from its try.
+            replies = [
+                await calls.call(
+                    *(namespace, endpoint.address, Call(LoraVerb.UNLOAD, name)),
+                    timeout_seconds=_UNLOAD_SECONDS,
+                )
+                for name in endpoint.names
+            ]
+        if all(reply.ending is Ending.DONE for reply in replies):
+            done.add(number)
+
+    try:
+        async with asyncio.timeout(UNLOADING_SECONDS), asyncio.TaskGroup() as group:
+            for number, endpoint in enumerate(endpoints):
+                group.create_task(at(number, endpoint))
+    except TimeoutError:
+        pass  # endpoints without a call by now are not waited for
+    if not calls.may_call(namespace):
+        return None
+    return len(endpoints) - len(done)
+
+
+async def _loaded(run: Run | None) -> None:
+    """Wait for a running load, and give it up if it takes too long."""
+    if run is None or run.task is None:
+        return
+    await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
+    run.task.cancel()

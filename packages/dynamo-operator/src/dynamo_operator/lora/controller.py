@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
+from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.lora_calls import pending
-from dynamo_graphs.plan.model import ModelInputs, ModelPlan, plan_model, plan_unloading
+from dynamo_graphs.plan.model import ModelInputs, plan_model, plan_unloading
+from dynamo_graphs.status.events import model_status_events
 from dynamo_graphs.status.model import (
     invalid_status,
     model_status,
@@ -23,24 +24,20 @@ from dynamo_graphs.status.model import (
     remembered,
     tells_only_failures,
 )
-from dynamo_graphs.status.model_events import model_status_events
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
-from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls
-from dynamo_operator.lora.finalizer import unload_all
+from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls, unload_all
 from dynamo_operator.lora.read import model_watches, read_model
-from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
-from dynamo_operator.reconcile.pause import report_paused
-from dynamo_operator.reconcile.report import earliest
+from dynamo_operator.reconcile.finalizer import FINALIZER, with_finalizer, without_finalizer
+from dynamo_operator.reconcile.preflight import report_paused
+from dynamo_operator.reconcile.report import Reporter, earliest
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.events import Recorder
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
 STATUS_SECONDS = 2.0
@@ -60,10 +57,8 @@ class ModelController:
     """Loads, reloads and unloads LoRAs."""
 
     client: Client
-    writer: Writer
     cache: Cache
-    recorder: Recorder
-    pace: StatusRateLimit
+    reporter: Reporter
     calls: ModelCalls
     large_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
     tally_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
@@ -79,162 +74,133 @@ class ModelController:
     async def reconcile(self, key: Key) -> Result:
         """Start the calls that are due, and write the status."""
         if error := self.cache.broken(DynamoModel, key):
-            return await report_unreadable(
-                *(DynamoModel, key, error),
-                client=self.client,
-                writer=self.writer,
-                recorder=self.recorder,
-            )
-        found = self.cache.get(DynamoModel, key)
-        if found is None:
+            return await report_unreadable(DynamoModel, key, error, self.client, self.reporter)
+        model = self.cache.get(DynamoModel, key)
+        if model is None:
             self.calls.forget(key)
             return DONE
-        if found.metadata.deletion_timestamp:
-            return await self._leave(found)
-        if is_paused(found):
-            return await report_paused(found, self.writer, self.recorder)
-        problems = model_problems(found)
-        if problems or found.spec is None:
-            return await self._refuse(found, problems)
-        return await self._reconcile(found, found.spec)
+        if model.metadata.deletion_timestamp:
+            return await self._leave(model)
+        if is_paused(model):
+            return await report_paused(model, self.reporter)
+        problems = model_problems(model)
+        if problems or model.spec is None:
+            return await self._refuse(model, problems)
+        return await self._reconcile(model, model.spec)
 
-    async def _reconcile(self, found: DynamoModel, spec: DynamoModelSpec) -> Result:
-        known = self._known(found)
-        inputs = self._read(found, known)
-        planned = plan_model(found, spec, inputs)
-        known.record((*planned.present, *planned.former))
-        found = await self._claimed(found, planned)
-        status = model_status(found, spec, observed(planned, inputs))
-        told = places(status)
-        due = [each for each in planned.due if each.endpoint.place in told]
-        start = self.calls.chosen(known, due)
+    async def _reconcile(self, model: DynamoModel, spec: DynamoModelSpec) -> Result:
+        state = self._state(model)
+        inputs = self._read(model, state)
+        planned = plan_model(model, spec, inputs)
+        state.record((*planned.present, *planned.former))
+        # With it as long as something of the model is, or will be, in workers.
+        finalize = with_finalizer if planned.needs_finalizer else without_finalizer
+        model = await finalize(model, self.reporter.writer)
+        status = model_status(model, spec, observed(planned, inputs))
+        recorded = places(status)
+        due = [work for work in planned.due if work.endpoint.place in recorded]
+        start = self.calls.chosen(state, due)
         again = planned.requeue_after_seconds
-        wait = self._wait(found, status)
-        if all(noted(found, pending(each.endpoint, each.calls)) for each in start):
-            self.calls.start(found.key, known, start)
+        wait = self._pace(model, status).wait(model, status)
+        if all(noted(model, pending(work.endpoint, work.calls)) for work in start):
+            self.calls.start(model.key, state, start)
             if wait:
                 return earliest(Result(wait), *again)
-            stored = await self._write(found, status, known)
+            stored = await self._write(model, status, state)
         elif wait and len(planned.present) > LARGE:
             return earliest(Result(wait), *again)
         else:
-            stored = await self._write(found, status, known)
-            self.calls.start(found.key, known, start)
+            stored = await self._write(model, status, state)
+            self.calls.start(model.key, state, start)
         return replace(earliest(DONE, *again), written=stored)
 
-    def _wait(self, found: DynamoModel, status: Object) -> float:
-        """Seconds until this status may be written; 0 means now."""
-        return self._pace(found, status).wait(found, status)
-
-    def _pace(self, found: DynamoModel, status: Object) -> StatusRateLimit:
+    def _pace(self, model: DynamoModel, status: DynamoModelStatus) -> StatusRateLimit:
         """Seconds between two writes of such a status."""
-        if len(status["endpoints"]) <= LARGE:
-            return self.pace
-        return self.tally_pace if tells_only_failures(found, status) else self.large_pace
+        if len(status.endpoints) <= LARGE:
+            return self.reporter.limit
+        return self.tally_pace if tells_only_failures(model, status) else self.large_pace
 
-    def _known(self, found: DynamoModel) -> KnownEndpoints:
+    def _state(self, model: DynamoModel) -> KnownEndpoints:
         """Known state of the model's endpoints: ours, unless the status is not the one that we wrote."""
-        key, uid = found.key, found.metadata.uid
-        known = self.calls.known(key, uid)
-        if known is None or known.written != _written(found):
-            known = self.calls.learn(key, uid, remembered(found))
-            known.written = _written(found)
-        self.calls.harvest(known)
-        return known
+        key, uid = model.key, model.metadata.uid
+        state = self.calls.state_of(key, uid)
+        if state is None or state.written != _written(model):
+            state = self.calls.learn(key, uid, remembered(model))
+            state.written = _written(model)
+        self.calls.harvest(state)
+        return state
 
-    def _read(self, found: DynamoModel, known: KnownEndpoints) -> ModelInputs:
+    def _read(self, model: DynamoModel, state: KnownEndpoints) -> ModelInputs:
         """The inputs of the model's plan. Calls to pods that are gone are given up."""
-        inputs = read_model(self.cache, found, known, self.calls)
-        self.calls.give_up(known, inputs.is_gone)
+        inputs = read_model(self.cache, model, state, self.calls)
+        self.calls.give_up(state, inputs.is_gone)
         return inputs
 
-    async def _claimed(self, found: DynamoModel, planned: ModelPlan) -> DynamoModel:
-        """The model with our finalizer if something of it is, or will be, in workers; else without.
-
-        Raises:
-            Conflict: it has changed meanwhile; the caller retries at once.
-            OperatorError: that could not be written.
-        """
-        if not planned.needs_finalizer:
-            return await without_finalizer(found, self.writer)
-        metadata = found.metadata
-        if FINALIZER in metadata.finalizers:
-            return found
-        finalizers = [*metadata.finalizers, FINALIZER]
-        patch: Object = {
-            "metadata": {"finalizers": finalizers, "resourceVersion": metadata.resource_version}
-        }
-        return await self.writer.merge_patch(DynamoModel, found.key, patch, uid=metadata.uid)
-
     async def _write(
-        self, found: DynamoModel, status: Object, known: KnownEndpoints
+        self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
     ) -> DynamoModel:
         """The model with this status, once its events are recorded."""
-        stored = await patch_status(self.writer, found, status, pace=self._pace(found, status))
-        known.written = _written(stored)
-        self._report(found, stored)
+        stored = await patch_status(
+            self.reporter.writer, model, status, pace=self._pace(model, status)
+        )
+        state.written = _written(stored)
+        self._report(model, stored)
         return stored
 
-    async def _refuse(self, found: DynamoModel, problems: Sequence[Problem]) -> Result:
+    async def _refuse(self, model: DynamoModel, problems: Sequence[Problem]) -> Result:
         """Report the problems of the spec; loaded LoRAs stay."""
-        stored = await patch_status(self.writer, found, invalid_status(found, problems))
-        self._report(found, stored)
+        stored = await patch_status(self.reporter.writer, model, invalid_status(model, problems))
+        self._report(model, stored)
         return Result(written=stored)
 
     def _report(self, before: DynamoModel, after: DynamoModel) -> None:
-        for each in model_status_events(before, after) if after is not before else ():
-            self.recorder.event(
-                before, reason=each.reason, message=each.message, warning=each.is_warning
+        for event in model_status_events(before, after) if after is not before else ():
+            self.reporter.recorder.event(
+                before, reason=event.reason, message=event.message, warning=event.is_warning
             )
 
-    async def _leave(self, found: DynamoModel) -> Result:
+    async def _leave(self, model: DynamoModel) -> Result:
         """Unload the LoRAs of a model that is being deleted, then remove the finalizer."""
-        if FINALIZER not in found.metadata.finalizers:
-            self.calls.forget(found.key)
+        if FINALIZER not in model.metadata.finalizers:
+            self.calls.forget(model.key)
             return DONE
-        known = self._known(found)
-        inputs = self._read(found, known)
-        if known.leaving is None:
-            ends = plan_unloading(found, inputs)
-            known.endpoints = {each.place: each for each in ends}
-            if ends and self.calls.silence:
-                return await self._left_loaded(found, len(ends))
-            if ends:
-                work = unload_all(self.calls, found.metadata.namespace, known, ends)
-                known.leaving = self.calls.begin(found.key, work)
+        state = self._state(model)
+        inputs = self._read(model, state)
+        if state.leaving is None:
+            ends = plan_unloading(model, inputs)
+            state.endpoints = {endpoint.place: endpoint for endpoint in ends}
+            if ends and not self.calls.silence:
+                work = unload_all(self.calls, model.metadata.namespace, state, ends)
+                state.leaving = self.calls.begin(model.key, work)
                 return DONE  # its end wakes us
-        elif not known.leaving.done():
+        elif not state.leaving.done():
             return DONE
-        elif _was_cut_off(known.leaving):
-            known.leaving = None
+        elif _was_cut_off(state.leaving):
+            state.leaving = None
             return Result(LEAVE_AGAIN_SECONDS)
-        await without_finalizer(found, self.writer)
-        self.calls.forget(found.key)
-        if known.leaving is not None:
-            self._report_leaving(found, known.leaving.result() or 0, len(known.endpoints))
+        await without_finalizer(model, self.reporter.writer)
+        self.calls.forget(model.key)
+        failed = state.leaving.result() if state.leaving is not None else None
+        if state.leaving is not None or state.endpoints:
+            self._report_leaving(model, len(state.endpoints), failed)
         return DONE
 
-    async def _left_loaded(self, found: DynamoModel, count: int) -> Result:
-        """Remove the finalizer although workers have its LoRAs, since none may be called."""
-        await without_finalizer(found, self.writer)
-        self.calls.forget(found.key)
-        text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"
-        self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
-        return DONE
-
-    def _report_leaving(self, found: DynamoModel, failed: int, count: int) -> None:
-        if failed:
+    def _report_leaving(self, model: DynamoModel, count: int, failed: int | None) -> None:
+        """Record what became of the LoRAs of a deleted model. No `failed`: no worker may be called."""
+        reason = "LoRAUnloadFailed"
+        if failed is None:
+            text = f"{count} endpoint(s) keep the LoRA: {self.calls.silence}"
+        elif failed:
             text = f"Failed to unload LoRA from some endpoints: {failed} task(s) failed"
-            self.recorder.event(found, reason="LoRAUnloadFailed", message=text, warning=True)
         else:
-            text = f"Unloaded LoRA from {count} endpoint(s)"
-            self.recorder.event(found, reason="LoRAUnloaded", message=text)
+            reason, text = "LoRAUnloaded", f"Unloaded LoRA from {count} endpoint(s)"
+        self.reporter.recorder.event(model, reason=reason, message=text, warning=failed != 0)
 
 
 def _was_cut_off(leaving: "asyncio.Task[int | None]") -> bool:
     """Whether workers were not asked because the namespace was another operator's meanwhile."""
-    is_told = not leaving.cancelled() and leaving.exception() is None
-    return is_told and leaving.result() is None
+    has_result = not leaving.cancelled() and leaving.exception() is None
+    return has_result and leaving.result() is None
 
 
 def _written(model: DynamoModel) -> tuple[Infos, Infos]:

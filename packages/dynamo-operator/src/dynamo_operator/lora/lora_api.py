@@ -117,8 +117,8 @@ async def lora_session(
 
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """Interpret the response to a call."""
-    said = _parsed(body)
-    message = _message(said, body)
+    answer = _parsed(body)
+    message = _message(answer, body)
     if verb is LoraVerb.UNLOAD and (
         status == HTTPStatus.NOT_FOUND or "not found" in message.lower()
     ):
@@ -131,10 +131,10 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
         return Reply(
             Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
         )
-    outcome = said.get("status")
+    outcome = answer.get("status")
     if isinstance(outcome, str) and outcome.lower() != "success":
         return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
-    return Reply(Ending.DONE, loaded=_names(said.get("loras")) if verb is LoraVerb.LIST else None)
+    return Reply(Ending.DONE, loaded=_names(answer.get("loras")) if verb is LoraVerb.LIST else None)
 
 
 _METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
@@ -149,20 +149,20 @@ def _url(base: str, call: Call) -> str:
 def _parsed(body: bytes) -> Object:
     """The response's JSON object; empty if it is not one."""
     try:
-        said = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return answer if isinstance(answer, dict) else {}
 
 
-def _message(said: Object, body: bytes) -> str:
-    text = said.get("message")
+def _message(answer: Object, body: bytes) -> str:
+    text = answer.get("message")
     return _short(text if isinstance(text, str) else body.decode(errors="replace"))
 
 
 def _names(loras: object) -> frozenset[str] | None:
     """The names in a list of LoRAs; None if the response has none."""
-    if isinstance(loras, (dict, list)) and all(isinstance(each, str) for each in loras):
+    if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
         return frozenset(loras)
     return None
 

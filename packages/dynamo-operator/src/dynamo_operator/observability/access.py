@@ -8,15 +8,14 @@ outlives its request.
 
 import asyncio
 import hashlib
-from collections import OrderedDict
 from typing import Final
 
 import structlog
 
+from kube_runtime.apply.suppression import Recent
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
-from kube_runtime.kind import Object
 from kube_runtime.types.access import SubjectAccessReview, TokenReview, question, subject
 
 OK: Final = 200
@@ -38,9 +37,9 @@ class Access:
     def __init__(self, client: Client, path: str) -> None:
         self._client = client
         self._path = path
-        self._readers: OrderedDict[bytes, float] = OrderedDict()
+        self._readers: Recent[float] = Recent(_MOST)
         """When each of them was last accepted, by digest, however long ago."""
-        self._refused: OrderedDict[bytes, tuple[int, float]] = OrderedDict()
+        self._refused: Recent[tuple[int, float]] = Recent(_MOST)
         self._asking = asyncio.Semaphore(_AT_ONCE)
         self._asking_again = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
@@ -53,20 +52,20 @@ class Access:
         if scheme.lower() != _SCHEME or not is_one:
             return UNKNOWN
         digest = hashlib.sha256(token.encode()).digest()
-        if known := self._known(digest):
-            return known
+        if cached := self._cached(digest):
+            return cached
         try:
-            if digest in self._readers:
+            if self._readers.get(digest) is not None:
                 async with self._asking_again:
-                    found = await self._asked(token)
+                    status = await self._asked(token)
             else:
-                found = await self._asked_in_turn(token)
+                status = await self._asked_in_turn(token)
         except OperatorError as error:
             _log.warning("failed to authorize a reader of metrics", error=str(error))
             return UNAVAILABLE
-        if found != UNAVAILABLE:
-            self._remember(digest, found)
-        return found
+        if status != UNAVAILABLE:
+            self._remember(digest, status)
+        return status
 
     async def _asked_in_turn(self, token: str) -> int:
         if self._waiting >= _WAITING:
@@ -78,34 +77,29 @@ class Access:
         finally:
             self._waiting -= 1
 
-    def _known(self, digest: bytes) -> int:
+    def _cached(self, digest: bytes) -> int:
         """The cached status of that token; 0 if there is none."""
         let_in = self._readers.get(digest)
         if let_in is not None:
             return OK if let_in + _KEPT_SECONDS[OK] > loop_time() else 0
-        found, until = self._refused.get(digest, (0, 0.0))
-        return found if until > loop_time() else 0
+        status, until = self._refused.get(digest) or (0, 0.0)
+        return status if until > loop_time() else 0
 
-    def _remember(self, digest: bytes, found: int) -> None:
-        self._readers.pop(digest, None)
-        self._refused.pop(digest, None)
-        if found == OK:
-            self._readers[digest] = loop_time()
+    def _remember(self, digest: bytes, status: int) -> None:
+        if status == OK:
+            self._refused.forget(digest)
+            self._readers.put(digest, loop_time())
         else:
-            self._refused[digest] = (found, loop_time() + _KEPT_SECONDS[found])
-        for each in (self._readers, self._refused):
-            while len(each) > _MOST:
-                each.popitem(last=False)
+            self._readers.forget(digest)
+            self._refused.put(digest, (status, loop_time() + _KEPT_SECONDS[status]))
 
     async def _asked(self, token: str) -> int:
-        asked = question(TokenReview.KIND, {"token": token})
-        whose = await self._client.create(TokenReview, asked)
-        if not whose.status.authenticated:
+        body = question(TokenReview.KIND, {"token": token})
+        token_review = await self._client.create(TokenReview, body)
+        if not token_review.status.authenticated:
             return UNKNOWN
-        wanted = {**subject(whose.status.user), "nonResourceAttributes": self._attributes()}
-        asked = question(SubjectAccessReview.KIND, wanted)
-        may = await self._client.create(SubjectAccessReview, asked)
-        return OK if may.status.allowed else FORBIDDEN
-
-    def _attributes(self) -> Object:
-        return {"path": self._path, "verb": "get"}
+        attributes = {"path": self._path, "verb": "get"}
+        spec = {**subject(token_review.status.user), "nonResourceAttributes": attributes}
+        body = question(SubjectAccessReview.KIND, spec)
+        access_review = await self._client.create(SubjectAccessReview, body)
+        return OK if access_review.status.allowed else FORBIDDEN

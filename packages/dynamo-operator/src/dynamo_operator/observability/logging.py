@@ -24,6 +24,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from dynamo_graphs.settings import LoggingSettings, TimeFormat
 from kube_runtime.commandline.errors import visible
+from kube_runtime.rate_limits import TokenBucket
 from kube_runtime.text import cut
 
 REDACTED = "[redacted]"
@@ -57,7 +58,10 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
         redacted,
     ]
     about: Processor = structlog.contextvars.merge_contextvars
-    last = _for_people(in_colour=is_terminal) if is_console else _FOR_MACHINES
+    last = _FOR_MACHINES
+    if is_console:
+        plain = structlog.dev.plain_traceback
+        last = (structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain),)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -85,11 +89,6 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
     )
 
 
-def _for_people(*, in_colour: bool) -> tuple[Processor, ...]:
-    plain = structlog.dev.plain_traceback
-    return (structlog.dev.ConsoleRenderer(colors=in_colour, exception_formatter=plain),)
-
-
 def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
     """The entry without the values that may be secret. A structlog processor."""
     return {key: _value(key, value) for key, value in entry.items()}
@@ -112,24 +111,19 @@ def _value(key: str, value: object) -> object:
     if _SECRET.search(key) and not _HARMLESS.search(key) and value is not None:
         return REDACTED
     if isinstance(value, str):
-        return value if len(value) <= _SHORT and value.isprintable() else _bounded(value)
+        is_plain = len(value) <= _SHORT and value.isprintable()
+        return value if is_plain else visible(cut(value, TEXT_LIMIT))
     if isinstance(value, Mapping):
         if "name" in value and "value" in value:  # an environment variable of a container
             return {**value, "value": REDACTED}
-        return {name: _value(str(name), each) for name, each in value.items()}
+        return {name: _value(str(name), inner) for name, inner in value.items()}
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
-        return [_value("", each) for each in value]
+        return [_value("", inner) for inner in value]
     return value
 
 
-def _bounded(text: str) -> str:
-    return visible(cut(text, TEXT_LIMIT))
-
-
 @dataclass(slots=True)
-class _Tokens:
-    left: float
-    at: float
+class _Tokens(TokenBucket):
     dropped: int = 0
 
 
@@ -159,13 +153,11 @@ class LinesPerObject:
         self._objects.move_to_end(about)
         if len(self._objects) > REMEMBERED_LIMIT:
             self._objects.popitem(last=False)
-        tokens.left = min(BURST, tokens.left + (now - tokens.at) / REFILL_SECONDS)
-        tokens.at = now
+        may_be_written = tokens.take(BURST, REFILL_SECONDS, now)
         self._forget_quiet(now)
-        if tokens.left < 1:
+        if not may_be_written:
             tokens.dropped += 1
             raise structlog.DropEvent
-        tokens.left -= 1
         if tokens.dropped:
             entry["dropped"], tokens.dropped = tokens.dropped, 0
         return entry

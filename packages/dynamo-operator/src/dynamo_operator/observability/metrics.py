@@ -1,29 +1,55 @@
-"""What the product counts: how many objects there are, by state.
+"""What the product counts: objects by state, and how graphs, models and rollouts fare.
 
-Read from the cache at each scrape, so that nothing can be left over: a gauge that is set when
-something happens keeps counting objects that are gone.
+Objects are read from the cache at each scrape, so that nothing can be left over: a gauge that is set when
+something happens keeps counting objects that are gone. The label values are names of graphs, services and
+models, of which there are as many as users write; pods and messages are never labels.
 """
 
-from collections import Counter
+from collections import Counter as Counts
 from collections.abc import Callable, Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Protocol, TypeAlias
 
-from prometheus_client import Gauge, GCCollector, Info, PlatformCollector, ProcessCollector
+from prometheus_client import (
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+)
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.model import DynamoModel, EndpointInfo
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.plan.lora_calls import Call, Reply
 from dynamo_graphs.product import version
-from dynamo_operator.observability.graphs import Graphs
-from dynamo_operator.observability.listing import Listing
-from dynamo_operator.observability.models import Models, model_state
-from kube_runtime.types.meta import Resource, condition
+from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.rollout import RolloutResult, rollout_results
+from kube_runtime.types.meta import R, Resource, condition
 
+_PREFIX = "dynamo_operator"
+_GRAPH = ("namespace", "graph")
+_SERVICE = (*_GRAPH, "service")
+_ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
+_CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _UNKNOWN = "unknown"
+_Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
+"""Label values, each with the value of a gauge."""
+
+
+class Listing(Protocol):
+    """The part of the cache that counting needs."""
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
+        """The objects of a type."""
+        ...
 
 
 def graph_state(graph: DynamoGraphDeployment) -> str:
@@ -47,6 +73,12 @@ def request_state(request: DynamoGraphDeploymentRequest) -> str:
     return request.status.state or _UNKNOWN
 
 
+def model_state(model: DynamoModel) -> str:
+    """`ready` while its endpoints are as they should be, else `not_ready`."""
+    ready = condition(model.status.conditions, "EndpointsReady")
+    return "ready" if ready and ready.status == "True" else "not_ready"
+
+
 _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
     (DynamoGraphDeployment, graph_state),
     (DynamoComponentDeployment, component_state),
@@ -56,34 +88,165 @@ _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
 )
 
 
-class Resources(Collector):
-    """The gauge `dynamo_operator_resources_total`."""
+class ObjectGauges(Collector):
+    """The gauges of objects in the cache: how many there are by state, how graphs and models fare."""
 
-    def __init__(self, cache: Listing) -> None:
+    def __init__(
+        self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._cache = cache
+        self._now = now
 
     def collect(self) -> Iterator[Metric]:
-        """The number of objects of each kind, namespace and state, now."""
-        gauge = GaugeMetricFamily(
-            "dynamo_operator_resources_total",
-            "Objects by kind, namespace and state.",
-            labels=("resource_type", "namespace", "status"),
-        )
+        """The number and the state of the objects, now."""
+        text = "Objects by kind, namespace and state."
+        labels: tuple[str, ...] = ("resource_type", "namespace", "status")
+        yield _gauge("resources_total", text, labels, self._states())
+        yield from self._graphs(list(self._cache.list(DynamoGraphDeployment)))
+        text = "Paused objects, which the operator does not reconcile."
+        yield _gauge("paused_objects", text, ("resource_type", "namespace"), self._paused())
+        text = "Endpoints of the model: `ready`, `failing`, `covered` by others, or `waiting`."
+        labels = ("namespace", "model", "state")
+        yield _gauge("model_endpoints", text, labels, self._endpoints())
+
+    def _states(self) -> _Samples:
         for type_, state in _STATES:
-            counts = Counter(
-                (type_.KIND.name, each.metadata.namespace, state(each))
-                for each in self._cache.list(type_)
-            )
-            for labels, count in counts.items():
-                gauge.add_metric(labels, count)
-        yield gauge
+            yield from Counts(
+                (type_.KIND.name, resource.metadata.namespace, state(resource))
+                for resource in self._cache.list(type_)
+            ).items()
+
+    def _graphs(self, graphs: list[DynamoGraphDeployment]) -> Iterator[Metric]:
+        """Is a graph ready, how much of it, how many GPUs, for how long."""
+        yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
+        text = "Time since the graph became ready or not ready; absent for suspended graphs."
+        seconds = _seconds(graphs, self._now())
+        yield _gauge("graph_state_seconds", text, (*_GRAPH, "ready"), seconds)
+        yield _gauge("graph_gpus_desired", "GPUs that the graph requests.", _GRAPH, _gpus(graphs))
+        text = "Desired replicas of the service."
+        yield _gauge("graph_replicas_desired", text, _SERVICE, _desired(graphs))
+        text = "Ready replicas of the service."
+        yield _gauge("graph_replicas_ready", text, _SERVICE, _serving(graphs))
+
+    def _paused(self) -> _Samples:
+        for type_, _ in _STATES:
+            yield from Counts(
+                (type_.KIND.name, resource.metadata.namespace)
+                for resource in self._cache.list(type_)
+                if is_paused(resource)
+            ).items()
+
+    def _endpoints(self) -> _Samples:
+        for model in self._cache.list(DynamoModel):
+            counts = Counts(map(_endpoint_state, model.status.endpoints))
+            for state in _ENDPOINT_STATES:
+                yield (*model.key, state), counts[state]
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: _Samples) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
+    for label_values, value in samples:
+        gauge.add_metric(label_values, value)
+    return gauge
+
+
+def _ready(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        ready = condition(graph.status.conditions, "Ready")
+        yield graph.key, float(ready is not None and ready.status == "True")
+
+
+def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
+    for graph in graphs:
+        ready = condition(graph.status.conditions, "Ready")
+        if ready is None or ready.reason == GraphReason.SUSPENDED:
+            continue  # no user waits for it, so no alert may fire for it
+        if ready.last_transition_time:
+            since = datetime.fromisoformat(ready.last_transition_time)
+            yield (*graph.key, ready.status.lower()), max(0.0, (now - since).total_seconds())
+
+
+def _gpus(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        if graph.status.gpus is not None:
+            yield graph.key, graph.status.gpus
+
+
+def _desired(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        for key, service in graph.spec.services.items():
+            yield (*graph.key, key), service.desired_replicas
+
+
+def _serving(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        for key, status in graph.status.services.items():
+            ready, available = status.ready_replicas, status.available_replicas
+            counted = available if ready is None else ready
+            if counted is not None:
+                yield (*graph.key, key), counted
+
+
+def _endpoint_state(endpoint: EndpointInfo) -> str:
+    if endpoint.ready:
+        return "ready"
+    if endpoint.fallback_covered:
+        return "covered"
+    return "failing" if endpoint.failures else "waiting"
+
+
+class CallMetrics:
+    """Counts calls to workers, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls = Counter(
+            f"{_PREFIX}_adapter_calls",
+            "Calls to workers by verb (`load`, `unload`, `list`) and result (`done`, `unable`, `failed`).",
+            ("verb", "result"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            f"{_PREFIX}_adapter_call_seconds",
+            "Duration of calls to workers.",
+            ("verb",),
+            buckets=_CALL_BUCKETS,
+            registry=registry,
+        )
+
+    def called(self, call: Call, reply: Reply, seconds: float) -> None:
+        """Count a call that has ended."""
+        self._calls.labels(call.verb.value, reply.ending.value).inc()
+        self._seconds.labels(call.verb.value).observe(seconds)
+
+
+class RolloutMetrics:
+    """The counter `dynamo_operator_rollouts_total`, in `registry`: how many began, and their results.
+
+    The leader counts them when it has written the status. A new process counts from 0, and does not count
+    what the status contains already. At most one step is lost: that of a status whose write was not answered
+    before the process or the connection ended.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = Counter(
+            "dynamo_operator_rollouts",
+            "Managed rollouts of workers: `started`, then `completed` or `superseded` by another "
+            "change. `deadline_exceeded` ends none.",
+            ("result",),
+            registry=registry,
+        )
+        # All of them are there from the start: an increase from nothing to 1 is none for Prometheus.
+        self._counts = {result: counter.labels(result.value) for result in RolloutResult}
+
+    def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
+        """Count what is new in the status of `after`, which was just written onto `before`."""
+        for result in rollout_results(before, after):
+            self._counts[result].inc()
 
 
 def register(registry: CollectorRegistry, cache: Listing) -> None:
     """Adds to the registry what is counted of the product and of the process."""
-    registry.register(Resources(cache))
-    registry.register(Graphs(cache))
-    registry.register(Models(cache))
+    registry.register(ObjectGauges(cache))
     Info("dynamo_operator_build", "The running version.", registry=registry).info(
         {"version": version()}
     )

@@ -5,27 +5,47 @@ A probe must prove progress, not that this server runs: what it answers comes fr
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from dynamo_operator.observability.access import OK, UNKNOWN, Access
-from dynamo_operator.observability.address import Address, listen_address
 from kube_runtime.controller.manager import Health
+from kube_runtime.errors import ConfigError
 from kube_runtime.serving.connection_limit import ConnectionLimit, Limits
 from kube_runtime.serving.tls import Certificate
-
-__all__ = ["Address", "HttpServer", "health_server", "listen_address", "metrics_server"]
 
 Check: TypeAlias = Callable[[], Health]
 _Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 METRICS = "/metrics"
 _LIMITS = Limits(connections=64)
+_OFF = "0"
+_LARGEST_PORT = 65535
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _SHUTDOWN_SECONDS = 1.0
 """Seconds that a scrape in progress may take at shutdown."""
+
+
+class Address(NamedTuple):
+    """Where to listen. Host None means every interface; port 0 means any free one."""
+
+    host: str | None
+    port: int
+
+
+def listen_address(source: str, text: str) -> Address | None:
+    """The address in `:8080`, `127.0.0.1:8080` or `[::1]:8080`. None means off, written as `0`.
+
+    Raises: ConfigError, with `source` as the setting to blame.
+    """
+    if text in {_OFF, ""}:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
+        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
+    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
 
 
 class HttpServer:

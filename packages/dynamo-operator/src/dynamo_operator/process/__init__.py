@@ -11,9 +11,7 @@ import structlog
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.namespaces.scope import Scope
-from dynamo_operator.observability import metrics as product_metrics
-from dynamo_operator.observability.metrics import register_scope
+from dynamo_operator.observability.metrics import register, register_scope
 from dynamo_operator.process.controllers import (
     Parts,
     control_graphs,
@@ -21,11 +19,11 @@ from dynamo_operator.process.controllers import (
     control_models,
     control_requests,
 )
-from dynamo_operator.process.first_lists import StartupWatch
 from dynamo_operator.process.informers import informers
 from dynamo_operator.process.leader import election, leader_health, look_for_unselected
+from dynamo_operator.process.scope import Scope
 from dynamo_operator.process.servers import admission, serve_metrics, serve_probes
-from dynamo_operator.process.startup import prepared, until_stopped
+from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.reconcile.offload import Offload
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -59,16 +57,16 @@ async def run(
     async with await connect(kubeconfig, user_agent=user_agent()) as transport:
         measured = InstrumentedTransport(transport, metrics)
         client = Client(Congestion(measured), field_manager=FIELD_MANAGER)
-        credentials = await transport.credentials.headers()
-        starting = prepared(client, settings, credentials.get("Authorization", ""))
-        found = await until_stopped(starting, stop, settings)
-        if found is None:
+        config = await transport.credentials.config()
+        starting = prepared(client, settings, config.headers.get("Authorization", ""))
+        preparation = await until_stopped(starting, stop, settings)
+        if preparation is None:
             return
-        settings, scope, user = found
+        settings, scope, user = preparation
         _log.info(
             "connected",
             version=version(),
-            cluster=transport.credentials.server.rpartition("@")[2],
+            cluster=config.server.rpartition("@")[2],
             user=user,
             scope=settings.render.restricted_namespace or "all namespaces",
             leader_election=settings.leader_election.enabled,
@@ -110,12 +108,11 @@ def manager(
     )
     scope.join(built)
     read = informers(settings.render, with_legacy_kinds=settings.legacy_kinds)
-    for each in read:
-        built.inform(each)
-    leases = [scope.holds_lease, *([leads.holds_lease] if leads else [])]
+    for informer in read:
+        built.inform(informer)
 
     def holds_leases() -> bool:
-        return all(holds_lease() for holds_lease in leases)
+        return scope.holds_lease() and (leads is None or leads.holds_lease())
 
     writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
     look_for_unselected(built, client, writer, cache, settings.render, leads)
@@ -129,12 +126,12 @@ def manager(
     control_legacy_kinds(parts, control_graphs(parts))
     control_models(parts, dial)
     control_requests(parts)
-    product_metrics.register(metrics.registry, cache)
+    register(metrics.registry, cache)
     register_scope(metrics.registry, scope.excluded, lambda: bool(leads and leads.rival))
     ready = [built.ready]
     if hooks := admission(OperatorIdentity(client, user), cache, settings, metrics, scope):
         hooks.join(built)
-        ready.append(hooks.ready)
+        ready.append(hooks.rotation.ready)
     elif leads:
         ready.append(partial(leader_health, leads))
     serve_probes(built, settings, ready)

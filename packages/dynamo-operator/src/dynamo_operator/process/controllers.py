@@ -8,15 +8,14 @@ from pathlib import Path
 from dynamo_graphs.api import labels
 from dynamo_graphs.plan.suspension import TYPE as SUSPENDED
 from dynamo_graphs.settings import Settings
-from dynamo_graphs.settings.models import usable
+from dynamo_graphs.settings.process import usable
 from dynamo_graphs.status.graph import GraphState
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.lora.lora_api import worker_api
-from dynamo_operator.observability.models import CallMetrics
-from dynamo_operator.observability.rollouts import RolloutMetrics
+from dynamo_operator.observability.metrics import CallMetrics, RolloutMetrics
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.report import Reporter
@@ -45,7 +44,7 @@ from kube_runtime.metrics import RuntimeMetrics
 class Parts:
     """What controllers share. `holds_lease` returns whether this process may write in a namespace now."""
 
-    built: Manager
+    manager: Manager
     client: Client
     cache: Cache
     writer: Writer
@@ -68,10 +67,14 @@ class Parts:
             *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over),
         )
 
+    def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
+        """What ends the reconciles of one kind, with Events of that component."""
+        return Reporter(self.writer, self.events.recorder(component), limit)
+
 
 def control_graphs(parts: Parts) -> PodIndex:
     """Reconcile graphs, components, scaling adapters, and keys of components of several nodes."""
-    built, settings = parts.built, parts.settings.render
+    manager, settings = parts.manager, parts.settings.render
     applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
         goal="Ready",
@@ -80,30 +83,25 @@ def control_graphs(parts: Parts) -> PodIndex:
         passing=(GraphState.INITIALIZING, GraphState.PENDING),
         activity=parts.events.activity,
     )
-    # Without the activity: the counts of components are what rollouts and restarts go by.
-    of_components = StatusRateLimit(goal="Available")
+    of_components = StatusRateLimit(goal="Available", activity=parts.events.activity)
     rollouts = RolloutMetrics(parts.metrics.registry)
-    reporter = partial(Reporter, parts.writer)
-    component_reporter = reporter(parts.events.recorder("dynamocomponentdeployment"), of_components)
-    graph_reporter = reporter(
-        parts.events.recorder("dynamographdeployment"), of_graphs, rollouts.written
-    )
+    component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
+    graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
+    graph_reporter = replace(graph_reporter, written=rollouts.written)
     writer, cache, offload = parts.writer, parts.cache, parts.offload
     read = (pods, settings, ValidationCache(), offload)
-    components = ComponentController(writer, cache, applier, component_reporter, *read)
+    components = ComponentController(cache, applier, component_reporter, *read)
     graphs = GraphController(writer, cache, applier, graph_reporter, *read)
-    is_ahead = built.control(components, parts.pace).has_backlog  # graphs create components
-    built.control(graphs, replace(parts.pace, is_ahead=is_ahead))
+    is_ahead = manager.control(components, parts.pace).has_backlog  # graphs create components
+    manager.control(graphs, replace(parts.pace, is_ahead=is_ahead))
     memories = (applier.forget, parts.events.forget, graphs.validated.forget)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
-    recorder = parts.events.recorder("dgdscalingadapter")
-    limit = StatusRateLimit()
-    scaling = ScalingController(parts.client, parts.writer, parts.cache, recorder, limit)
-    built.control(scaling, parts.pace)
+    reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
+    manager.control(ScalingController(parts.client, cache, reporter), parts.pace)
     if makes_ssh_keys(settings):
         keys = SshKeyController(parts.writer, parts.cache, settings)
-        built.control(keys, parts.pace)
+        manager.control(keys, parts.pace)
     return pods
 
 
@@ -120,10 +118,10 @@ def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
         may_call=parts.holds_lease,
         observe=CallMetrics(parts.metrics.registry).called,
     )
-    pace, recorder = StatusRateLimit(STATUS_SECONDS), parts.events.recorder("dynamomodel")
-    models = ModelController(parts.client, parts.writer, parts.cache, recorder, pace, calls)
-    calls.wake = parts.built.control(models, parts.pace).wake
-    parts.built.serve(calls)
+    reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
+    models = ModelController(parts.client, parts.cache, reporter, calls)
+    calls.wake = parts.manager.control(models, parts.pace).wake
+    parts.manager.serve(calls)
 
 
 def control_requests(parts: Parts) -> None:
@@ -131,13 +129,12 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    facts = RequestReader(parts.client, parts.cache, settings, grants, parts.offload)
+    reader = RequestReader(parts.client, parts.cache, settings, grants, parts.offload)
     role = settings.dgdr_profiling_nodes_cluster_role_name
-    nodes = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
-    acts = RequestActions(parts.writer, facts, parts.applier(), settings, nodes)
-    recorder = parts.events.recorder("dynamographdeploymentrequest")
-    requests = RequestController(parts.cache, acts, recorder, StatusRateLimit())
-    parts.built.control(requests, parts.pace)
+    gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
+    actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
+    reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
+    parts.manager.control(RequestController(parts.cache, actions, reporter), parts.pace)
 
 
 def control_legacy_kinds(parts: Parts, pods: PodIndex) -> None:

@@ -113,13 +113,13 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
     """The informers that no setting switches off."""
     namespace = settings.restricted_namespace
     reconciled = [
-        Informer(each, namespace=namespace, most_bytes=most_bytes(each, settings))
-        for each in _RECONCILED
+        Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings))
+        for type_ in _RECONCILED
     ]
     # Users may put the label on their objects too.
     children = [
-        Informer(each, namespace=namespace, labels=selector, transform=strip_unowned)
-        for each, selector in _SELECTED.items()
+        Informer(type_, namespace=namespace, labels=selector, transform=strip_unowned)
+        for type_, selector in _SELECTED.items()
     ]
     # Graphs name PVCs of users. They are read as metadata, and change with neither use nor load.
     claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=strip_unowned)
@@ -138,12 +138,12 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
     definitions = CrdInformer()
     optional = [
         OptionalInformer(
-            *(each, definitions),
+            *(type_, definitions),
             namespace=namespace,
             labels=selector,
-            granted_by=granted_by(each.KIND),
+            granted_by=granted_by(type_.KIND),
         )
-        for each, selector in _OPTIONAL.items()
+        for type_, selector in _OPTIONAL.items()
     ]
     watched = (claims, secrets, configs, pods, slices, leaders, former, definitions)
     return [*reconciled, *children, *watched, *optional]

@@ -3,7 +3,7 @@
 import os
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.settings import LeaderElectionSettings, RenderSettings, Settings
+from dynamo_graphs.settings import RenderSettings, Settings
 from dynamo_operator.process.informers import unselected
 from dynamo_operator.reconcile.transforms import is_controlled_by_us
 from kube_runtime.apply.unselected import UnselectedObjects
@@ -23,9 +23,12 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
     chosen = settings.leader_election
     if not chosen.enabled:
         return None
+    namespace = own_namespace(
+        chosen.namespace, "leaderElection.namespace", "--leader-election-namespace"
+    )
     return Election(
         client,
-        Key(_election_namespace(chosen), chosen.id),
+        Key(namespace, chosen.id),
         identity=candidate(),
         mark=(labels.INSTALLATION, user) if user else None,
         terms=Terms(
@@ -37,7 +40,7 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
 
 
 def look_for_unselected(
-    built: Manager,
+    manager: Manager,
     client: Client,
     writer: Writer,
     cache: Cache,
@@ -51,8 +54,8 @@ def look_for_unselected(
         is_ours=is_controlled_by_us,
         elected=leads.elected if leads else None,
     )
-    built.on_synced(look.start)
-    built.serve(look)
+    manager.on_synced(look.start)
+    manager.serve(look)
 
 
 def leader_health(election: Election) -> Health:
@@ -62,12 +65,6 @@ def leader_health(election: Election) -> Health:
     """
     rival = election.rival
     return Health((f"another installation of the operator leads: {rival}",) if rival else ())
-
-
-def _election_namespace(chosen: LeaderElectionSettings) -> str:
-    return own_namespace(
-        chosen.namespace, "leaderElection.namespace", "--leader-election-namespace"
-    )
 
 
 def own_namespace(chosen: str, setting: str, flag: str) -> str:

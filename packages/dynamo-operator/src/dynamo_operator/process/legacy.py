@@ -10,9 +10,15 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
-from dynamo_legacy.build.plan import NIM_AVAILABLE, Reason
+from dynamo_legacy.build.plan import Reason
 from dynamo_legacy.settings import read_legacy_settings
-from dynamo_legacy.status.conditions import AVAILABLE, READY, DeploymentReason, NimReason
+from dynamo_legacy.status.conditions import (
+    AVAILABLE,
+    NIM_AVAILABLE,
+    READY,
+    DeploymentReason,
+    NimReason,
+)
 from dynamo_legacy.types import GraphConfigMap, ServicePodAccount
 from dynamo_operator.legacy.deployment.controller import DeploymentController
 from dynamo_operator.legacy.deployment.resolve import Resolver
@@ -22,7 +28,6 @@ from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.transforms import strip_unowned
 from dynamo_operator.reconcile.unreadable import WORDS, Words
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
@@ -50,7 +55,7 @@ def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
     namespace, most = settings.restricted_namespace, settings.largest_object_bytes
     written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
     return [
-        *(Informer(each, namespace=namespace, most_bytes=most) for each in written),
+        *(Informer(type_, namespace=namespace, most_bytes=most) for type_ in written),
         # A component has what the deployment says of all, as those of graphs do.
         Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
         Informer(
@@ -76,34 +81,20 @@ def control(parts: Parts, pods: PodIndex) -> None:
     WORDS.update(_WORDS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.client, parts.writer, _EARLIER_OPERATOR)
-    writer, cache, offload = parts.writer, parts.cache, parts.offload
-    nims = NimController(
-        writer,
-        cache,
-        applier,
-        _reporter(parts, "dynamonimdeployment", AVAILABLE),
-        pods,
-        settings,
-        legacy,
-        offload,
-    )
-    store = ArchiveStore(legacy) if legacy.endpoint else None
+    cache, offload = parts.cache, parts.offload
+    reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
+    nims = NimController(cache, applier, reporter, pods, settings, legacy, offload)
+    resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None, offload)
+    reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
     deployments = DeploymentController(
-        writer,
-        cache,
-        applier,
-        _reporter(parts, "dynamodeployment", READY),
-        Resolver(store, offload),
-        settings,
-        legacy,
-        offload,
+        cache, applier, reporter, resolver, settings, legacy, offload
     )
-    reporter = _reporter(parts, "dynamonimrequest")
-    images = ImageRequestController(writer, cache, applier, reporter, legacy)
-    parts.built.control(nims, parts.pace)
-    parts.built.control(deployments, parts.pace)
-    parts.built.control(images, parts.pace)
-    validated = (each.validated.forget for each in (nims, deployments))
+    reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
+    images = ImageRequestController(cache, applier, reporter, legacy)
+    parts.manager.control(nims, parts.pace)
+    parts.manager.control(deployments, parts.pace)
+    parts.manager.control(images, parts.pace)
+    validated = (controller.validated.forget for controller in (nims, deployments))
     memories = (applier.forget, parts.events.forget, *validated)
     types: tuple[type[Resource], ...] = (
         *nims.owns,
@@ -114,7 +105,3 @@ def control(parts: Parts, pods: PodIndex) -> None:
     )
     for type_ in types:
         cache.subscribe_deleted(type_, *memories)
-
-
-def _reporter(parts: Parts, component: str, goal: str = "") -> Reporter:
-    return Reporter(parts.writer, parts.events.recorder(component), StatusRateLimit(goal=goal))

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
-from dynamo_operator.namespaces.scope import Scope
 from dynamo_operator.observability.access import Access
-from dynamo_operator.observability.certificate import CertificatePaths, metrics_certificate
+from dynamo_operator.observability.certificate import metrics_certificate
 from dynamo_operator.observability.server import (
     METRICS,
     health_server,
@@ -15,6 +14,7 @@ from dynamo_operator.observability.server import (
     metrics_server,
 )
 from dynamo_operator.process.leader import own_namespace
+from dynamo_operator.process.scope import Scope
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.manager import Health, Manager
@@ -34,7 +34,7 @@ def admission(
     if not chosen.enabled or address is None:
         return None
     namespace = own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace")
-    built = webhooks(
+    hooks = webhooks(
         identity,
         cache,
         metrics.registry,
@@ -43,23 +43,25 @@ def admission(
         settings,
         is_excluded=scope.is_excluded,
     )
-    metrics.observe_certificate("webhooks", lambda: built.certificate.expires)
-    return built
+    metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
+    return hooks
 
 
-def serve_probes(built: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]) -> None:
+def serve_probes(
+    manager: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]
+) -> None:
     """Answer `/healthz` and `/readyz`; ready is who has no problem in any of `ready`."""
 
     def all_ready() -> Health:
-        return Health(tuple(problem for each in ready for problem in each().problems))
+        return Health(tuple(problem for check in ready for problem in check().problems))
 
     health = listen_address("health.bindAddress", settings.health.bind_address)
     if health is not None:
-        built.serve(health_server(health, alive=built.alive, ready=all_ready))
+        manager.serve(health_server(health, alive=manager.alive, ready=all_ready))
 
 
 def serve_metrics(
-    built: Manager, client: Client, cache: Cache, settings: Settings, metrics: RuntimeMetrics
+    manager: Manager, client: Client, cache: Cache, settings: Settings, metrics: RuntimeMetrics
 ) -> None:
     """Answer `/metrics`, over TLS and to those who may read them unless settings say otherwise."""
     chosen = settings.metrics
@@ -67,17 +69,17 @@ def serve_metrics(
     if address is None:
         return
     if not chosen.secure:
-        built.serve(metrics_server(address, metrics.registry))
+        manager.serve(metrics_server(address, metrics.registry))
         return
     namespace = ""
     if chosen.secret_name and not chosen.certificate_folder:
         namespace = own_namespace(
             settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
         )
-    kept = metrics_certificate(chosen, CertificatePaths(client, cache, namespace))
-    kept.join(built)
-    metrics.observe_certificate("metrics", lambda: kept.certificate.expires)
+    rotation = metrics_certificate(chosen, client, cache, namespace)
+    rotation.join(manager)
+    metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
     access = Access(client, METRICS) if chosen.access == "reviewed" else None
-    built.serve(
-        metrics_server(address, metrics.registry, certificate=kept.certificate, access=access)
+    manager.serve(
+        metrics_server(address, metrics.registry, certificate=rotation.certificate, access=access)
     )

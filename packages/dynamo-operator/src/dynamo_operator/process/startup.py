@@ -6,8 +6,10 @@ Meanwhile the probes are answered: the process is alive and not ready.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, TypeVar
 
 import structlog
 from msgspec.structs import replace
@@ -15,8 +17,9 @@ from msgspec.structs import replace
 from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import account_of, own_user, subject_of
-from dynamo_operator.namespaces.scope import Scope, scope_of
 from dynamo_operator.observability.server import health_server, listen_address
+from dynamo_operator.process.scope import Scope, scope_of
+from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.manager import Health
@@ -36,6 +39,12 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 900.0
 """How long an API server may be away at start. Then the process ends, and says why."""
+
+_REFUSED_LIST_SECONDS: Final = 20.0
+"""After so long, a list that was refused ends the start: permissions do not come by waiting."""
+
+_LIST_SECONDS: Final = 180.0
+"""After so long, any list that has not come ends the start."""
 
 _PAUSES: Final = Backoff(first_seconds=1.0, limit_seconds=15.0)
 _AWAY: Final = Health(("waiting for the API server",))
@@ -92,22 +101,22 @@ async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Setti
     """
     address = listen_address("health.bindAddress", settings.health.bind_address)
     working = asyncio.ensure_future(work)
-    others: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
+    background: list[asyncio.Task[object]] = [asyncio.create_task(stop.wait())]
     if address is not None:
         probes = health_server(address, alive=lambda: _FINE, ready=lambda: _AWAY)
-        others.append(asyncio.create_task(probes.run()))
+        background.append(asyncio.create_task(probes.run()))
     try:
-        await asyncio.wait([working, *others], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([working, *background], return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        for task in others:
+        for task in background:
             if task.done():
                 task.result()
         return None
     finally:
-        for task in (working, *others):
+        for task in (working, *background):
             task.cancel()
-        await asyncio.gather(working, *others, return_exceptions=True)
+        await asyncio.gather(working, *background, return_exceptions=True)
 
 
 async def require_crds(client: Client) -> None:
@@ -131,11 +140,8 @@ async def _user(client: Client, authorization: str) -> str:
     """What the API server calls us; where it does not say, the subject of our token, "" if there is none."""
     try:
         return await own_user(client)
-    except (
-        NotFound,
-        Forbidden,
-        Invalid,
-    ) as error:  # an older API server, or one that keeps it to itself
+    except (NotFound, Forbidden, Invalid) as error:
+        # an older API server, or one that keeps it to itself
         _log.warning("SelfSubjectReview failed", error=str(error))
         return subject_of(authorization)
 
@@ -153,3 +159,42 @@ def _knowing_itself(settings: Settings, user: str) -> Settings:
         raise ConfigError("--operator-account", advice)
     render = replace(settings.render, operator_account=account_of(user))
     return replace(settings, render=render)
+
+
+@dataclass(frozen=True, slots=True)
+class StartupWatch:
+    """A server of the manager that gives the caches a limited time to fill.
+
+    Without it, a missing permission would look like an operator that is quietly busy for ever.
+    """
+
+    informers: Sequence[Informer[Any]]
+
+    async def run(self) -> NoReturn:
+        """Wait until every cache is full, then for ever.
+
+        Raises:
+            ConfigError: some are still empty after the time is up; the message says why.
+        """
+        await self._wait(_REFUSED_LIST_SECONDS)
+        refused = [
+            informer for informer in self._late() if isinstance(informer.last_error, Forbidden)
+        ]
+        if not refused:
+            await self._wait(_LIST_SECONDS - _REFUSED_LIST_SECONDS)
+        if late := refused or self._late():
+            causes = "; ".join(
+                str(informer.last_error or f"{informer.type_.KIND}: no answer") for informer in late
+            )
+            raise ConfigError("start", f"cannot list everything that is needed: {causes}")
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    def _late(self) -> list[Informer[Any]]:
+        return [informer for informer in self.informers if not informer.synced.is_set()]
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for informer in self.informers:
+                    await informer.synced.wait()

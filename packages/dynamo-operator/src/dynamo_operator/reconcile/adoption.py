@@ -11,19 +11,21 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.adoption import (
     Origin,
     has_kept_templates,
     is_of_earlier_operator,
+    may_have_more_requests,
     says_the_same,
     spec_digest,
+    starts_to_drain,
     with_kept_templates,
+    with_live_requests,
+    without_new_drain,
 )
-from dynamo_graphs.plan.draining import starts_to_drain, without_new_drain
-from dynamo_graphs.plan.implied_requests import may_have_more_requests, with_live_requests
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
@@ -39,20 +41,20 @@ _WORKLOADS = frozenset(type_.KIND.name for type_ in (Deployment, LeaderWorkerSet
 
 
 def adopted_workloads(
-    component: DynamoComponentDeployment, wanted: Iterable[Object], live: LiveObjects
+    component: DynamoComponentDeployment, desired: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
     """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
     origin = component_origin(component)
-    return (_adopted(each, live, origin) for each in wanted)
+    return (_adopted(workload, live, origin) for workload in desired)
 
 
-def adopted_components(wanted: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
+def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """The objects of a graph, with a note on components that were taken over with the spec that they have."""
-    return tuple(_noted(each, live) for each in wanted)
+    return tuple(_noted(component, live) for component in desired)
 
 
 async def adopted_set(
-    graph: DynamoGraphDeployment, wanted: Sequence[Object], live: LiveObjects, client: Client
+    graph: DynamoGraphDeployment, desired: Sequence[Object], live: LiveObjects, client: Client
 ) -> tuple[Object, ...]:
     """The objects of a graph on Grove, with the pod templates that an earlier operator wrote and that stay.
 
@@ -61,10 +63,13 @@ async def adopted_set(
     Raises: OperatorError if the API server could not be asked.
     """
     origin = Origin.OUTDATED
-    for clique_set in _live_sets(wanted, live):
-        if is_of_earlier_operator(clique_set.metadata.annotations):
-            origin = await _set_origin(graph, clique_set, client)
-    return tuple(_adopted(each, live, origin) for each in wanted)
+    for body in desired:
+        running = _running(body, live)
+        if isinstance(running, PodCliqueSet) and is_of_earlier_operator(
+            running.metadata.annotations
+        ):
+            origin = await _set_origin(graph, running, client)
+    return tuple(_adopted(body, live, origin) for body in desired)
 
 
 def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
@@ -78,23 +83,23 @@ def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) 
     )
 
 
-def set_starts_to_drain(wanted: Iterable[Object], live: LiveObjects) -> bool:
+def set_starts_to_drain(desired: Iterable[Object], live: LiveObjects) -> bool:
     """Whether a set of Grove runs pods without a `preStop` that are to get one."""
     return any(
-        starts_to_drain(each, _spec(running))
-        for each in wanted
-        if (running := _running(each, live)) is not None
+        starts_to_drain(body, _spec(running))
+        for body in desired
+        if (running := _running(body, live)) is not None
     )
 
 
 def without_new_drains(
-    wanted: Iterable[Object], undrained: Iterable[Object], live: LiveObjects
+    desired: Iterable[Object], undrained: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
     """The objects to apply, without drain periods that would be the only reason to restart pods.
 
     `undrained` are the same objects in the same order, rendered without drain periods.
     """
-    for ours, earlier in zip(wanted, undrained, strict=True):
+    for ours, earlier in zip(desired, undrained, strict=True):
         running = _running(ours, live)
         if running is not None and starts_to_drain(ours, _spec(running)):
             yield without_new_drain(ours, earlier, content_of(running))
@@ -111,36 +116,34 @@ def component_origin(component: DynamoComponentDeployment) -> Origin:
     owner, annotations = component.metadata.controller, component.metadata.annotations
     is_of_graph = owner is not None and owner.kind == DynamoGraphDeployment.KIND.name
     if is_of_graph and not is_of_earlier_operator(annotations):
-        is_noted = labels.ADOPTED_SPEC in annotations
-        return Origin.CURRENT if is_noted else Origin.OUTDATED
+        return Origin.CURRENT if labels.ADOPTED_SPEC in annotations else Origin.OUTDATED
     if not _is_carried_out(component):
-        return (
-            Origin.OUTDATED
-        )  # decided now, since our own status will replace the one that shows it
+        # Decided now, since our own status will replace the one that shows it.
+        return Origin.OUTDATED
     return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
 
 
-def noted(wanted: Object, live: DynamoComponentDeployment) -> Object:
+def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
     """A component to apply, with a note if it is taken over with the spec that it has."""
     annotations = live.metadata.annotations
     is_earlier = is_of_earlier_operator(annotations)
     if not is_earlier and labels.ADOPTED_SPEC not in annotations:
-        return wanted
-    spec = msgspec.convert(defaulted(wanted), DynamoComponentDeployment).spec
+        return desired
+    spec = msgspec.convert(defaulted(desired), DynamoComponentDeployment).spec
     digest = spec_digest(spec)
     is_taken_over = is_earlier and _is_carried_out(live) and says_the_same(spec, live.spec)
     if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
-        return wanted
-    metadata = wanted["metadata"]
+        return desired
+    metadata = desired["metadata"]
     note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}
-    return {**wanted, "metadata": {**metadata, "annotations": note}}
+    return {**desired, "metadata": {**metadata, "annotations": note}}
 
 
-def _noted(wanted: Object, live: LiveObjects) -> Object:
-    component = live.get((wanted["kind"], key_of(wanted)))
+def _noted(desired: Object, live: LiveObjects) -> Object:
+    component = live.get((desired["kind"], key_of(desired)))
     if not isinstance(component, DynamoComponentDeployment):
-        return wanted
-    return noted(wanted, component)
+        return desired
+    return noted(desired, component)
 
 
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
@@ -149,9 +152,9 @@ def _is_carried_out(component: DynamoComponentDeployment) -> bool:
     return not observed or observed >= component.metadata.generation
 
 
-def _running(wanted: Object, live: LiveObjects) -> Resource | None:
+def _running(desired: Object, live: LiveObjects) -> Resource | None:
     """The workload as it runs. None means: it does not exist, or is of another kind."""
-    return live.get((wanted["kind"], key_of(wanted))) if wanted["kind"] in _WORKLOADS else None
+    return live.get((desired["kind"], key_of(desired))) if desired["kind"] in _WORKLOADS else None
 
 
 def _spec(live: Resource) -> bytes:
@@ -160,35 +163,26 @@ def _spec(live: Resource) -> bytes:
     return bytes(spec) if isinstance(spec, msgspec.Raw) else b""
 
 
-def _adopted(wanted: Object, live: LiveObjects, origin: Origin) -> Object:
-    running = _running(wanted, live)
+def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
+    running = _running(desired, live)
     if running is None:
-        return wanted
-    if not has_kept_templates(running.metadata.annotations):
-        return _with_live_requests(wanted, running)
-    return with_kept_templates(wanted, content_of(running), origin)
-
-
-def _with_live_requests(wanted: Object, live: Resource) -> Object:
-    """A workload of ours, with what an earlier version of ours wrote and what means the same."""
-    if not may_have_more_requests(wanted, _spec(live)):
-        return wanted
-    return with_live_requests(wanted, content_of(live))
-
-
-def _live_sets(wanted: Iterable[Object], live: LiveObjects) -> Iterator[PodCliqueSet]:
-    for each in wanted:
-        running = _running(each, live)
-        if isinstance(running, PodCliqueSet):
-            yield running
+        return desired
+    if has_kept_templates(running.metadata.annotations):
+        return with_kept_templates(desired, content_of(running), origin)
+    # One of ours keeps what an earlier version of ours wrote, if it means the same.
+    if may_have_more_requests(desired, _spec(running)):
+        return with_live_requests(desired, content_of(running))
+    return desired
 
 
 async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:
     try:
-        bodies = [await client.get_json(each.KIND.path(*each.key)) for each in (graph, live)]
+        bodies = [
+            await client.get_json(resource.KIND.path(*resource.key)) for resource in (graph, live)
+        ]
     except NotFound:
         return Origin.OUTDATED  # the apply that follows finds that out
-    entries = [each["metadata"].get("managedFields", ()) for each in bodies]
+    entries = [body["metadata"].get("managedFields", ()) for body in bodies]
     return set_origin(*entries)
 
 
@@ -198,14 +192,14 @@ def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
     An earlier operator writes the status of a graph, or its set, after each edit that it sees. So a spec that
     was written after both was edited without it.
     """
-    theirs = {each["manager"] for each in of_set if _owns_mark(each)}
-    seen = [_time(each) for each in (*of_graph, *of_set) if each.get("manager") in theirs]
+    theirs = {entry["manager"] for entry in of_set if _owns_mark(entry)}
+    seen = [_time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in theirs]
     edited = [
-        _time(each)
-        for each in of_graph
-        if not each.get("subresource")
-        and "f:spec" in each.get("fieldsV1", {})
-        and each.get("manager") not in {*theirs, FIELD_MANAGER}
+        _time(entry)
+        for entry in of_graph
+        if not entry.get("subresource")
+        and "f:spec" in entry.get("fieldsV1", {})
+        and entry.get("manager") not in {*theirs, FIELD_MANAGER}
     ]
     return Origin.OUTDATED if max(edited, default="") > max(seen, default="") else Origin.CURRENT
 

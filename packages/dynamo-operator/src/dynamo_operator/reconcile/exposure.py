@@ -26,7 +26,7 @@ _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 class Exposure:
     """The objects to apply, those to leave alone, and why."""
 
-    wanted: Sequence[Object]
+    desired: Sequence[Object]
     spared: frozenset[tuple[str, Key]] = frozenset()
     blocked: tuple[Blocked, ...] = ()
 
@@ -36,47 +36,43 @@ class Exposure:
 
 
 def component_exposure(
-    component: DynamoComponentDeployment, wanted: Sequence[Object], settings: RenderSettings
+    component: DynamoComponentDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
     """The objects of a component, without the ways in that are not allowed."""
-    found = exposure_problems(
-        component.spec, "spec", settings, has_istio=_has_istio(wanted, component.metadata.name)
-    )
-    return _without(wanted, {component.metadata.name: tuple(found)}, component.metadata.namespace)
+    name, has_istio = component.metadata.name, _has_istio(desired, component.metadata.name)
+    problems = tuple(exposure_problems(component.spec, "spec", settings, has_istio=has_istio))
+    return _without(desired, {name: problems}, component.metadata.namespace)
 
 
 def graph_exposure(
-    graph: DynamoGraphDeployment, wanted: Sequence[Object], settings: RenderSettings
+    graph: DynamoGraphDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
     """The objects of a graph, without the ways in that are not allowed."""
-    found: dict[str, tuple[Problem, ...]] = {}
+    problems: dict[str, tuple[Problem, ...]] = {}
     for key, service in graph.spec.services.items():
-        name = names.component_name(graph.metadata.name, key)
-        found[name] = tuple(
-            exposure_problems(
-                service, f"spec.services.{key}", settings, has_istio=_has_istio(wanted, name)
-            )
-        )
-    return _without(wanted, found, graph.metadata.namespace)
+        name, path = names.component_name(graph.metadata.name, key), f"spec.services.{key}"
+        has_istio = _has_istio(desired, name)
+        problems[name] = tuple(exposure_problems(service, path, settings, has_istio=has_istio))
+    return _without(desired, problems, graph.metadata.namespace)
 
 
-def _has_istio(wanted: Iterable[Object], component: str) -> bool:
+def _has_istio(desired: Iterable[Object], component: str) -> bool:
     named = (VirtualService.KIND.name, names.workload_name(component))
-    return any((each["kind"], each["metadata"]["name"]) == named for each in wanted)
+    return any((body["kind"], body["metadata"]["name"]) == named for body in desired)
 
 
 def _without(
-    wanted: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str
+    desired: Sequence[Object], problems: dict[str, tuple[Problem, ...]], namespace: str
 ) -> Exposure:
-    refused = {names.workload_name(name): found for name, found in problems.items() if found}
+    refused = {names.workload_name(name): denials for name, denials in problems.items() if denials}
     if not refused:
-        return Exposure(wanted)
+        return Exposure(desired)
     kept: list[Object] = []
     blocked: list[Blocked] = []
-    for each in wanted:
-        kind, name = each["kind"], key_of(each).name
+    for body in desired:
+        kind, name = body["kind"], key_of(body).name
         if kind not in _OUTSIDE or name not in refused:
-            kept.append(each)
+            kept.append(body)
             continue
         text = "; ".join(map(str, refused[name]))
         blocked.append(

@@ -1,29 +1,30 @@
-"""Takes away the finalizer that the Go operator put on graphs and components.
+"""The finalizer, which only models need: their LoRAs are unloaded before the object goes.
 
-Ours needs none: owner references delete what an object owned. But once the Go operator is gone no one else
-would remove it, and the object, its namespace as well, would hang at deletion for ever.
+Owner references delete what other objects owned. But the Go operator put this finalizer on graphs and
+components too. Once it is gone no one else would remove it, and the object, its namespace as well, would hang
+at deletion for ever.
 """
 
+from dynamo_operator.reconcile.patches import patch_metadata
 from kube_runtime.apply.writer import Writer
-from kube_runtime.kind import Object
 from kube_runtime.types.meta import R
 
 FINALIZER = "nvidia.com/finalizer"
 """The name that the Go operator uses, too."""
 
 
-async def without_finalizer(found: R, writer: Writer) -> R:
-    """The object without that finalizer; those of others stay. No request if it has none.
+async def with_finalizer(resource: R, writer: Writer) -> R:
+    """The object with the finalizer; no request if it has it. Raises as `patch_metadata`."""
+    finalizers = resource.metadata.finalizers
+    if FINALIZER in finalizers:
+        return resource
+    return await patch_metadata(resource, {"finalizers": [*finalizers, FINALIZER]}, writer)
 
-    Raises:
-        Conflict: it has changed meanwhile; the caller retries at once.
-        OperatorError: that could not be written.
-    """
-    metadata = found.metadata
-    if FINALIZER not in metadata.finalizers:
-        return found
-    others = [each for each in metadata.finalizers if each != FINALIZER]
-    patch: Object = {
-        "metadata": {"finalizers": others, "resourceVersion": metadata.resource_version}
-    }
-    return await writer.merge_patch(type(found), found.key, patch, uid=metadata.uid)
+
+async def without_finalizer(resource: R, writer: Writer) -> R:
+    """The object without it; those of others stay. No request if it has none. Raises as `patch_metadata`."""
+    finalizers = resource.metadata.finalizers
+    if FINALIZER not in finalizers:
+        return resource
+    others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
+    return await patch_metadata(resource, {"finalizers": others}, writer)

@@ -5,7 +5,7 @@ the live object alone, through its scale subresource, and only when it differs f
 template keeps its first size.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -26,11 +26,11 @@ from dynamo_graphs.types.grove import (
     PodCliqueSetSpec,
 )
 from dynamo_graphs.types.kai import Queue
-from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb, controls, rejected
+from dynamo_operator.reconcile.patches import patch_replicas
+from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.errors import Forbidden, Invalid, NotFound
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
@@ -41,22 +41,24 @@ _INDEX = "-0-"
 def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
     """The services of a graph on Grove by their keys, each with what Grove runs it by."""
     names = gang_names_of(graph)
-    found = {}
+    by_service = {}
     for key, service in graph.spec.services.items():
         name = names.child(key)
         is_group = bool(service.multinode and service.multinode.node_count > 1)
         at = Key(graph.metadata.namespace, name)
         live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
-        found[key] = GroveMember(name, is_group, live, service.replicas)
-    return found
+        by_service[key] = GroveMember(name, is_group, live, service.replicas)
+    return by_service
 
 
 def with_wanted(
-    graph: DynamoGraphDeployment, found: Mapping[str, GroveMember]
+    graph: DynamoGraphDeployment, by_service: Mapping[str, GroveMember]
 ) -> dict[str, GroveMember]:
     """The same services with the replicas that this state of the graph wants."""
     services = graph.spec.services
-    return {key: replace(member, wanted=services[key].replicas) for key, member in found.items()}
+    return {
+        key: replace(member, wanted=services[key].replicas) for key, member in by_service.items()
+    }
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
@@ -66,55 +68,35 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Live
     if present is None or present.metadata.deletion_timestamp:
         return {}
     template = msgspec.json.decode(present.spec, type=PodCliqueSetSpec).template
-    live = {names.services[key] for key, each in members(graph, cache).items() if each.live}
+    live = {names.services[key] for key, member in members(graph, cache).items() if member.live}
     cliques = {
-        each.name: LiveTemplate(
-            each.spec.replicas if each.name in live else None,
-            each.spec.min_available,
-            each.annotations.get(labels.RESTART_AT, ""),
-            each.spec.pod_spec.scheduler_name,
+        clique.name: LiveTemplate(
+            clique.spec.replicas if clique.name in live else None,
+            clique.spec.min_available,
+            clique.annotations.get(labels.RESTART_AT, ""),
+            clique.spec.pod_spec.scheduler_name,
         )
-        for each in template.cliques
+        for clique in template.cliques
     }
     groups = {
-        each.name: LiveTemplate(each.replicas)
-        for each in template.pod_clique_scaling_groups
-        if each.name in live
+        group.name: LiveTemplate(group.replicas)
+        for group in template.pod_clique_scaling_groups
+        if group.name in live
     }
     return cliques | groups
 
 
-async def scale(
-    graph: DynamoGraphDeployment, found: Mapping[str, GroveMember], writer: Writer
-) -> Applied:
+async def scale(by_service: Mapping[str, GroveMember], writer: Writer) -> Applied:
     """Give live cliques and scaling groups the size that the graph says, where it is another."""
-    changes: list[Change] = []
-    blocked: list[Blocked] = []
-    for member in found.values():
-        live = member.live
+    parts = []
+    for member in by_service.values():
+        live, replicas = member.live, member.wanted
         if live is None or live.metadata.deletion_timestamp:
             continue
-        if member.wanted is None or member.wanted == live.spec.replicas:
-            continue
-        type_ = PodCliqueScalingGroupScale if member.is_group else PodCliqueScale
-        kind = type_.KIND.name
-        key = Key(graph.metadata.namespace, member.name)
-        try:
-            await writer.merge_patch(
-                type_,
-                key,
-                {"spec": {"replicas": member.wanted}},
-                subresource="scale",
-                uid=live.metadata.uid,
-            )
-        except NotFound:
-            continue  # its removal wakes us
-        except (Invalid, Forbidden) as error:
-            blocked.append(rejected(kind, f"{member.name}/scale", error))
-        else:
-            cause = f"{Cause.SPEC}: {member.wanted} replicas"
-            changes.append(Change(Verb.SCALE, kind, member.name, cause))
-    return Applied((), tuple(changes), tuple(blocked))
+        if replicas is not None and replicas != live.spec.replicas:
+            type_ = PodCliqueScalingGroupScale if member.is_group else PodCliqueScale
+            parts.append(await patch_replicas(live, replicas, writer, Cause.SPEC, type_=type_))
+    return merge(parts)
 
 
 async def delete_old_provider(
@@ -125,7 +107,6 @@ async def delete_old_provider(
     First, and not with what is merely unwanted: what it made has the names that are needed now.
     """
     type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
-    changes: list[Change] = []
     left = [
         child
         for child in live
@@ -135,39 +116,27 @@ async def delete_old_provider(
     ]
     if left:
         await writer.ensure_newest(graph)
-    for each in left:
-        await writer.delete(type_, each.key, uid=each.metadata.uid)
-        name = each.metadata.name
-        changes.append(Change(Verb.DELETE, type_.KIND.name, name, Cause.PROVIDER))
-    return Applied((), tuple(changes), ())
+    for child in left:
+        await writer.delete(type_, child.key, uid=child.metadata.uid)
+    names = (child.metadata.name for child in left)
+    kind = type_.KIND.name
+    return Applied(changes=tuple(Change(Verb.DELETE, kind, name, Cause.PROVIDER) for name in names))
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:
     """What else wakes graphs on Grove: what Grove makes of their sets, and the queues that they wait in."""
-    return (
-        Watches(PodClique, _graph_of_child(cache)),
-        Watches(PodCliqueScalingGroup, _graph_of_child(cache)),
-        Watches(Queue, _graphs_in_queue(cache)),
-    )
 
-
-def _graph_of_child(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
-    """The graph whose set has a name that the child's begins with; Grove owns it, so we go by that."""
-
-    def keys(changed: Resource) -> Iterator[Key]:
+    def of_child(changed: Resource) -> Iterator[Key]:
+        # The set whose name the child's begins with; Grove owns the child, so we go by that.
         namespace, name = changed.key
         end = name.find(_INDEX)
         while end >= 0:
-            found = cache.get(PodCliqueSet, Key(namespace, name[:end]))
-            if found is not None and found.metadata.controller is not None:
-                yield Key(namespace, found.metadata.controller.name)
+            clique_set = cache.get(PodCliqueSet, Key(namespace, name[:end]))
+            if clique_set is not None and clique_set.metadata.controller is not None:
+                yield Key(namespace, clique_set.metadata.controller.name)
             end = name.find(_INDEX, end + 1)
 
-    return keys
-
-
-def _graphs_in_queue(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
-    def keys(changed: Resource) -> Iterator[Key]:
+    def in_queue(changed: Resource) -> Iterator[Key]:
         if not cache.serves(PodCliqueSet):
             return
         for graph in cache.list(DynamoGraphDeployment):
@@ -175,4 +144,8 @@ def _graphs_in_queue(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
             if (is_unrecorded or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
                 yield graph.key
 
-    return keys
+    return (
+        Watches(PodClique, of_child),
+        Watches(PodCliqueScalingGroup, of_child),
+        Watches(Queue, in_queue),
+    )

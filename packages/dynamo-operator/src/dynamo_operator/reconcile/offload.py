@@ -70,27 +70,22 @@ class Offload:
                 tenant=owner.metadata.namespace,
                 seconds=self._seconds,
             )
-        found: list[T] = []
+        results: list[T] = []
         for piece in pieces:
-            found += [pickle.loads(each) for each in piece]  # noqa: S301 - of our own worker
+            results += [pickle.loads(pickled) for pickled in piece]  # noqa: S301 - of our own worker
             await asyncio.sleep(0)
-        return tuple(found)
+        return tuple(results)
 
     async def one(
         self, owner: Resource, function: Callable[..., T], *args: object, more_bytes: int = 0
     ) -> T:
-        """What `function(*args)` returns, for that object; `more_bytes` is what else it reads.
-
-        Raises:
-            WorkEnded: it took too much time or memory.
-            WorkBusy: there is too much such work now.
-        """
-        found: tuple[T, ...] = await self.do(owner, alone, function, args, more_bytes=more_bytes)
-        return found[0]
+        """What `function(*args)` returns; else as `do`."""
+        results: tuple[T, ...] = await self.do(owner, alone, function, args, more_bytes=more_bytes)
+        return results[0]
 
     async def reconciled(
         self,
-        found: R,
+        resource: R,
         reconcile: Callable[[R], Awaitable[Result]],
         report: Callable[[R, str], Awaitable[None]],
     ) -> Result:
@@ -98,20 +93,20 @@ class Offload:
 
         `report` writes that to the object; everything that runs for it stays as it is.
         """
-        uid, now = found.metadata.uid, loop_time()
-        if known := self._ended.get(uid):
-            fingerprint, until = known
-            if now < until and fingerprint == fingerprint_of(found):
+        uid, now = resource.metadata.uid, loop_time()
+        if ended := self._ended.get(uid):
+            fingerprint, until = ended
+            if now < until and fingerprint == fingerprint_of(resource):
                 return Result(until - now)
             self._ended.forget(uid)
         try:
-            return await reconcile(found)
+            return await reconcile(resource)
         except WorkEnded as error:
             _log.warning("work ended", cause=error.cause, error=str(error))
             if self._metrics is not None:
-                self._metrics.work_ended(found.KIND.name, error.cause)
-            self._ended.put(uid, (fingerprint_of(found), now + AGAIN_SECONDS))
-            await report(found, f"Not processed: {error}. Running pods keep running.")
+                self._metrics.work_ended(resource.KIND.name, error.cause)
+            self._ended.put(uid, (fingerprint_of(resource), now + AGAIN_SECONDS))
+            await report(resource, f"Not processed: {error}. Running pods keep running.")
             return Result(AGAIN_SECONDS)
 
 

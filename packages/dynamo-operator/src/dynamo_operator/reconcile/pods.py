@@ -15,14 +15,14 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.plan.model_pods import READ_LABELS, restarts
+from dynamo_graphs.plan.model_endpoints import READ_LABELS, restarts
 from dynamo_graphs.status.pods import READ_CONDITIONS, READY, is_over, is_ready
 from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Change
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus
 from kube_runtime.types.meta import Condition, Metadata
@@ -43,7 +43,7 @@ def reduced(pod: Pod) -> Pod:
         uid=old.uid,
         resource_version=old.resource_version,
         deletion_timestamp=old.deletion_timestamp,
-        labels={each: sys.intern(old.labels[each]) for each in read if each in old.labels},
+        labels={name: sys.intern(old.labels[name]) for name in read if name in old.labels},
     )
     return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
 
@@ -56,7 +56,9 @@ def _reduced_status(pod: Pod) -> PodStatus:
         return PodStatus(phase=sys.intern(pod.status.phase))
     if is_ready(pod):
         return _serving_status(pod) if labels.BASE_MODEL_HASH in pod.metadata.labels else _IS_READY
-    conditions = (each for each in pod.status.conditions if each.type in READ_CONDITIONS)
+    conditions = (
+        condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS
+    )
     addresses = pod.status.pod_ips if labels.BASE_MODEL_HASH in pod.metadata.labels else ()
     return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
 
@@ -64,8 +66,8 @@ def _reduced_status(pod: Pod) -> PodStatus:
 def _serving_status(pod: Pod) -> PodStatus:
     """What models read of a ready pod: where it is, and whether its process is still the same."""
     counted = ContainerStatus(restart_count=restarts(pod))
-    found = replace(_IS_READY, pod_ips=pod.status.pod_ips)
-    return replace(found, container_statuses=(counted,)) if counted.restart_count else found
+    status = replace(_IS_READY, pod_ips=pod.status.pod_ips)
+    return replace(status, container_statuses=(counted,)) if counted.restart_count else status
 
 
 class PodIndex:
@@ -74,7 +76,7 @@ class PodIndex:
     def __init__(self, cache: Cache) -> None:
         self._by_workload: dict[Key, dict[str, Pod]] = defaultdict(dict)
         self._by_service: dict[tuple[Key, str], dict[str, Pod]] = defaultdict(dict)
-        cache.subscribe(Pod, self._heard)
+        cache.subscribe(Pod, self._on_change)
 
     def of_workload(self, namespace: str, workload: str) -> tuple[Pod, ...]:
         """The pods of a Deployment or a LeaderWorkerSet."""
@@ -85,7 +87,7 @@ class PodIndex:
         place = (Key(namespace, names.label_value(graph)), names.label_value(service))
         return tuple(self._by_service.get(place, {}).values())
 
-    def _heard(self, change: Change[Pod]) -> None:
+    def _on_change(self, change: Change[Pod]) -> None:
         if change.old is not None:
             self._drop(change.old)
         if change.new is not None:
@@ -103,15 +105,15 @@ class PodIndex:
             del self._by_service[service]
 
 
-def component_pod_watch(cache: Cache) -> Watches:
-    """What wakes a component when one of its pods changes."""
+def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
+    """What wakes a component, of that kind, when one of its pods changes."""
 
     def keys(pod: Pod) -> Iterator[Key]:
         workload = _workload(pod)
         is_group = SET_NAME in pod.metadata.labels
-        found = cache.get(LeaderWorkerSet if is_group else Deployment, workload)
-        owner = found.metadata.controller if found else None
-        if owner is not None and owner.kind == DynamoComponentDeployment.KIND.name:
+        live = cache.get(LeaderWorkerSet if is_group else Deployment, workload)
+        owner = live.metadata.controller if live else None
+        if owner is not None and owner.kind == kind.name:
             yield Key(workload.namespace, owner.name)
 
     return Watches(Pod, keys)
@@ -126,8 +128,8 @@ def graph_pod_watch(cache: Cache) -> Watches:
             return
         named = cache.get(DynamoGraphDeployment, place)
         # The label has a shortened name if the graph's is too long for it.
-        found = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
-        for graph in found:
+        graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
+        for graph in graphs:
             if names.label_value(graph.metadata.name) == place.name and is_on_grove(graph):
                 yield graph.key
 
@@ -136,12 +138,14 @@ def graph_pod_watch(cache: Cache) -> Watches:
 
 def _workload(pod: Pod) -> Key:
     """The LeaderWorkerSet or the Deployment of a pod; its name is "" if no label has it."""
-    found = pod.metadata.labels
-    return Key(pod.metadata.namespace, found.get(SET_NAME) or found.get(labels.SELECTOR, ""))
+    pod_labels = pod.metadata.labels
+    return Key(
+        pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, "")
+    )
 
 
 def _service(pod: Pod) -> tuple[Key, str]:
     """The label of a pod's graph, which is "" without one, and that of its service."""
-    found = pod.metadata.labels
-    graph = Key(pod.metadata.namespace, found.get(labels.GRAPH, ""))
-    return graph, found.get(labels.COMPONENT, "")
+    pod_labels = pod.metadata.labels
+    graph = Key(pod.metadata.namespace, pod_labels.get(labels.GRAPH, ""))
+    return graph, pod_labels.get(labels.COMPONENT, "")

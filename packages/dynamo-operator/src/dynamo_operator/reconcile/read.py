@@ -6,9 +6,8 @@ stored, and one that cannot be read must not hide the others.
 
 import base64
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TypeAlias
 
 import msgspec
@@ -49,6 +48,8 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
     ISTIO: (VirtualService,),
 }
 
+_BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
+"""What components are rendered with; a change wakes them."""
 
 LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
 """Objects as the API server has them, by the names of their kinds and their keys."""
@@ -62,13 +63,13 @@ def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]])
 
 def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
-    beside = cache.derived(
-        ("beside components", namespace),
-        (PullSecret, PodServiceAccount),
-        partial(_beside_components, namespace, cache),
-    )
+
+    def beside() -> Facts:
+        secrets = cache.list(PullSecret, namespace)
+        return beside_components(secrets, cache.list(PodServiceAccount, namespace))
+
     return replace(
-        beside,
+        cache.derived(("beside components", namespace), _BESIDE, beside),
         istio_served=serves(cache, ISTIO),
         lws_served=serves(cache, LEADER_WORKER_SET),
         withheld=withheld(cache),
@@ -87,18 +88,11 @@ def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
     """Whether all kinds of an optional API can be used."""
-    return all(cache.serves(each) for each in _TYPES[api])
+    return all(cache.serves(type_) for type_ in _TYPES[api])
 
 
 def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
     return cache.forbids(type_) and not cache.serves(type_)
-
-
-def _beside_components(namespace: str, cache: Cache) -> Facts:
-    """The facts that come from the objects of the namespace."""
-    return beside_components(
-        cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)
-    )
 
 
 def beside_components(
@@ -110,9 +104,9 @@ def beside_components(
         for host in secret.data:
             secrets[host].append(secret.metadata.name)
     marked = (
-        each.metadata.name
-        for each in accounts
-        if each.metadata.labels.get(labels.COMPONENT_POD) == "true"
+        account.metadata.name
+        for account in accounts
+        if account.metadata.labels.get(labels.COMPONENT_POD) == "true"
     )
     return Facts(
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
@@ -130,9 +124,9 @@ def read_facts_for_graph(
         grove_served=serves(cache, GROVE),
         kai_served=serves(cache, KAI),
         inference_pools_served=serves(cache, INFERENCE_POOL),
-        kai_queues=frozenset(each.metadata.name for each in cache.list(Queue)),
+        kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
         claims=frozenset(
-            each.metadata.name for each in cache.list(PersistentVolumeClaim, namespace)
+            claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
         ),
         gang=live_templates(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
@@ -159,10 +153,13 @@ def registries_only(secret: PullSecret) -> PullSecret:
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes components when a fact changes; the same kinds that `read_facts` reads."""
-    return tuple(
-        Watches(type_, _components_beside(cache)) for type_ in (PullSecret, PodServiceAccount)
-    )
+    """What wakes components when a fact changes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
+        return (component.key for component in components)
+
+    return tuple(Watches(type_, keys) for type_ in _BESIDE)
 
 
 def pvc_watch(cache: Cache) -> Watches:
@@ -179,11 +176,3 @@ def pvc_watch(cache: Cache) -> Watches:
 def orchestrator_watches() -> tuple[Watches, ...]:
     """What wakes all graphs when groups can be formed, or not any more; no single group does."""
     return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
-
-
-def _components_beside(cache: Cache) -> Callable[[Resource], Iterator[Key]]:
-    def keys(changed: Resource) -> Iterator[Key]:
-        components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
-        yield from (each.key for each in components)
-
-    return keys

@@ -16,10 +16,9 @@ from kube_runtime.apply.suppression import CONTEST_SECONDS
 from kube_runtime.apply.writer import Writer
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
-from kube_runtime.kind import Object
 from kube_runtime.text import fitted
 from kube_runtime.types.apps import ControllerRevision
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Resource, Status
 
 REJECTED_RETRY_SECONDS = 120.0
 """How long a refused write waits for its next try. Minutes, never a tight loop."""
@@ -50,48 +49,48 @@ class Reporter:
     limit: StatusRateLimit
     written: Callable[[Any, Any], None] = lambda _, __: None
 
-    async def stopped(self, found: Resource, stop: Stop) -> Result:
+    async def stopped(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that must not apply anything. A change of the spec, or of what is missing, is next.
 
         Raises:
             OperatorError: the status could not be written.
         """
-        stored = await patch_status(self.writer, found, stop.status)
-        record_events(self.recorder, found, stored, stop=stop)
+        stored = await patch_status(self.writer, resource, stop.status)
+        record_events(self.recorder, resource, stored, stop=stop)
         return Result(written=stored)
 
     async def applied(
-        self, found: Resource, status: Object, applied: Applied, *others: float | None
+        self, resource: Resource, status: Status, applied: Applied, *seconds: float | None
     ) -> Result:
-        """End a reconcile that has applied everything it could. `others` are seconds to requeue after.
+        """End a reconcile that has applied everything it could. `seconds` are when to requeue.
 
         Raises:
             OperatorError: the status could not be written.
         """
-        if wait := self.limit.wait(found, status):
-            record_events(self.recorder, found, found, applied=applied)
-            return earliest(Result(wait), *others)
-        stored = await patch_status(self.writer, found, status, pace=self.limit)
-        self.written(found, stored)
-        record_events(self.recorder, found, stored, applied=applied)
-        return replace(earliest(result_of(applied), *others), written=stored)
+        if wait := self.limit.wait(resource, status):
+            record_events(self.recorder, resource, resource, applied=applied)
+            return earliest(Result(wait), *seconds)
+        stored = await patch_status(self.writer, resource, status, pace=self.limit)
+        self.written(resource, stored)
+        record_events(self.recorder, resource, stored, applied=applied)
+        return replace(earliest(result_of(applied), *seconds), written=stored)
 
 
 def result_of(applied: Applied) -> Result:
     """When to look again, given what could not be written."""
     if not applied.blocked:
         return Result(CONTEST_SECONDS) if applied.contested else DONE
-    if all(each.obstacle in _FREE for each in applied.blocked):
+    if all(blocked.obstacle in _FREE for blocked in applied.blocked):
         return Result(CONFLICT_RETRY_SECONDS)
     return Result(REJECTED_RETRY_SECONDS)
 
 
-def earliest(found: Result, *others: float | None) -> Result:
+def earliest(result: Result, *seconds: float | None) -> Result:
     """The outcome, or to look again after the shortest of the other times, if that is sooner.
 
     None or 0 means: nothing will change by time alone.
     """
-    times = [each for each in (found.requeue_after_seconds, *others) if each]
+    times = [time for time in (result.requeue_after_seconds, *seconds) if time]
     return Result(min(times)) if times else DONE
 
 
@@ -118,13 +117,13 @@ def record_events(
     if after is before:
         return
     if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
-        for each in status_events(before, after):
+        for event in status_events(before, after):
             recorder.event(
-                before, reason=each.reason, message=each.message, warning=each.is_warning
+                before, reason=event.reason, message=event.message, warning=event.is_warning
             )
-    for obstacle in applied.blocked:
-        if not obstacle.passes_by_itself:
-            recorder.event(before, reason=obstacle.obstacle, message=obstacle.message, warning=True)
+    for blocked in applied.blocked:
+        if not blocked.passes_by_itself:
+            recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)
     if stop is not None:
         text = fitted(stop.texts, MESSAGE_LIMIT)
         recorder.event(before, reason=stop.reason, message=text, warning=True)

@@ -1,13 +1,13 @@
 """The SSH keys with which TensorRT-LLM runs on several nodes: their source and their owners.
 
 A user who has the keys may log in to the pods that trust them. So each namespace has separate keys, created
-by `ssh_source`; only a setting of the administrator copies the keys of one Secret to all namespaces.
+by `ssh_secret`; only a setting of the administrator copies the keys of one Secret to all namespaces.
 Watches by name select these Secrets and no others; without a use there is no watch. A Secret of that name
 from another client is used as it is. Ours belongs to all graphs that use it and is deleted with the last of
 them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dynamo_graphs.api.framework import needs_ssh_keys
@@ -33,12 +33,9 @@ def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
         fields=name,
         transform=strip_unowned,
     )
-    source = shared_source(settings)
-    return (
-        [copies, PermittedInformer(SshKeys, namespace=source.namespace, fields=name)]
-        if source
-        else [copies]
-    )
+    if not (source := shared_source(settings)):
+        return [copies]
+    return [copies, PermittedInformer(SshKeys, namespace=source.namespace, fields=name)]
 
 
 def shared_source(settings: RenderSettings) -> Key | None:
@@ -58,17 +55,17 @@ def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
 
     def beside(changed: Resource) -> Iterator[Key]:
         graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
-        return (each.key for each in graphs if needs_ssh_keys(each))
+        return (graph.key for graph in graphs if needs_ssh_keys(graph))
 
     def everywhere(_: Resource) -> Iterator[Key]:
-        return (each.key for each in cache.list(DynamoGraphDeployment) if needs_ssh_keys(each))
+        return (graph.key for graph in cache.list(DynamoGraphDeployment) if needs_ssh_keys(graph))
 
-    found = (
+    watches = (
         shared_watch(SshKeysCopy, DynamoGraphDeployment.KIND),
         Watches(SshKeysCopy, beside),
         Watches(SshKeys, everywhere),
     )
-    return tuple(each for each in found if cache.holds(each.type_))
+    return tuple(watch for watch in watches if cache.holds(watch.type_))
 
 
 def ssh_key_copies(
@@ -81,18 +78,21 @@ def ssh_key_copies(
     copy = _copy(cache, key)
     if copy is not None and not copy.data:
         return ()  # not ours: nothing but its metadata is remembered
-    found = _source(cache, settings) or copy
-    if found is None:
+    keys = _source(cache, settings) or copy
+    if keys is None:
         return ()
-    return (
-        {
-            "apiVersion": SshKeysCopy.KIND.api_version,
-            "kind": SshKeysCopy.KIND.name,
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            "type": found.type,
-            "data": found.data,
-        },
-    )
+    return (ssh_key_secret(key, keys.type, keys.data),)
+
+
+def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
+    """The Secret with the keys of a namespace, as it is applied."""
+    return {
+        "apiVersion": SshKeysCopy.KIND.api_version,
+        "kind": SshKeysCopy.KIND.name,
+        "metadata": {"name": key.name, "namespace": key.namespace},
+        "type": type_,
+        "data": data,
+    }
 
 
 def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:

@@ -24,7 +24,8 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.transforms import OPERATOR
+from dynamo_operator.reconcile.ssh_keys import ssh_key_secret
+from kube_runtime.apply.ownership import Shared
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -70,17 +71,16 @@ class SshKeyController:
         """Create the Secret, unless it exists or is not needed."""
         if self.cache.get(SshKeysCopy, key) is not None:
             return DONE
-        users = [
-            each
-            for each in self.cache.list(DynamoGraphDeployment, key.namespace)
-            if needs_ssh_keys(each) and not each.metadata.deletion_timestamp
-        ]
-        if not users:
+        users = (
+            graph
+            for graph in self.cache.list(DynamoGraphDeployment, key.namespace)
+            if needs_ssh_keys(graph) and not graph.metadata.deletion_timestamp
+        )
+        if (user := next(users, None)) is None:
             return DONE
+        secret = await _secret(key, user)
         try:
-            await self.writer.apply(
-                SshKeysCopy, await _secret(key, users[0]), force=False, uid=ABSENT
-            )
+            await self.writer.apply(SshKeysCopy, secret, force=False, uid=ABSENT)
         except Conflict:
             return DONE  # another client was faster, and the watch will bring it
         _log.info("ssh keys made", secret=str(key))
@@ -89,24 +89,8 @@ class SshKeyController:
 
 async def _secret(key: Key, user: DynamoGraphDeployment) -> Object:
     """The Secret, as an object that is shared by graphs; the others name themselves when they apply it."""
-    owner = {
-        "apiVersion": user.KIND.api_version,
-        "kind": user.KIND.name,
-        "name": user.metadata.name,
-        "uid": user.metadata.uid,
-    }
-    return {
-        "apiVersion": SshKeysCopy.KIND.api_version,
-        "kind": SshKeysCopy.KIND.name,
-        "metadata": {
-            "name": key.name,
-            "namespace": key.namespace,
-            "labels": {labels.APP_MANAGED_BY: OPERATOR},
-            "ownerReferences": [owner],
-        },
-        "type": "Opaque",
-        "data": await asyncio.to_thread(new_keys),
-    }
+    secret = ssh_key_secret(key, "Opaque", await asyncio.to_thread(new_keys))
+    return Shared((), (SshKeysCopy,), labels.SHARED).body(user, secret, None)
 
 
 def new_keys() -> dict[str, str]:

@@ -13,25 +13,23 @@ from kube_runtime.types.meta import OwnerReference, R, Resource
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
-OPERATOR = "dynamo-operator"
-"""The value of our marker labels."""
 
 
-def is_controlled_by_us(each: Resource) -> bool:
+def is_controlled_by_us(resource: Resource) -> bool:
     """Whether one of our kinds controls the object."""
-    controller = each.metadata.controller
+    controller = resource.metadata.controller
     return controller is not None and _is_of_our_group(controller)
 
 
-def strip_unowned(each: R) -> R:
+def strip_unowned(resource: R) -> R:
     """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
-    owners = each.metadata.owner_references
+    owners = resource.metadata.owner_references
     if any(map(_is_of_our_group, owners)):
-        return each
-    if any(each.metadata.labels.get(marker) == OPERATOR for marker in _MARKERS):
-        return each
-    annotations = {k: v for k, v in each.metadata.annotations.items() if k != _COPY}
-    return type(each)(metadata=replace(each.metadata, annotations=annotations))
+        return resource
+    if any(resource.metadata.labels.get(marker) == labels.MANAGER for marker in _MARKERS):
+        return resource
+    annotations = {k: v for k, v in resource.metadata.annotations.items() if k != _COPY}
+    return type(resource)(metadata=replace(resource.metadata, annotations=annotations))
 
 
 def _is_of_our_group(owner: OwnerReference) -> bool:

@@ -7,6 +7,8 @@ only, and nothing is done for it: its last readable spec is no longer what its o
 from functools import cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
@@ -19,26 +21,22 @@ from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.scaling import ScalingReason
 from dynamo_graphs.status.stop import Stop
 from dynamo_operator.reconcile.finalizer import without_finalizer
-from dynamo_operator.reconcile.report import record_events
-from kube_runtime.apply.status_patch import patch_status
-from kube_runtime.apply.writer import Writer
+from dynamo_operator.reconcile.report import Reporter
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.events import Recorder
 from kube_runtime.errors import DecodeError, TooLarge
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.kind import Key, Kind
 from kube_runtime.text import cut
-from kube_runtime.types.meta import Condition, Resource, Struct
+from kube_runtime.types.meta import Condition, Resource, Status
 
 _MESSAGE_LIMIT = 1024
 
 
-class _BareStatus(Struct):
+class _BareStatus(Status):
     """The part of a status that is the same for all kinds."""
 
     state: str = ""
     observed_generation: int = 0
-    conditions: tuple[Condition, ...] = ()
     ready_endpoints: int | None = None
     total_endpoints: int | None = None
 
@@ -82,13 +80,7 @@ def _bare_type(kind: Kind) -> type[_Bare]:
 
 
 async def report_unreadable(
-    type_: type[Resource],
-    key: Key,
-    error: DecodeError,
-    *,
-    client: Client,
-    writer: Writer,
-    recorder: Recorder,
+    type_: type[Resource], key: Key, error: DecodeError, client: Client, reporter: Reporter
 ) -> Result:
     """Say on the object why it cannot be read, or is not: it is too large. Its next change wakes us again.
 
@@ -98,30 +90,27 @@ async def report_unreadable(
     """
     bare = await client.get(_bare_type(type_.KIND), key)
     if bare.metadata.deletion_timestamp:
-        await without_finalizer(bare, writer)
+        await without_finalizer(bare, reporter.writer)
         return DONE
-    generation = bare.metadata.generation
-    is_large = isinstance(error, TooLarge)
-    words = WORDS[type_]
-    text, reason = f"Cannot read the object: {error.message}", words.unreadable
-    if is_large:
-        text, reason = (
-            f"Not processed: {error.message}. Running pods keep running.",
-            words.too_large,
-        )
+    generation, words = bare.metadata.generation, WORDS[type_]
+    if isinstance(error, TooLarge):
+        text = f"Not processed: {error.message}. Running pods keep running."
+        reason, event = words.too_large, "TooLarge"
+    else:
+        text = f"Cannot read the object: {error.message}"
+        reason, event = words.unreadable, "DecodeFailed"
     text = cut(text, _MESSAGE_LIMIT)
-    status: Object = {
-        "conditions": [
-            Condition(each, "False", reason, text, observed_generation=generation)
-            for each in words.conditions
-        ]
-    }
+    status = bare.status.with_conditions(
+        Condition(condition, "False", reason, text, observed_generation=generation)
+        for condition in words.conditions
+    )
     if type_ is DynamoGraphDeployment:
-        status["state"] = str(GraphState.FAILED)
+        status = replace(status, state=str(GraphState.FAILED))
     if type_ is DynamoModel:  # the schema wants both in every status
-        status["readyEndpoints"] = bare.status.ready_endpoints or 0
-        status["totalEndpoints"] = bare.status.total_endpoints or 0
-    stop = Stop(status, "TooLarge" if is_large else "DecodeFailed", [text])
-    stored = await patch_status(writer, bare, stop.status)
-    record_events(recorder, bare, stored, stop=stop)
+        status = replace(
+            status,
+            ready_endpoints=status.ready_endpoints or 0,
+            total_endpoints=status.total_endpoints or 0,
+        )
+    await reporter.stopped(bare, Stop(status, event, [text]))
     return DONE

@@ -29,39 +29,23 @@ class ValidationCache:
     def __init__(self) -> None:
         self._known: Recent[bytes] = Recent(REMEMBERED)
 
-    def problems(self, found: R, find: Callable[[R], tuple[Problem, ...]]) -> tuple[Problem, ...]:
-        """What `find` finds wrong with an object; it is not asked when that is known to be nothing."""
-        fingerprint = fingerprint_of(found)
-        return (
-            ()
-            if self._is_known(found, fingerprint)
-            else self._noted(found, fingerprint, find(found))
-        )
-
     async def problems_by(
-        self, heavy: Offload, found: R, find: Callable[[R], tuple[Problem, ...]]
+        self, offload: Offload, resource: R, find: Callable[[R], tuple[Problem, ...]]
     ) -> tuple[Problem, ...]:
-        """The same, with the mistakes of a large object found in a process of its own.
+        """What `find` finds wrong with an object; it is not asked when that is known to be nothing.
 
         Raises:
             WorkEnded: that took too much time or memory.
             WorkBusy: there is too much such work now.
         """
-        fingerprint = fingerprint_of(found)
-        if self._is_known(found, fingerprint):
+        uid, fingerprint = resource.metadata.uid, fingerprint_of(resource)
+        if self._known.get(uid) == fingerprint:
             return ()
-        return self._noted(found, fingerprint, await heavy.do(found, find, found))
+        problems = await offload.do(resource, find, resource)
+        if not problems:
+            self._known.put(uid, fingerprint)
+        return problems
 
     def forget(self, uid: str) -> None:
         """Remember nothing of an object that is gone."""
         self._known.forget(uid)
-
-    def _is_known(self, found: Resource, fingerprint: bytes) -> bool:
-        return self._known.get(found.metadata.uid) == fingerprint
-
-    def _noted(
-        self, found: Resource, fingerprint: bytes, problems: tuple[Problem, ...]
-    ) -> tuple[Problem, ...]:
-        if not problems:
-            self._known.put(found.metadata.uid, fingerprint)
-        return problems

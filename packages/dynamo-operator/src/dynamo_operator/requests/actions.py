@@ -4,18 +4,24 @@ Names may be taken. An existing object is ours by the uid on it, or stays unchan
 idempotent: another process may repeat it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dynamo_graphs.api import labels, names
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
-from dynamo_graphs.plan.request_base import base_config_map, completed_base
-from dynamo_graphs.plan.request_graph import config_map, deployed, tracking
+from dynamo_graphs.plan.request import Destination, RequestFacts
+from dynamo_graphs.plan.request_graph import (
+    base_config_map,
+    completed_base,
+    config_map,
+    deployed,
+    is_own_config_map,
+)
 from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
 from dynamo_graphs.render.profiling import (
     account_objects,
@@ -26,10 +32,10 @@ from dynamo_graphs.render.profiling import (
 from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader, job_key, output_key
+from dynamo_operator.requests.read import RequestReader, job_key, target_of
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Shared, controller_reference
-from kube_runtime.apply.result import Obstructed, controls
+from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
@@ -45,7 +51,7 @@ _REFUSALS = (Forbidden, Invalid, NotFound)
 
 
 class ActionBlocked(Exception):
-    """An act that cannot be done now, and why; `is_taken` if another has the name."""
+    """An action that cannot be done now, and why; `is_taken` if another has the name."""
 
     def __init__(self, text: str, *, is_taken: bool = False) -> None:
         super().__init__(text)
@@ -57,14 +63,17 @@ class RequestActions:
     """Runs the actions of requests."""
 
     writer: Writer
-    facts: RequestReader
+    reader: RequestReader
     applier: Applier
     settings: RenderSettings
-    nodes: GpuDiscoveryRbac
-    restraint: WriteSuppression = field(default_factory=WriteSuppression)
+    gpu_rbac: GpuDiscoveryRbac
+    suppression: WriteSuppression = field(default_factory=WriteSuppression)
 
     async def start(
-        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+        self,
+        request: DynamoGraphDeploymentRequest,
+        spec: DynamoGraphDeploymentRequestSpec,
+        facts: RequestFacts,
     ) -> Job:
         """Create the Job; results of an earlier one are deleted first, or they would pass for its own.
 
@@ -74,17 +83,18 @@ class RequestActions:
         """
         if lacks := missing_settings(spec, self.settings):
             raise ActionBlocked(lacks)
-        await self._forget(request)
+        if (stale := facts.output) is not None:
+            await self.writer.delete(Output, stale.key, uid=stale.metadata.uid)
         await self._account(request, spec)
-        base = await self._base(request, spec)
-        wanted = await self.facts.heavy.one(
+        base = await self._base(request, spec, facts.config_maps)
+        desired = await self.reader.offload.one(
             request, profiling_job, request, spec, self.settings, base
         )
         owners = {"ownerReferences": [controller_reference(request)]}
-        body = {**wanted, "metadata": wanted["metadata"] | owners}
-        wish = Target(request.metadata.uid, Job.KIND.name, job_key(request))
+        body = {**desired, "metadata": desired["metadata"] | owners}
+        target = Target(request.metadata.uid, Job.KIND.name, job_key(request))
         try:
-            with self.restraint.attempting(wish, digest_of(body), ""):
+            with self.suppression.attempting(target, digest_of(body), ""):
                 return await self.writer.apply(Job, body, force=False, uid=ABSENT)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
@@ -96,27 +106,15 @@ class RequestActions:
 
     async def clear_temporary(self, graphs: Iterable[DynamoGraphDeployment]) -> None:
         """Delete the graphs that a profiler has left: their pods hold GPUs."""
-        for each in graphs:
-            if not each.metadata.deletion_timestamp:
-                await self.writer.delete(DynamoGraphDeployment, each.key, uid=each.metadata.uid)
-
-    async def taken_names(
-        self, request: DynamoGraphDeploymentRequest, found: Iterable[Object], namespace: str
-    ) -> dict[str, str]:
-        """New names for ConfigMaps whose names belong to others, by the old ones."""
-        renamed: dict[str, str] = {}
-        for each in found:
-            name: str = each["metadata"]["name"]
-            live = await self.facts.live(Output, Key(namespace, name))
-            if live is not None and not _is_own(request, live):
-                renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
-        return renamed
+        for graph in graphs:
+            if not graph.metadata.deletion_timestamp:
+                await self.writer.delete(DynamoGraphDeployment, graph.key, uid=graph.metadata.uid)
 
     async def config_maps(
         self,
         request: DynamoGraphDeploymentRequest,
-        found: Iterable[Object],
-        namespace: str,
+        manifests: Iterable[Object],
+        destination: Destination,
         graph: DynamoGraphDeployment | None,
     ) -> tuple[str, ...]:
         """Create the ConfigMaps that profiling found, and return the errors.
@@ -128,19 +126,19 @@ class RequestActions:
             OperatorError: the API server could not be reached or failed.
         """
         problems: list[str] = []
-        wanted = tuple(named_config_maps(found))
-        if wanted and (refusal := await self.facts.refusal(request, namespace)):
-            return (f"Failed to create ConfigMaps from profiling output: {refusal}",)
-        for each in wanted:
-            name = each["metadata"]["name"]
+        desired = tuple(named_config_maps(manifests))
+        if desired and destination.refusal:
+            return (f"Failed to create ConfigMaps from profiling output: {destination.refusal}",)
+        for manifest in desired:
+            name = manifest["metadata"]["name"]
             try:
-                body = config_map(request, each, namespace)
+                body = config_map(request, manifest, destination.namespace)
                 if graph is not None:
                     body["metadata"]["ownerReferences"] = [_owner(graph)]
-                await self._config_map(request, body)
+                await self._config_map(request, body, destination.config_maps)
             except (*_REFUSALS, BadOutput, ActionBlocked) as error:
-                said = error.message if isinstance(error, _REFUSALS) else str(error)
-                text = f"failed to create ConfigMap {name}: {said}"
+                cause = error.message if isinstance(error, _REFUSALS) else str(error)
+                text = f"failed to create ConfigMap {name}: {cause}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
 
@@ -148,7 +146,7 @@ class RequestActions:
         self,
         request: DynamoGraphDeploymentRequest,
         spec: DynamoGraphDeploymentRequestSpec,
-        at: Key,
+        destination: Destination,
     ) -> DynamoGraphDeployment:
         """Create the graph.
 
@@ -157,42 +155,33 @@ class RequestActions:
             Conflict: there is one by now; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
-        if refusal := await self.facts.refusal(request, at.namespace):
-            raise ActionBlocked(refusal)
+        if destination.refusal:
+            raise ActionBlocked(destination.refusal)
+        at = Key(destination.namespace, target_of(request).name)
         body = deployed(request, spec, at)
-        wish = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
         try:
-            with self.restraint.attempting(wish, digest_of(body), ""):
+            with self.suppression.attempting(target, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
         except NotFound as error:
             raise ActionBlocked(error.message) from error
 
-    async def _forget(self, request: DynamoGraphDeploymentRequest) -> None:
-        key = output_key(request)
-        stale = await self.facts.live(Output, key)
-        if stale is None:
-            return
-        if stale.metadata.labels.get(labels.REQUEST) != names.label_value(request.metadata.name):
-            text = (
-                f"ConfigMap {key.name} exists and is not from profiling; the operator leaves it "
-                "alone: rename or delete it"
-            )
-            raise ActionBlocked(text, is_taken=True)
-        await self.writer.delete(Output, key, uid=stale.metadata.uid)
-
     async def _base(
-        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+        self,
+        request: DynamoGraphDeploymentRequest,
+        spec: DynamoGraphDeploymentRequestSpec,
+        present: Mapping[str, Output],
     ) -> ConfigMapReference | None:
         """The ConfigMap of the base graph; None if the user's, if any, is used."""
-        namespace, profiling = request.metadata.namespace, spec.profiling_config
+        profiling = spec.profiling_config
         given = profiling.config_map_ref
-        live = await self.facts.live(Output, Key(namespace, given.name)) if given else None
+        live = present.get(given.name) if given else None
         text = live.data.get(given.key) if live is not None and given is not None else None
         if not text:
             return None
-        done = await self.facts.heavy.one(
+        done = await self.reader.offload.one(
             request, completed_base, text, spec, placement(profiling), more_bytes=len(text)
         )
         if done is None:
@@ -201,7 +190,7 @@ class RequestActions:
         ours = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         try:
-            await self._config_map(request, body)
+            await self._config_map(request, body, present)
         except ActionBlocked as error:
             text = f"ConfigMap {ours.name}: {error}: rename or delete it"
             raise ActionBlocked(text, is_taken=True) from error
@@ -213,39 +202,28 @@ class RequestActions:
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
         """The ServiceAccount of the Job. A restricted operator may bind nothing: its installation has one."""
-        wanted = account_objects(request.metadata.namespace, spec, self.settings)
-        if not wanted:
+        desired = account_objects(request.metadata.namespace, spec, self.settings)
+        if not desired:
             return
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
-        applied = await self.applier.apply(request, Shared(wanted, types, labels.SHARED))
-        if said := (*(each.message for each in applied.blocked), *applied.contested):
-            raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(said)}")
-        await self._nodes(request, spec)
-
-    async def _nodes(
-        self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
-    ) -> None:
-        if not self.nodes.name or not spec.enable_gpu_discovery:
-            return
-        if problem := await self.nodes.admit(request):
+        applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
+        causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
+        if causes:
+            raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")
+        reads_nodes = self.gpu_rbac.name and spec.enable_gpu_discovery
+        if reads_nodes and (problem := await self.gpu_rbac.admit(request)):
             raise ActionBlocked(problem)
 
-    async def _config_map(self, request: DynamoGraphDeploymentRequest, body: Object) -> None:
-        key = Key(body["metadata"]["namespace"], body["metadata"]["name"])
-        live = await self.facts.live(Output, key)
+    async def _config_map(
+        self, request: DynamoGraphDeploymentRequest, body: Object, present: Mapping[str, Output]
+    ) -> None:
+        live = present.get(body["metadata"]["name"])
         if live is None:
             await self.writer.apply(Output, body, force=False, uid=ABSENT)
-        elif _is_own(request, live):
+        elif is_own_config_map(request, live):
             await self.writer.apply(Output, body, force=True, uid=live.metadata.uid)
         else:
             raise ActionBlocked("it exists and has another owner; the operator leaves it alone")
-
-
-def _is_own(request: DynamoGraphDeploymentRequest, live: Resource) -> bool:
-    """Whether a ConfigMap was made for a request of this name; an earlier one had the same results."""
-    return tracking(request).items() <= live.metadata.labels.items() and not (
-        live.metadata.controller and not controls(request, live)
-    )
 
 
 def _owner(graph: DynamoGraphDeployment) -> Object:

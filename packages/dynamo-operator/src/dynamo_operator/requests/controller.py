@@ -13,6 +13,7 @@ from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import (
     Action,
+    Destination,
     RequestFacts,
     RequestReason,
     accepted_spec,
@@ -21,22 +22,25 @@ from dynamo_graphs.plan.request import (
     stage,
 )
 from dynamo_graphs.plan.request_digest import is_signed
-from dynamo_graphs.plan.request_graph import target
+from dynamo_graphs.plan.request_graph import new_names, read_output, target, with_new_names
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingProgress,
     progress,
     require_small,
 )
-from dynamo_graphs.plan.request_result import read_output, with_new_names
 from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
-from dynamo_graphs.status.request_conditions import RequestReport
+from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
 from dynamo_operator.reconcile.finalizer import without_finalizer
-from dynamo_operator.reconcile.report import CONFLICT_RETRY_SECONDS, REJECTED_RETRY_SECONDS
+from dynamo_operator.reconcile.report import (
+    CONFLICT_RETRY_SECONDS,
+    REJECTED_RETRY_SECONDS,
+    Reporter,
+)
 from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
@@ -47,7 +51,6 @@ from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.events import Recorder
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.errors import Invalid
 from kube_runtime.kind import Key
@@ -68,9 +71,8 @@ class RequestController:
     """Reconciles a DynamoGraphDeploymentRequest."""
 
     cache: Cache
-    acts: RequestActions
-    recorder: Recorder
-    pace: StatusRateLimit
+    actions: RequestActions
+    reporter: Reporter
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeploymentRequest
     owns: ClassVar[tuple[type[Resource], ...]] = (Job,)
@@ -78,69 +80,65 @@ class RequestController:
     @property
     def watches(self) -> tuple[Watches, ...]:
         """Other kinds that are read: profiling pods, their output, the graph, the shared ServiceAccount."""
-        shared = (
-            shared_watch(each, self.reconciles.KIND) for each in (ServiceAccount, RoleBinding)
-        )
+        kind = self.reconciles.KIND
+        shared = (shared_watch(ServiceAccount, kind), shared_watch(RoleBinding, kind))
         return (*request_watches(self.cache), *shared)
 
     @property
     def reader(self) -> RequestReader:
         """The reader of the inputs."""
-        return self.acts.facts
+        return self.actions.reader
 
     async def reconcile(self, key: Key) -> Result:
         """Run the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
-            return await report_unreadable(
-                *(DynamoGraphDeploymentRequest, key, error),
-                client=self.reader.client,
-                writer=self.acts.writer,
-                recorder=self.recorder,
-            )
+            kind = DynamoGraphDeploymentRequest
+            return await report_unreadable(kind, key, error, self.reader.client, self.reporter)
         request = self.cache.get(DynamoGraphDeploymentRequest, key)
         if request is None:
-            await self.acts.nodes.withdraw()
+            await self.actions.gpu_rbac.withdraw()
             return DONE
-        request = await without_finalizer(request, self.acts.writer)
+        request = await without_finalizer(request, self.reporter.writer)
         if request.metadata.deletion_timestamp:
             return DONE  # owner references: the API server deletes the rest
         if is_paused(request):
-            await self._tell(request, status.paused(request, "the request is paused"))
+            await self._report(request, status.paused(request, "the request is paused"))
             return DONE
         if request.spec is None:
-            await self._tell(request, status.refused(request, ("spec is required",)))
+            await self._report(request, status.refused(request, ("spec is required",)))
             return DONE
-        return await self.reader.heavy.reconciled(request, self._reconcile, self._too_expensive)
+        return await self.reader.offload.reconciled(request, self._reconcile, self._too_expensive)
 
     async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
-        await self._tell(request, status.too_expensive(request, text))
+        await self._report(request, status.too_expensive(request, text))
 
     async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Result:
         at = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
-            await self.acts.nodes.withdraw()
+            await self.actions.gpu_rbac.withdraw()
         facts = await self.reader.at(request, at)
         return await self._do(request, next_step(request, facts), facts)
 
-    async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each act
+    async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each action
         self, request: DynamoGraphDeploymentRequest, act: Action, facts: RequestFacts
     ) -> Result:
         match act:
             case Action.REST:
                 return await self._rest(request)
             case Action.REFUSE:
-                await self._tell(request, status.refused(request, facts.problems))
-                return Result(REJECTED_RETRY_SECONDS)
-            case Action.ACCEPT:
-                return await self._accept(request)
+                return await self._blocked(request, status.refused(request, facts.problems))
+            case Action.ACCEPT if request.spec is not None:
+                return await self._report(request, status.accepted(request, request.spec))
             case Action.CLEAR if facts.job is not None:
-                await self.acts.clear(request, facts.job)
+                await self.actions.clear(request, facts.job)
                 return DONE
             case Action.WAIT:
                 text = left_over(facts.job, facts.pods_left)
-                return await self._tell(request, status.waiting(request, text))
+                return await self._report(request, status.waiting(request, text))
             case Action.START:
-                return await self._start(request)
+                return await self._start(request, facts)
+            case Action.OUTPUT_TAKEN:
+                return await self._blocked(request, status.output_taken(request))
             case Action.BEGIN:
                 return await self._begin(request)
             case Action.FAIL_START if facts.job is not None:
@@ -150,104 +148,97 @@ class RequestController:
             case Action.FAIL if facts.job is not None:
                 return await self._fail(request, facts, facts.job)
             case Action.VANISHED:
-                return await self._vanished(request, facts)
+                return await self._fail(request, facts, None)
             case Action.HARVEST:
                 return await self._harvest(request, facts)
             case Action.CREATE:
-                return await self._create(request)
+                return await self._create(request, facts.destination)
             case Action.CONFLICT:
-                text = taken_graph(target_of(request))
-                await self._tell(
-                    request, requested_graph.not_created(request, RequestReason.NAME_CONFLICT, text)
-                )
-                return Result(REJECTED_RETRY_SECONDS)
+                text, taken = taken_graph(target_of(request)), RequestReason.NAME_CONFLICT
+                report = requested_graph.not_created(request, taken, text)
+                return await self._blocked(request, report)
             case Action.MIRROR if facts.graph is not None:
-                return await self._mirror(request, facts.graph)
+                return await self._mirror(request, facts.graph, facts.destination)
             case Action.LOSE:
-                return await self._tell(request, requested_graph.lost(request))
+                return await self._report(request, requested_graph.lost(request))
             case Action.SETTLE:
-                return await self._tell(request, status.settled(request))
+                return await self._report(request, status.settled(request))
             case _:
                 raise AssertionError(f"{act} without its object")
 
     async def _rest(self, request: DynamoGraphDeploymentRequest) -> Result:
         """Report once that a change of the spec comes too late."""
         if status.has_to_be_restated(request):
-            await self._tell(request, status.restated(request))
+            await self._report(request, status.restated(request))
         return DONE
 
-    async def _accept(self, request: DynamoGraphDeploymentRequest) -> Result:
-        spec = request.spec
-        if spec is None:
-            return DONE
-        return await self._tell(request, status.accepted(request, spec))
-
-    async def _start(self, request: DynamoGraphDeploymentRequest) -> Result:
+    async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         spec = accepted_spec(request)
         try:
-            job = await self.acts.start(request, spec)
+            job = await self.actions.start(request, spec, facts)
         except ActionBlocked as error:
             reason = (
                 RequestReason.NAME_CONFLICT if error.is_taken else RequestReason.JOB_CREATION_FAILED
             )
-            await self._tell(request, status.not_started(request, reason, str(error)))
-            return Result(REJECTED_RETRY_SECONDS)
+            return await self._blocked(request, status.not_started(request, reason, str(error)))
         text = f"Created Job {job.metadata.name}"
-        self.recorder.event(request, reason="CreateJob", message=text)
+        self.reporter.recorder.event(request, reason="CreateJob", message=text)
         return await self._begin(request)
 
     async def _begin(self, request: DynamoGraphDeploymentRequest) -> Result:
         is_offline = uses_ai_configurator(accepted_spec(request))
-        return await self._tell(request, status.begun(request, utc_now(), is_offline=is_offline))
+        return await self._report(request, status.begun(request, utc_now(), is_offline=is_offline))
 
     async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
-            await self._tell(request, status.waiting(request, blocked.message))
+            await self._report(request, status.waiting(request, blocked.message))
             return Result(CONFLICT_RETRY_SECONDS)
-        told = status.not_started(request, RequestReason.NAME_CONFLICT, blocked.message)
-        await self._tell(request, told)
-        return Result(REJECTED_RETRY_SECONDS)
+        report = status.not_started(request, RequestReason.NAME_CONFLICT, blocked.message)
+        return await self._blocked(request, report)
 
     async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         text, again = obstacle(facts.pods, datetime.now(UTC))
-        told = status.watched(request, _said(facts), text)
-        if wait := self.pace.wait(request, told.status):
+        report = status.watched(request, _job_progress(facts), text)
+        if wait := self.reporter.limit.wait(request, report.status):
             return Result(wait)
-        await self._tell(request, told, self.pace)
+        await self._report(request, report, self.reporter.limit)
         return Result(again) if again else DONE
 
     async def _fail(
-        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job | None
     ) -> Result:
-        await self.acts.clear_temporary(facts.temporary)
-        end, said = end_of(job) or Condition("Failed", "True"), _said(facts)
-        text = failure(end, facts.pods, said)
-        return await self._tell(request, status.profiling_failed(request, text, said, utc_now()))
-
-    async def _vanished(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        await self.acts.clear_temporary(facts.temporary)
-        name = request.status.profiling_job_name or "of the request"
-        text = (
-            f"profiling job {name} was deleted before the operator read its results. Create a new "
-            "DGDR to profile again"
-        )
-        told = status.profiling_failed(request, text, _said(facts), utc_now())
-        return await self._tell(request, told)
+        """Report that profiling failed. No `job`: it was deleted."""
+        await self.actions.clear_temporary(facts.temporary)
+        job_progress = _job_progress(facts)
+        if job is None:
+            name = request.status.profiling_job_name or "of the request"
+            text = (
+                f"profiling job {name} was deleted before the operator read its results. Create a "
+                "new DGDR to profile again"
+            )
+        else:
+            end = end_of(job) or Condition("Failed", "True")
+            text = failure(end, facts.pods, job_progress)
+        report = status.profiling_failed(request, text, job_progress, utc_now())
+        return await self._report(request, report)
 
     async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        said = _said(facts)
+        job_progress = _job_progress(facts)
         try:
-            return await self._record(request, facts, said)
+            return await self._record(request, facts, job_progress)
         except (BadOutput, WorkEnded) as error:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not store the profiling results: {error.message}"
-        told = status.not_generated(request, unread(text, said), said, utc_now())
-        return await self._tell(request, told)
+        report = status.not_generated(request, unread(text, job_progress), job_progress, utc_now())
+        return await self._report(request, report)
 
     async def _record(
-        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, said: ProfilingProgress
+        self,
+        request: DynamoGraphDeploymentRequest,
+        facts: RequestFacts,
+        job_progress: ProfilingProgress,
     ) -> Result:
         """Record the results in the status before they are used."""
         spec, name = accepted_spec(request), status.output_name(request)
@@ -255,75 +246,94 @@ class RequestController:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
         at = target(request, spec)
-        data, heavy = facts.output.data, self.reader.heavy
-        is_signed_here = is_signed(
-            *facts.witnesses, data
-        )  # raises if another wrote them, wherever they lead
+        data, offload = facts.output.data, self.reader.offload
+        # Raises if another wrote them, wherever they lead.
+        is_signed_here = is_signed(*facts.witnesses, data)
         if not is_signed_here and at.namespace != request.metadata.namespace:
             raise BadOutput(_UNSIGNED.format(at.namespace))
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
-        output = await heavy.one(request, read_output, request, spec, data, placed, more_bytes=size)
-        renamed = await self.acts.taken_names(request, output.config_maps, at.namespace)
-        if renamed:
-            output = await heavy.one(request, with_new_names, output, renamed, more_bytes=size)
+        output = await offload.one(
+            request, read_output, request, spec, data, placed, more_bytes=size
+        )
+        destination = await self.reader.destination(request, at.namespace, output.config_maps)
+        if renamed := new_names(request, output.config_maps, destination.config_maps):
+            output = await offload.one(request, with_new_names, output, renamed, more_bytes=size)
         require_small(output.config_maps)
-        warnings = [("DocumentsIgnored", each) for each in output.warnings]
+        warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
-            problems = await self.acts.config_maps(request, output.config_maps, at.namespace, None)
-            warnings += [("ConfigMapCreationFailed", each) for each in problems]
-        told = status.generated(
-            *(request, output, said),
+            destination = await self.reader.destination(request, at.namespace, output.config_maps)
+            problems = await self.actions.config_maps(
+                request, output.config_maps, destination, None
+            )
+            warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
+        report = status.generated(
+            *(request, output, job_progress),
             target=at if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=utc_now(),
         )
-        return await self._tell(request, told)
+        return await self._report(request, report)
 
-    async def _create(self, request: DynamoGraphDeploymentRequest) -> Result:
-        at = target_of(request)
+    async def _create(
+        self, request: DynamoGraphDeploymentRequest, destination: Destination
+    ) -> Result:
         try:
-            graph = await self.acts.create(request, accepted_spec(request), at)
+            graph = await self.actions.create(request, accepted_spec(request), destination)
         except ActionBlocked as error:
             reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            await self._tell(request, requested_graph.not_created(request, reason, str(error)))
-            return Result(REJECTED_RETRY_SECONDS)
-        return await self._created(request, graph)
+            report = requested_graph.not_created(request, reason, str(error))
+            return await self._blocked(request, report)
+        return await self._created(request, graph, destination)
 
     async def _created(
-        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+        self,
+        request: DynamoGraphDeploymentRequest,
+        graph: DynamoGraphDeployment,
+        destination: Destination,
     ) -> Result:
         kept = request.status.additional_resources
-        problems = await self.acts.config_maps(request, kept, graph.metadata.namespace, graph)
-        return await self._tell(request, requested_graph.created(request, graph.key, problems))
+        problems = await self.actions.config_maps(request, kept, destination, graph)
+        return await self._report(request, requested_graph.created(request, graph.key, problems))
 
     async def _mirror(
-        self, request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
+        self,
+        request: DynamoGraphDeploymentRequest,
+        graph: DynamoGraphDeployment,
+        destination: Destination,
     ) -> Result:
         deployment = request.status.deployment
         if deployment is None or not deployment.created:
-            return await self._created(
-                request, graph
-            )  # created by a process that could not record it
-        told = requested_graph.mirrored(request, graph)
-        if wait := self.pace.wait(request, told.status):
+            # Created by a process that could not record it.
+            return await self._created(request, graph, destination)
+        report = requested_graph.mirrored(request, graph)
+        if wait := self.reporter.limit.wait(request, report.status):
             return Result(wait)
-        return await self._tell(request, told, self.pace)
+        return await self._report(request, report, self.reporter.limit)
 
-    async def _tell(
+    async def _blocked(
+        self, request: DynamoGraphDeploymentRequest, report: RequestReport
+    ) -> Result:
+        """Write the status of what others have to change first."""
+        await self._report(request, report)
+        return Result(REJECTED_RETRY_SECONDS)
+
+    async def _report(
         self,
         request: DynamoGraphDeploymentRequest,
-        told: RequestReport,
+        report: RequestReport,
         pace: StatusRateLimit | None = None,
     ) -> Result:
         """Write the status, then queue the events; neither if the status is unchanged."""
         late = status.change_rejected(request)
-        stored = await patch_status(self.acts.writer, request, told.status, pace=pace)
+        stored = await patch_status(self.reporter.writer, request, report.status, pace=pace)
         if stored is not request:
-            for reason, text, is_warning in (*told.events, *late):
-                self.recorder.event(request, reason=reason, message=text, warning=is_warning)
+            for reason, text, is_warning in (*report.events, *late):
+                self.reporter.recorder.event(
+                    request, reason=reason, message=text, warning=is_warning
+                )
         return DONE
 
 
-def _said(facts: RequestFacts) -> ProfilingProgress:
+def _job_progress(facts: RequestFacts) -> ProfilingProgress:
     return progress(facts.output.data) if facts.output is not None else ProfilingProgress()

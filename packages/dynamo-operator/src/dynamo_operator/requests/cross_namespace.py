@@ -38,31 +38,20 @@ class Grants:
         if self.is_restricted:
             return names
         try:
-            allowed = [await self._may_create(source, target, *each) for each in CREATED]
-        except (
-            Forbidden
-        ):  # without permission to ask, nothing shows that the namespace accepts them
+            allowed = [await self._may_create(source, target, *resource) for resource in CREATED]
+        except Forbidden:  # nothing shows then that the namespace accepts them
             return names
         return tuple(name for name, may in zip(names, allowed, strict=True) if not may)
 
     async def _may_create(self, source: str, target: str, group: str, resource: str) -> bool:
-        wanted = {
-            "groups": [
-                "system:serviceaccounts",
-                f"system:serviceaccounts:{source}",
-                "system:authenticated",
-            ],
-            "resourceAttributes": {
-                "group": group,
-                "resource": resource,
-                "verb": "create",
-                "namespace": target,
-            },
+        of_source = f"system:serviceaccounts:{source}"
+        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": target}
+        access = {
+            "groups": ["system:serviceaccounts", of_source, "system:authenticated"],
+            "resourceAttributes": attributes,
         }
-        review = await self.client.create(
-            SubjectAccessReview, question(SubjectAccessReview.KIND, wanted)
-        )
-        return review.status.allowed
+        body = question(SubjectAccessReview.KIND, access)
+        return (await self.client.create(SubjectAccessReview, body)).status.allowed
 
 
 def not_granted(source: str, target: str, missing: tuple[str, ...]) -> str:

@@ -30,8 +30,8 @@ class GpuDiscoveryRbac:
     writer: Writer
     cache: Cache
     name: str
-    _listed: set[str] = field(default_factory=set[str], init=False)
-    _is_known: bool = field(default=False, init=False)
+    _listed: set[str] | None = field(default=None, init=False)
+    """None: not read yet."""
 
     async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
         """List the ServiceAccount of the request's Job, and no other that has nothing to find any more.
@@ -43,7 +43,7 @@ class GpuDiscoveryRbac:
             OperatorError: the API server could not be reached or failed.
         """
         try:
-            await self._write(self._wanted(request))
+            await self._write(self._searching(request))
         except (NotFound, Forbidden) as error:
             return (
                 "profiling may not read nodes, which spec.enableGpuDiscovery requires: "
@@ -60,28 +60,28 @@ class GpuDiscoveryRbac:
             Conflict: another writer changed the list; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
-        wanted = self._wanted()
-        if not self.name or (self._is_known and self._listed <= wanted):
+        desired = self._searching()
+        if not self.name or (self._listed is not None and self._listed <= desired):
             return
         with suppress(NotFound, Forbidden):  # an installation without the list grants nothing
-            await self._write(wanted)
-        self._listed, self._is_known = wanted, True
+            await self._write(desired)
+        self._listed = desired
 
-    async def _write(self, wanted: set[str]) -> None:
+    async def _write(self, desired: set[str]) -> None:
         key = Key("", self.name)
-        found = await self.client.get(ClusterRoleBinding, key)
-        if set(found.subjects) != {_subject(each) for each in wanted}:
+        binding = await self.client.get(ClusterRoleBinding, key)
+        if set(binding.subjects) != {_subject(namespace) for namespace in desired}:
             body: Object = {
-                "metadata": {"resourceVersion": found.metadata.resource_version},
-                "subjects": [_account(each) for each in sorted(wanted)],
+                "metadata": {"resourceVersion": binding.metadata.resource_version},
+                "subjects": [_account(namespace) for namespace in sorted(desired)],
             }
-            await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=found.metadata.uid)
-        self._listed, self._is_known = wanted, True
+            await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=binding.metadata.uid)
+        self._listed = desired
 
-    def _wanted(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
+    def _searching(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
         """The namespaces of all requests that look for GPUs, or may begin to."""
-        known = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
-        return {each.metadata.namespace for each in known if may_search(each)}
+        requests = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
+        return {request.metadata.namespace for request in requests if may_search(request)}
 
 
 def may_search(request: DynamoGraphDeploymentRequest) -> bool:
@@ -97,5 +97,5 @@ def _subject(namespace: str) -> Subject:
 
 
 def _account(namespace: str) -> Object:
-    found = _subject(namespace)
-    return {"kind": found.kind, "name": found.name, "namespace": found.namespace}
+    subject = _subject(namespace)
+    return {"kind": subject.kind, "name": subject.name, "namespace": subject.namespace}

@@ -4,7 +4,7 @@ That a Job or a graph is not in the cache may only mean that the cache is behind
 absence cannot be reverted. So a missing object is read from the API server as well.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -14,8 +14,16 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.plan.request import RequestFacts, Stage, accepted_spec, end_of, is_of_request
+from dynamo_graphs.plan.request import (
+    Destination,
+    RequestFacts,
+    Stage,
+    accepted_spec,
+    end_of,
+    is_of_request,
+)
 from dynamo_graphs.plan.request_graph import target
+from dynamo_graphs.plan.request_output import named_config_maps
 from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.request import request_problems
@@ -26,7 +34,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Object
 from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.types.core import PersistentVolumeClaim
 from kube_runtime.types.meta import Resource
@@ -63,7 +71,7 @@ class RequestReader:
     settings: RenderSettings
     grants: Grants
     """Which namespaces accept graphs from requests in others."""
-    heavy: Offload = field(default_factory=Offload)
+    offload: Offload = field(default_factory=Offload)
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
         """Read the inputs of the stage.
@@ -79,8 +87,7 @@ class RequestReader:
             case Stage.PROFILED:
                 return await self._to_profile(request)
             case Stage.DEPLOYED:
-                at = target_of(request)
-                return RequestFacts(graph=await self.surely(DynamoGraphDeployment, at))
+                return await self._to_deploy(request)
             case Stage.NOTHING:
                 return RequestFacts()
 
@@ -89,11 +96,11 @@ class RequestReader:
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        found = await self.heavy.do(request, spec_problems, request, self.settings)
+        problems = await self.offload.do(request, spec_problems, request, self.settings)
         at = target(request, spec)
         if refusal := await self.refusal(request, at.namespace):
-            return (*found, refusal)  # nothing else: it would reveal what is in that namespace
-        return (*found, *[each async for each in self._missing(request, spec)])
+            return (*problems, refusal)  # nothing else: it would reveal what is in that namespace
+        return (*problems, *[problem async for problem in self._missing(request, spec)])
 
     async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
         """Why nothing may be created for the request in that namespace; "" if it may.
@@ -112,6 +119,19 @@ class RequestReader:
         missing = await self.grants.missing(source, namespace)
         return not_granted(source, namespace, missing) if missing else ""
 
+    async def destination(
+        self, request: DynamoGraphDeploymentRequest, namespace: str, manifests: Iterable[Object]
+    ) -> Destination:
+        """What matters where ConfigMaps of these names, and the graph that mounts them, are created.
+
+        Raises:
+            OperatorError: the API server could not be asked.
+        """
+        if refusal := await self.refusal(request, namespace):
+            return Destination(namespace, refusal)
+        mounted = [manifest["metadata"]["name"] for manifest in named_config_maps(manifests)]
+        return Destination(namespace, config_maps=await self._config_maps(namespace, mounted))
+
     async def surely(self, type_: type[R], key: Key) -> R | None:
         """The object; asked for at the API server if the cache has none. None means: there is none."""
         return self.cache.get(type_, key) or await self.live(type_, key)
@@ -123,39 +143,43 @@ class RequestReader:
         except NotFound:
             return None
 
+    async def _config_maps(self, namespace: str, output_names: Iterable[str]) -> dict[str, Output]:
+        """Those that there are of the ConfigMaps of these names."""
+        live = {name: await self.live(Output, Key(namespace, name)) for name in output_names}
+        return {name: config_map for name, config_map in live.items() if config_map is not None}
+
     def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
         """The pods that profile for the request, as far as the cache knows."""
         name = names.label_value(request.metadata.name)
         every = self.cache.list(JobPod, request.metadata.namespace)
-        return tuple(each for each in every if each.metadata.labels.get(labels.REQUEST) == name)
+        return tuple(pod for pod in every if pod.metadata.labels.get(labels.REQUEST) == name)
 
-    async def _live_pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
+    async def _live_pods(self, type_: type[R], key: Key) -> tuple[R, ...]:
         """The pods of the Job as the API server has them now, of an earlier operator's Job too."""
-        job = names.profiling_job(request.metadata.name)
-        pages = self.client.pages(
-            JobPod, namespace=request.metadata.namespace, labels=f"job-name={job}"
-        )
-        return tuple([each async for page in pages for each in page.items])
+        pages = self.client.pages(type_, namespace=key.namespace, labels=f"job-name={key.name}")
+        return tuple([pod async for page in pages for pod in page.items])
 
     async def _witnesses(
         self, request: DynamoGraphDeploymentRequest, job: Job | None
     ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
         """The same Job and its pods with their specs, as the API server has them now."""
         key = job_key(request)
-        pages = self.client.pages(
-            JobPodInFull, namespace=key.namespace, labels=f"job-name={key.name}"
-        )
         live = await self.live(JobInFull, key)
         is_same = live and job and live.metadata.uid == job.metadata.uid
-        found = tuple([pod async for page in pages for pod in page.items])
-        return (live if is_same else None), found
+        return (live if is_same else None), await self._live_pods(JobPodInFull, key)
 
     async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != request.status.observed_generation
         problems = await self.problems(request) if job is None and is_edited else ()
-        left = sorted(each.metadata.name for each in self._pods(request) if _is_alive(each))
-        return RequestFacts(problems=problems, job=job, pods_left=tuple(left))
+        left = sorted(pod.metadata.name for pod in self._pods(request) if _is_alive(pod))
+        if job is not None or is_edited or left:
+            return RequestFacts(problems=problems, job=job, pods_left=tuple(left))
+        output = await self.live(Output, output_key(request))
+        given, metadata = accepted_spec(request).profiling_config.config_map_ref, request.metadata
+        own = names.profiling_base(metadata.name, metadata.uid)
+        bases = await self._config_maps(metadata.namespace, (given.name, own) if given else ())
+        return RequestFacts(output=output, config_maps=bases)
 
     async def _to_profile(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job, key = await self.surely(Job, job_key(request)), output_key(request)
@@ -165,11 +189,21 @@ class RequestReader:
             return RequestFacts(job=job, pods=self._pods(request), output=output)
         output = await self.live(Output, key)
         if job is not None and controls(request, job) and end is not None and end.type == "Failed":
-            pods, temporary = await self._live_pods(request), self._temporary(request)
+            pods = await self._live_pods(JobPod, job_key(request))
+            temporary = self._temporary(request)
             return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
             return RequestFacts(job=job, temporary=self._temporary(request))
         return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
+
+    async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
+        at, recorded = target_of(request), request.status.deployment
+        graph = await self.surely(DynamoGraphDeployment, at)
+        if recorded is not None and recorded.created:
+            return RequestFacts(graph=graph)
+        kept = request.status.additional_resources
+        destination = await self.destination(request, at.namespace, kept)
+        return RequestFacts(graph=graph, destination=destination)
 
     def _temporary(
         self, request: DynamoGraphDeploymentRequest
@@ -177,9 +211,9 @@ class RequestReader:
         """The graphs that a profiler has created to measure them: the request owns them."""
         every = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
         return tuple(
-            each
-            for each in every
-            if request.metadata.uid in (owner.uid for owner in each.metadata.owner_references)
+            graph
+            for graph in every
+            if request.metadata.uid in (owner.uid for owner in graph.metadata.owner_references)
         )
 
     async def _missing(
@@ -188,16 +222,16 @@ class RequestReader:
         """Missing objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         if (base := profiling.config_map_ref) is not None:
-            found = await self.live(Output, Key(namespace, base.name))
-            if found is None:
+            config_map = await self.live(Output, Key(namespace, base.name))
+            if config_map is None:
                 yield f"ConfigMap {base.name} not found in namespace {namespace}"
-            elif base.key not in found.data:
+            elif base.key not in config_map.data:
                 yield f"key {base.key} not found in ConfigMap {base.name}"
         cached = model_cache(spec)
         claims = {"output PVC": profiling.output_pvc, "model cache PVC": cached and cached[0]}
-        for what, claim in claims.items():
+        for use, claim in claims.items():
             if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
-                yield f"{what} {claim} not found in namespace {namespace}"
+                yield f"{use} {claim} not found in namespace {namespace}"
         if spec.auto_apply:
             at = target(request, spec)
             graph = self.cache.get(DynamoGraphDeployment, at)
@@ -211,7 +245,7 @@ def spec_problems(
     """Problems of the spec alone."""
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return tuple(str(each) for each in request_problems(request, settings, size))
+    return tuple(str(problem) for problem in request_problems(request, settings, size))
 
 
 def taken_graph(at: Key) -> str:
@@ -235,9 +269,9 @@ def output_key(request: DynamoGraphDeploymentRequest) -> Key:
 
 def target_of(request: DynamoGraphDeploymentRequest) -> Key:
     """The key of the graph, recorded before it was created."""
-    known = request.status.deployment
-    if known is not None and known.name and known.namespace:
-        return Key(known.namespace, known.name)
+    deployment = request.status.deployment
+    if deployment is not None and deployment.name and deployment.namespace:
+        return Key(deployment.namespace, deployment.name)
     return target(request, accepted_spec(request))
 
 
@@ -245,21 +279,21 @@ def request_watches(cache: Cache) -> tuple[Watches, ...]:
     """Watches of requests: pods, ConfigMaps and graphs whose labels lead back to one."""
 
     def keys(changed: Resource) -> Iterator[Key]:
-        found = changed.metadata.labels
-        name = found.get(labels.REQUEST, "")
+        changed_labels = changed.metadata.labels
+        name = changed_labels.get(labels.REQUEST, "")
         namespace = changed.metadata.namespace
         if isinstance(changed, DynamoGraphDeployment):
-            namespace = found.get(labels.REQUEST_NAMESPACE, "")
+            namespace = changed_labels.get(labels.REQUEST_NAMESPACE, "")
         if not name or not namespace:
             return
         if cache.get(DynamoGraphDeploymentRequest, Key(namespace, name)):
             yield Key(namespace, name)
             return
-        for each in cache.list(DynamoGraphDeploymentRequest, namespace):
-            if names.label_value(each.metadata.name) == name:  # the label has a shortened name
-                yield each.key
+        for request in cache.list(DynamoGraphDeploymentRequest, namespace):
+            if names.label_value(request.metadata.name) == name:  # the label has a shortened name
+                yield request.key
 
-    return tuple(Watches(each, keys) for each in (JobPod, Output, DynamoGraphDeployment))
+    return tuple(Watches(type_, keys) for type_ in (JobPod, Output, DynamoGraphDeployment))
 
 
 def _is_alive(pod: JobPod) -> bool:

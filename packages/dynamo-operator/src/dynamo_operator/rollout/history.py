@@ -25,17 +25,17 @@ async def keep_history(
     """
     parts = []
     if history.created is not None:
-        wanted = CreateOnly((history.created,), (ControllerRevision,))
-        parts.append(await applier.apply(graph, wanted))
+        created = CreateOnly((history.created,), (ControllerRevision,))
+        parts.append(await applier.apply(graph, created))
     try:
         if history.renewed is not None:
             parts.append(await _renewed(*history.renewed, writer))
-        for each in history.outdated:
-            await writer.delete(ControllerRevision, each.key, uid=each.metadata.uid)
-            change = Change(Verb.DELETE, _KIND, each.metadata.name, Cause.UNWANTED)
-            parts.append(Applied((), (change,), ()))
+        for revision in history.outdated:
+            await writer.delete(ControllerRevision, revision.key, uid=revision.metadata.uid)
+            change = Change(Verb.DELETE, _KIND, revision.metadata.name, Cause.UNWANTED)
+            parts.append(Applied(changes=(change,)))
     except (Invalid, Forbidden) as error:
-        parts.append(Applied((), (), (rejected(_KIND, graph.metadata.name, error),)))
+        parts.append(Applied(blocked=(rejected(_KIND, graph.metadata.name, error),)))
     return merge(parts)
 
 
@@ -50,6 +50,6 @@ async def _renewed(revision: ControllerRevision, number: int, writer: Writer) ->
     try:
         await writer.merge_patch(ControllerRevision, revision.key, patch, uid=uid)
     except NotFound:
-        return Applied((), (), ())  # the next reconcile creates it
+        return Applied()  # the next reconcile creates it
     change = Change(Verb.UPDATE, _KIND, name, f"{Cause.ROLLOUT}: revision {number}")
-    return Applied((), (change,), ())
+    return Applied(changes=(change,))

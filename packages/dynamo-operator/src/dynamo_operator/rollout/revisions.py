@@ -13,11 +13,11 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import is_managed
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.types.grove import ReplicasSpec
-from kube_runtime.apply.result import Applied, Blocked, Cause, Change, Verb, rejected
+from dynamo_operator.reconcile.patches import patch_metadata, patch_replicas
+from kube_runtime.apply.result import Applied, Cause, merge
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.errors import Forbidden, Invalid, NotFound
 from kube_runtime.kind import Key
 from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import Resource
@@ -39,28 +39,17 @@ async def carry_out(
     Returns:
         The graph as it is then, and what was done.
     """
-    changes: list[Change] = []
-    blocked: list[Blocked] = []
-    kind = DynamoComponentDeployment.KIND.name
+    parts = []
     for component, replicas in rollout.resized:
         # One that has never had a number has no scale subresource for the API server.
         has_scale = component.spec.replicas is not None
-        try:
-            await writer.merge_patch(
-                ComponentScale if has_scale else DynamoComponentDeployment,
-                component.key,
-                {"spec": {"replicas": replicas}},
-                subresource="scale" if has_scale else "",
-                uid=component.metadata.uid,
-            )
-        except NotFound:
-            continue  # its removal wakes us
-        except (Invalid, Forbidden) as error:
-            blocked.append(rejected(kind, f"{component.metadata.name}/scale", error))
-        else:
-            cause = f"{Cause.ROLLOUT}: {replicas} replicas"
-            changes.append(Change(Verb.SCALE, kind, component.metadata.name, cause))
-    return await _noted(graph, rollout, writer), Applied((), tuple(changes), tuple(blocked))
+        resized = await patch_replicas(
+            *(component, replicas, writer, Cause.ROLLOUT),
+            type_=ComponentScale if has_scale else DynamoComponentDeployment,
+            subresource="scale" if has_scale else "",
+        )
+        parts.append(resized)
+    return await _noted(graph, rollout, writer), merge(parts)
 
 
 def leaving_pod_watch(cache: Cache) -> Watches:
@@ -95,11 +84,6 @@ async def _noted(
         return graph
     if not serves and labels.WORKER_ROLLOUT not in annotations:
         return graph  # another client's annotation: a graph of another operator that was never managed here
-    # The version: the answer must not bring a newer spec than the one that everything was made for.
-    note = {
-        "annotations": {labels.CURRENT_WORKER_HASH: serves or None},
-        "resourceVersion": graph.metadata.resource_version,
-    }
-    return await writer.merge_patch(
-        DynamoGraphDeployment, graph.key, {"metadata": note}, uid=graph.metadata.uid
-    )
+    # On this version: the answer must not bring a newer spec than the one that everything was made for.
+    note = {labels.CURRENT_WORKER_HASH: serves or None}
+    return await patch_metadata(graph, {"annotations": note}, writer)

@@ -1,6 +1,7 @@
 """The writes of a graph's scaling adapters, as `dynamo_graphs.plan.adapters` decides them.
 
 `spec.replicas` belongs to the client that scales: nothing here writes it after the adapter was created.
+So these writes are not the Applier's: a field that is applied once and then left out is removed.
 """
 
 from collections.abc import Mapping
@@ -64,7 +65,7 @@ async def apply_adapters(
         OperatorError: the API server could not be reached or failed.
     """
     owners = {"ownerReferences": [controller_reference(graph)]}
-    desired = [{**each, "metadata": each["metadata"] | owners} for each in plan.desired]
+    desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
     created = await each_applied(desired, (Adapter,), attempt)
     changes, blocked = list[Change](), list[Blocked]()
@@ -87,38 +88,38 @@ async def _attempt(
     suppression: WriteSuppression,
     attempt: Attempt,
 ) -> None:
-    wanted, type_ = attempt.wanted, Adapter
-    key = key_of(wanted)
+    desired, type_ = attempt.desired, Adapter
+    key = key_of(desired)
     live = inputs.present.get(key.name)
     if live is None and (error := inputs.unreadable.get(key.name)):
         text = f"cannot read {type_.KIND.name} {key.name}: {error.message}"
         raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
     if live is None:
         target = Target(graph.metadata.uid, type_.KIND.name, key)
-        with suppression.attempting(target, digest_of(wanted), ""):
-            attempt.present = await writer.create(type_, wanted)
+        with suppression.attempting(target, digest_of(desired), ""):
+            attempt.present = await writer.create(type_, desired)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
     elif not controls(graph, live):
         raise Obstructed(name_conflict(live, graph))
     elif live.metadata.deletion_timestamp:
         return  # its removal wakes the graph, which then recreates it
-    elif patch := _correction(live, wanted):
+    elif patch := _correction(live, desired):
         attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
     else:
         attempt.present = live
 
 
-def _correction(live: Adapter, wanted: Object) -> Object:
+def _correction(live: Adapter, desired: Object) -> Object:
     """The patch of what is ours in an adapter, its labels and whom it scales; empty when all is right."""
     patch: Object = {}
-    ours: Mapping[str, str] = wanted["metadata"]["labels"]
+    ours: Mapping[str, str] = desired["metadata"]["labels"]
     if not ours.items() <= live.metadata.labels.items():
         patch["metadata"] = {"labels": ours}
     if live.spec is None:
-        patch["spec"] = wanted["spec"]
-    elif msgspec.to_builtins(live.spec.dgd_ref) != wanted["spec"]["dgdRef"]:
-        patch["spec"] = {"dgdRef": wanted["spec"]["dgdRef"]}
+        patch["spec"] = desired["spec"]
+    elif msgspec.to_builtins(live.spec.dgd_ref) != desired["spec"]["dgdRef"]:
+        patch["spec"] = {"dgdRef": desired["spec"]["dgdRef"]}
     return patch
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter as Adapter
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapterSpec
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
 from dynamo_graphs.plan.adapters import Adapters, adapter_names
 from kube_runtime.apply.suppression import Target, WriteSuppression
 from kube_runtime.cache.cache import Cache
@@ -15,17 +15,10 @@ from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
 
-@dataclass(frozen=True, slots=True)
-class ScalingInputs:
-    """An adapter, and the graph that it names. None means: there is no such graph."""
-
-    adapter: Adapter
-    spec: DynamoGraphDeploymentScalingAdapterSpec
-    graph: DynamoGraphDeployment | None
-
-
-def read_scaling(key: Key, cache: Cache) -> ScalingInputs | None:
-    """What the reconcile of an adapter depends on, as it is now.
+def read_scaling(
+    key: Key, cache: Cache
+) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
+    """An adapter with its spec, and the graph that it names, if there is one.
 
     None means: there is nothing to do. The adapter is gone or going, or its graph is going or cannot be read:
     the last readable spec of a graph is not what its owner wants any more.
@@ -38,16 +31,16 @@ def read_scaling(key: Key, cache: Cache) -> ScalingInputs | None:
     is_going = graph is not None and graph.metadata.deletion_timestamp is not None
     if is_going or cache.broken(DynamoGraphDeployment, at):
         return None
-    return ScalingInputs(adapter, adapter.spec, graph)
+    return adapter, adapter.spec, graph
 
 
 def scaling_watch(cache: Cache) -> Watches:
     """What wakes adapters: any change of the graph that they name, its coming too."""
 
     def keys(graph: Resource) -> Iterator[Key]:
-        for each in cache.list(Adapter, graph.metadata.namespace):
-            if each.spec is not None and each.spec.dgd_ref.name == graph.metadata.name:
-                yield each.key
+        for adapter in cache.list(Adapter, graph.metadata.namespace):
+            if adapter.spec is not None and adapter.spec.dgd_ref.name == graph.metadata.name:
+                yield adapter.key
 
     return Watches(DynamoGraphDeployment, keys)
 

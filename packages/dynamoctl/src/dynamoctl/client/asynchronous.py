@@ -11,21 +11,19 @@ import msgspec
 from dynamo_graphs import ApiObject, Graph, InvalidObject
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.readiness import is_ready
-from dynamoctl.chat import ignore
-from dynamoctl.cluster_options import Where
-from dynamoctl.completions import Completion, completion, served_model
-from dynamoctl.diff import Change, changes
-from dynamoctl.edits import Scaled, scaled
-from dynamoctl.explanation import Explanation
-from dynamoctl.frontend import frontend_of
-from dynamoctl.inspection import explained
+from dynamoctl.change.apply import Applied, applied
+from dynamoctl.change.diff import Change, planned_changes
+from dynamoctl.change.edits import Scaled, scaled
+from dynamoctl.cluster.target import NAME, Cluster, Target, cluster
+from dynamoctl.cluster.watching import states
+from dynamoctl.frontend.chat import ignore
+from dynamoctl.frontend.completions import Completion, completion, served_model
+from dynamoctl.frontend.proxy import frontend_of
+from dynamoctl.inspect.explanation import Explanation
+from dynamoctl.inspect.logs import PodLog, log_query, pod_selector, pods_of
+from dynamoctl.inspect.views import explained
 from dynamoctl.log_lines import LogLine
-from dynamoctl.log_options import LogOptions
-from dynamoctl.logs import PodLog, log_query, pod_selector, pods_of
-from dynamoctl.resource_args import NAME
-from dynamoctl.server_apply import Applied, applied
-from dynamoctl.target import Cluster, Target, cluster
-from dynamoctl.watching import states
+from dynamoctl.options import LogOptions, Where
 from kube_runtime.errors import ApiError, ConfigError, OperatorError
 from kube_runtime.kind import Key, Object
 
@@ -34,8 +32,8 @@ class NotReady(OperatorError):
     """A graph that was not ready in time; `explanation` is why, and what to do about it."""
 
     def __init__(self, graph: Key, seconds: float, explanation: Explanation) -> None:
-        lines = (*explanation.said, *(f"→ {each}" for each in explanation.advice))
-        super().__init__(f"{graph} was not ready within {seconds:g} s\n" + "\n".join(lines))
+        lines = (f"{graph} was not ready within {seconds:g} s", *explanation.lines)
+        super().__init__("\n".join(lines))
         self.explanation = explanation
 
 
@@ -92,18 +90,13 @@ class AsyncCluster:
 
         Raises: Missing.
         """
-        at = self._target(graph)
-        found = await at.reading.raw(DynamoGraphDeployment.KIND, at.key)
-        if found is None:
-            await at.found()  # raises with a hint
-            raise at.missing()
-        return Graph.from_dict(found)
+        return Graph.from_dict(await self._target(graph).raw())
 
     async def graphs(self) -> list[Graph]:
         """All graphs of the namespace, by name."""
         kind = DynamoGraphDeployment.KIND
-        found = await self._at.reading.all_raw(kind, self._at.namespace)
-        return sorted(map(Graph.from_dict, found), key=lambda each: each.name)
+        bodies = await self._at.reading.all_raw(kind, self._at.namespace)
+        return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
 
     async def apply(self, wanted: ApiObject, *, force: bool = False) -> Applied:
         """Apply an object, as `dynamoctl apply` does. `force` takes over fields of other field managers.
@@ -121,15 +114,15 @@ class AsyncCluster:
         Raises: as `apply`.
         """
         body = await self._placed(wanted)
-        (change,) = await changes(self._at, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self._at, [(wanted.TYPE.KIND, body)], force=force)
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
         """The graph now and after each change, until it is deleted."""
         at = self._target(graph)
-        async with aclosing(states(at.reading.client, at.type_, at.key)) as found:
-            async for each in found:
-                yield _as_graph(each)
+        async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
+            async for state in stream:
+                yield _as_graph(state)
 
     async def wait(
         self,
@@ -148,12 +141,12 @@ class AsyncCluster:
         try:
             async with (
                 asyncio.timeout(seconds),
-                aclosing(states(at.reading.client, at.type_, at.key)) as found,
+                aclosing(states(at.reading.client, at.type_, at.key)) as stream,
             ):
-                async for each in found:
+                async for state in stream:
                     if seen is not None:
-                        seen(_as_graph(each))
-                    if is_ready(each):
+                        seen(_as_graph(state))
+                    if is_ready(state):
                         return await self.get(graph)
         except TimeoutError:
             raise NotReady(at.key, seconds, await self.why(graph)) from None
@@ -165,7 +158,7 @@ class AsyncCluster:
         Raises: Missing.
         """
         at = self._target(graph)
-        return await explained(at.reading, await at.found())
+        return await explained(at.reading, await at.get())
 
     async def logs(
         self, graph: Graph | str, service: str = "", *, tail: int = 100, container: str = "main"
@@ -176,11 +169,11 @@ class AsyncCluster:
         """
         at = self._target(graph)
         query = log_query(LogOptions(tail=tail, container=container))
-        selector = pod_selector(await at.found(), service)
+        selector = pod_selector(await at.get(), service)
         logs = Logs()
         for pod in await pods_of(at, service, selector):
             try:
-                await PodLog(at.reading.transport, pod, query, logs).print()
+                await PodLog(at.reading.transport, pod, query, logs.write).print()
             except ApiError as error:
                 logs.unread.append(f"{pod.metadata.name}: {error}")
         return logs
@@ -204,14 +197,14 @@ class AsyncCluster:
             TimeoutError: it is still there after that many seconds.
         """
         at = self._target(graph)
-        found = await at.found()
-        await at.reading.client.delete(at.type_, at.key, uid=found.metadata.uid)
+        live = await at.get()
+        await at.reading.client.delete(at.type_, at.key, uid=live.metadata.uid)
         async with (
             asyncio.timeout(seconds),
             aclosing(states(at.reading.client, at.type_, at.key)) as left,
         ):
-            async for each in left:
-                if each.metadata.uid != found.metadata.uid:
+            async for state in left:
+                if state.metadata.uid != live.metadata.uid:
                     return
 
     async def chat(
@@ -248,16 +241,16 @@ class AsyncCluster:
         key = Key(own or self._at.namespace, name)
         return Target(self._at.reading, DynamoGraphDeployment, key)
 
-    async def _placed(self, wanted: ApiObject) -> Object:
+    async def _placed(self, resource: ApiObject) -> Object:
         """The document in its namespace, without what the API server writes.
 
         Raises: InvalidObject.
         """
-        if problems := await asyncio.to_thread(wanted.problems):
+        if problems := await asyncio.to_thread(resource.problems):
             raise InvalidObject(problems)
-        body = wanted.to_dict()
+        body = resource.to_dict()
         body.pop("status", None)
-        metadata = {key: each for key, each in body["metadata"].items() if key in _WRITTEN}
+        metadata = {key: value for key, value in body["metadata"].items() if key in _WRITTEN}
         return {**body, "metadata": {"namespace": self._at.namespace, **metadata}}
 
 
@@ -265,7 +258,7 @@ _WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
 """The metadata that users write."""
 
 
-def _as_graph(found: DynamoGraphDeployment) -> Graph:
-    kind = found.KIND
+def _as_graph(graph: DynamoGraphDeployment) -> Graph:
+    kind = graph.KIND
     head = {"apiVersion": kind.api_version, "kind": kind.name}
-    return Graph.from_dict({**head, **msgspec.json.decode(msgspec.json.encode(found))})
+    return Graph.from_dict({**head, **msgspec.json.decode(msgspec.json.encode(graph))})

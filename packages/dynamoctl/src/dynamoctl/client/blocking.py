@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from dynamo_graphs import ApiObject, Graph
-from dynamoctl.chat import ignore
+from dynamoctl.change.apply import Applied
+from dynamoctl.change.diff import Change
+from dynamoctl.change.edits import Scaled
 from dynamoctl.client.asynchronous import AsyncCluster, Logs
-from dynamoctl.completions import Completion
-from dynamoctl.diff import Change
-from dynamoctl.edits import Scaled
-from dynamoctl.explanation import Explanation
-from dynamoctl.server_apply import Applied
+from dynamoctl.frontend.chat import ignore
+from dynamoctl.frontend.completions import Completion
+from dynamoctl.inspect.explanation import Explanation
 
 T = TypeVar("T")
 

@@ -5,12 +5,20 @@ The names of the first four are those of the reference's `pre-deployment-check.s
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 
-from dynamoctl.installation.inventory import Pod, StorageClass
-from kube_runtime.types.core import Node
+from dynamo_graphs.facts import registry_of_image
+from dynamoctl.ages import counted
+from dynamoctl.installation.inventory import ResourceQuota, StorageClass
+from kube_runtime.kind import Key
+from kube_runtime.quantity import amount
+from kube_runtime.times import seconds_between
+from kube_runtime.types.coordination import Lease
+from kube_runtime.types.core import Node, Pod
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
@@ -19,6 +27,9 @@ GPU_OPERATOR = "GPU Operator"
 VERSION = "Kubernetes Version"
 NAMESPACES = "Namespaces with an operator of their own"
 PERMISSIONS = "Permissions"
+LEADER = "Cluster-wide Operator"
+QUOTA = "Quota"
+PULL_SECRETS = "Pull Secrets"
 
 OLDEST = (1, 27)
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
@@ -46,8 +57,8 @@ class Finding:
 
 def kubernetes_version(version: str) -> Finding:
     """Whether the API server is new enough. `version` is its own word, such as `v1.36.3`."""
-    found = re.match(r"v?(\d+)\.(\d+)", version)
-    is_new = found is not None and (int(found[1]), int(found[2])) >= OLDEST
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    is_new = match is not None and (int(match[1]), int(match[2])) >= OLDEST
     oldest = ".".join(map(str, OLDEST))
     if is_new:
         return Finding(VERSION, CheckResult.OK, version)
@@ -56,9 +67,11 @@ def kubernetes_version(version: str) -> Finding:
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
     """Whether a PVC without a storage class gets a default."""
-    names = sorted(each.metadata.name for each in classes)
+    names = sorted(storage_class.metadata.name for storage_class in classes)
     default = sorted(
-        each.metadata.name for each in classes if each.metadata.annotations.get(_DEFAULT) == "true"
+        storage_class.metadata.name
+        for storage_class in classes
+        if storage_class.metadata.annotations.get(_DEFAULT) == "true"
     )
     if len(default) == 1:
         return Finding(STORAGE, CheckResult.OK, default[0])
@@ -76,17 +89,17 @@ def default_storage(classes: Sequence[StorageClass]) -> Finding:
 
 def gpus(nodes: Sequence[Node]) -> Finding:
     """Whether there are nodes with GPUs, and how many GPUs pods can have."""
-    found = [each for each in nodes if each.metadata.labels.get(_GPU_LABEL) == "true"]
-    if not found:
+    gpu_nodes = [node for node in nodes if node.metadata.labels.get(_GPU_LABEL) == "true"]
+    if not gpu_nodes:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
         return Finding(GPUS, CheckResult.FAIL, "no node reports GPUs", remedy)
-    count = sum(int(each.status.allocatable.get(_GPU, "0")) for each in found)
-    return Finding(GPUS, CheckResult.OK, f"{count} GPUs on {len(found)} nodes")
+    count = sum(int(node.status.allocatable.get(_GPU, "0")) for node in gpu_nodes)
+    return Finding(GPUS, CheckResult.OK, f"{count} GPUs on {len(gpu_nodes)} nodes")
 
 
 def gpu_operator(pods: Sequence[Pod]) -> Finding:
     """Whether the GPU operator runs."""
-    running = sum(each.status.phase == "Running" for each in pods)
+    running = sum(pod.status.phase == "Running" for pod in pods)
     text = f"{running} of {len(pods)} pods run"
     if pods and running == len(pods):
         return Finding(GPU_OPERATOR, CheckResult.OK, text)
@@ -98,9 +111,10 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     return Finding(GPU_OPERATOR, CheckResult.FAIL, text, "install the NVIDIA GPU operator")
 
 
-def own_operators(namespaces: Collection[str]) -> Finding:
-    """Where an operator of one namespace works, and a cluster-wide one will not."""
-    return Finding(NAMESPACES, CheckResult.OK, ", ".join(sorted(namespaces)) or "none")
+def own_operators(leases: Iterable[Lease]) -> Finding:
+    """Where an operator of one namespace works, by its marker Lease, and a cluster-wide one will not."""
+    namespaces = sorted({lease.metadata.namespace for lease in leases})
+    return Finding(NAMESPACES, CheckResult.OK, ", ".join(namespaces) or "none")
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:
@@ -118,15 +132,15 @@ def unreachable(words: str) -> list[Finding]:
     others = (STORAGE, GPUS, GPU_OPERATOR)
     return [
         Finding(CONNECTIVITY, CheckResult.FAIL, words, "kubectl cluster-info"),
-        *(Finding(each, CheckResult.FAIL, "not checked") for each in others),
+        *(Finding(name, CheckResult.FAIL, "not checked") for name in others),
     ]
 
 
 def headline(findings: Sequence[Finding]) -> str:
     """The first line: what failed, or that nothing did."""
-    failed = [each.name for each in findings if each.verdict is CheckResult.FAIL]
-    warned = sum(each.verdict is CheckResult.WARNING for each in findings)
-    warnings = f"; {warned} warning{'' if warned == 1 else 's'}" if warned else ""
+    failed = [finding.name for finding in findings if finding.verdict is CheckResult.FAIL]
+    warned = sum(finding.verdict is CheckResult.WARNING for finding in findings)
+    warnings = f"; {counted(warned, 'warning')}" if warned else ""
     if not failed:
         return f"No check failed{warnings}."
     return f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}{warnings}."
@@ -134,5 +148,74 @@ def headline(findings: Sequence[Finding]) -> str:
 
 def summary(findings: Sequence[Finding]) -> str:
     """The last line."""
-    failed = sum(each.verdict is CheckResult.FAIL for each in findings)
+    failed = sum(finding.verdict is CheckResult.FAIL for finding in findings)
     return f"Summary: {len(findings) - failed} passed, {failed} failed"
+
+
+def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
+    """Whether an operator leads in the whole cluster. Before an installation, one is a second one."""
+    if lease is None or not lease.spec.holder_identity:
+        return Finding(LEADER, CheckResult.OK, "no operator leads")
+    holder = lease.spec.holder_identity
+    if not is_led(lease, now):
+        return Finding(
+            LEADER, CheckResult.OK, (f"no operator leads; {holder} did until its Lease expired")
+        )
+    text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
+    if not is_before:
+        return Finding(LEADER, CheckResult.OK, text)
+    remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
+    return Finding(LEADER, CheckResult.WARNING, text, remedy)
+
+
+def is_led(lease: Lease | None, now: datetime) -> bool:
+    """Whether an operator holds the Lease."""
+    if lease is None or not lease.spec.holder_identity:
+        return False
+    age = seconds_between(lease.spec.renew_time, now)
+    return age is not None and age < (lease.spec.lease_duration_seconds or 0)
+
+
+def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
+    """Cluster-wide operators that take part in no election, by their ServiceAccounts."""
+    names = ", ".join(map(str, accounts))
+    text = f"{names} runs without leader election, so that a second one would act beside it"
+    remedy = "start it with --leader-elect, as the chart does, before another one is installed"
+    result = CheckResult.WARNING if is_before or len(accounts) > 1 else CheckResult.OK
+    return Finding(LEADER, result, text, remedy if result is CheckResult.WARNING else "")
+
+
+def quota(quotas: Sequence[ResourceQuota]) -> Finding:
+    """What is left of the quotas of a namespace."""
+    left = {
+        f"{resource_quota.metadata.name}/{resource}": _left(resource_quota, resource)
+        for resource_quota in quotas
+        for resource in resource_quota.status.hard
+    }
+    used_up = sorted(name for name, rest in left.items() if rest <= 0)
+    if used_up:
+        text = f"exhausted: {', '.join(used_up)}"
+        return Finding(QUOTA, CheckResult.WARNING, text, "kubectl describe resourcequota")
+    text = ", ".join(f"{name}: {float(rest):g} left" for name, rest in sorted(left.items()))
+    return Finding(QUOTA, CheckResult.OK, text or "no quota found")
+
+
+def _left(resource_quota: ResourceQuota, resource: str) -> Decimal:
+    hard, used = (
+        amount(of.get(resource, "0"))
+        for of in (resource_quota.status.hard, resource_quota.status.used)
+    )
+    return (hard or Decimal(0)) - (used or Decimal(0))
+
+
+def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
+    """Whether there is a pull secret for each registry that graphs of a namespace pull from."""
+    by_registry: Mapping[str, str] = {registry_of_image(image): image for image in images}
+    missing = {host: image for host, image in by_registry.items() if host not in registries}
+    if not by_registry:
+        return Finding(PULL_SECRETS, CheckResult.OK, "no graph names an image")
+    if not missing:
+        return Finding(PULL_SECRETS, CheckResult.OK, f"found for {', '.join(sorted(by_registry))}")
+    text = "; ".join(f"{host} (as in {image})" for host, image in sorted(missing.items()))
+    remedy = "public images need none; otherwise: kubectl create secret docker-registry"
+    return Finding(PULL_SECRETS, CheckResult.WARNING, f"missing for {text}", remedy)

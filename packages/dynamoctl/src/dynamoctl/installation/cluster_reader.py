@@ -25,7 +25,7 @@ class Reading:
     ) -> list[R]:
         """Every object of a kind; an empty namespace means all."""
         pages = self.client.pages(type_, namespace=namespace, labels=labels, fields=fields)
-        return [each async for page in pages for each in page.items]
+        return [resource async for page in pages for resource in page.items]
 
     async def one(self, type_: type[R], key: Key) -> R | None:
         """The object. None means: there is none."""
@@ -38,21 +38,21 @@ class Reading:
         """Every object of a kind as it is stored; an empty namespace means all."""
         first = {"limit": "500", **({"labelSelector": labels} if labels else {})}
         query = first
-        found: list[Object] = []
+        bodies: list[Object] = []
         while True:
-            page = await self._asked(Request("GET", kind.path(namespace), query), kind)
+            page = await self.send(Request("GET", kind.path(namespace), query), kind)
             head = {"apiVersion": kind.api_version, "kind": kind.name}
-            found += ({**head, **item} for item in page["items"] or ())
+            bodies += ({**head, **item} for item in page["items"] or ())
             token = page["metadata"].get("continue")
             if not token:
-                return found
+                return bodies
             query = {**first, "continue": token}
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """What the API server says against creating an object. Empty means: nothing. None is created."""
         path = kind.path(key_of(body).namespace)
         try:
-            await self._asked(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
+            await self.send(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
         except ApiError as error:
             return str(error)
         return ""
@@ -62,15 +62,16 @@ class Reading:
         path = kind.path(*key_of(body))
         query = {**_DRY, "force": "true"}
         request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
-        return await self._asked(request, kind)
+        return await self.send(request, kind)
 
     async def raw(self, kind: Kind, key: Key) -> Object | None:
         """The whole object. None means: there is none."""
         try:
-            return await self._asked(Request("GET", kind.path(*key)), kind)
+            return await self.send(Request("GET", kind.path(*key)), kind)
         except NotFound:
             return None
 
-    async def _asked(self, request: Request, kind: Kind) -> Object:
-        decoded: Object = msgspec.json.decode(await once(self.transport, request, kind, None))
+    async def send(self, request: Request, kind: Kind, key: Key | None = None) -> Object:
+        """The answer to any request about a kind, or about one of its objects."""
+        decoded: Object = msgspec.json.decode(await once(self.transport, request, kind, key))
         return decoded

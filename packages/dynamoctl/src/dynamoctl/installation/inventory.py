@@ -11,20 +11,6 @@ class StorageClass(Resource):
     KIND = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
 
 
-class PodStatus(Struct):
-    """Status of a pod."""
-
-    phase: str = ""
-
-
-class Pod(Resource):
-    """A pod of another project."""
-
-    KIND = Kind("", "v1", "Pod", "pods")
-
-    status: PodStatus = PodStatus()
-
-
 class DefinedVersion(Struct):
     """A version of a kind, and whether the API server answers in it."""
 

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.kind import Kind
 
 DEFINITIONS = "Definitions"
+_MONITORING = "monitoring.coreos.com"
+_VALUES = "dynamo-operator"
 _REMEDY = (
     "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
 )
@@ -27,25 +30,27 @@ class Project:
 
 
 def definitions(
-    wanted: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool
+    ours: Sequence[Kind], present: Mapping[str, Definition], *, is_before: bool
 ) -> Finding:
     """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
-    missing = [str(each) for each in wanted if str(each) not in present]
-    if is_before and len(missing) == len(wanted):
+    missing = [str(kind) for kind in ours if str(kind) not in present]
+    if is_before and len(missing) == len(ours):
         return Finding(DEFINITIONS, CheckResult.OK, "none is installed yet")
     if missing:
         return Finding(DEFINITIONS, CheckResult.FAIL, f"missing: {', '.join(missing)}", _REMEDY)
-    unserved = [str(each) for each in wanted if not _serves(present[str(each)], each.version)]
+    unserved = [str(kind) for kind in ours if not _serves(present[str(kind)], kind.version)]
     if unserved:
-        text = f"not served in {wanted[0].version}: {', '.join(unserved)}"
+        text = f"not served in {ours[0].version}: {', '.join(unserved)}"
         return Finding(DEFINITIONS, CheckResult.FAIL, text, _REMEDY)
-    lost = {str(each): _unreadable(present[str(each)]) for each in wanted}
-    told = [f"{name} in {', '.join(versions)}" for name, versions in lost.items() if versions]
-    if told:
-        text = f"objects may be stored in versions that are no longer defined: {'; '.join(told)}"
+    lost = {str(kind): _unreadable(present[str(kind)]) for kind in ours}
+    unreadable = [f"{name} in {', '.join(versions)}" for name, versions in lost.items() if versions]
+    if unreadable:
+        text = (
+            f"objects may be stored in versions that are no longer defined: {'; '.join(unreadable)}"
+        )
         remedy = "see migrating stored versions in the Kubernetes documentation"
         return Finding(DEFINITIONS, CheckResult.WARNING, text, remedy)
-    return Finding(DEFINITIONS, CheckResult.OK, f"all {len(wanted)} are installed")
+    return Finding(DEFINITIONS, CheckResult.OK, f"all {len(ours)} are installed")
 
 
 def other_projects(
@@ -57,7 +62,7 @@ def other_projects(
 
     `forbidden` has the ServiceAccounts of operators that may not read a kind; None if no operator is known.
     """
-    return [found for each in projects if (found := _project(present, each, forbidden))]
+    return [finding for project in projects if (finding := _project(present, project, forbidden))]
 
 
 def _project(
@@ -65,16 +70,16 @@ def _project(
     project: Project,
     forbidden: Mapping[Kind, Sequence[str]] | None,
 ) -> Finding | None:
-    there = [each for each in project.kinds if str(each) in present]
+    there = [kind for kind in project.kinds if str(kind) in present]
     if not there:
         return None
-    missing = [str(each) for each in project.kinds if each not in there]
+    missing = [str(kind) for kind in project.kinds if kind not in there]
     if missing:
         text = f"partly installed; missing: {', '.join(missing)}"
         return Finding(
             project.name, CheckResult.WARNING, text, ("the operator uses it only if it is complete")
         )
-    old = [each for each in there if not _serves(present[str(each)], each.version)]
+    old = [kind for kind in there if not _serves(present[str(kind)], kind.version)]
     if old:
         text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
         return Finding(
@@ -85,10 +90,10 @@ def _project(
         )
     if forbidden is None or not project.granted_by:
         return Finding(project.name, CheckResult.OK, f"installed; {project.use}")
-    withheld = [each for each in project.kinds if forbidden.get(each)]
+    withheld = [kind for kind in project.kinds if forbidden.get(kind)]
     if withheld:
-        accounts = ", ".join(sorted({who for each in withheld for who in forbidden[each]}))
-        kinds = ", ".join(str(each) for each in withheld)
+        accounts = ", ".join(sorted({account for kind in withheld for account in forbidden[kind]}))
+        kinds = ", ".join(str(kind) for kind in withheld)
         text = f"installed, but {accounts} may not read {kinds}: the operator does not use it"
         remedy = f"to use it, set {project.granted_by}"
         return Finding(project.name, CheckResult.WARNING, text, remedy)
@@ -96,9 +101,39 @@ def _project(
 
 
 def _serves(definition: Definition, version: str) -> bool:
-    return any(each.name == version and each.served for each in definition.spec.versions)
+    return any(defined.name == version and defined.served for defined in definition.spec.versions)
 
 
 def _unreadable(definition: Definition) -> list[str]:
-    known = {each.name for each in definition.spec.versions}
-    return [each for each in definition.status.stored_versions if each not in known]
+    defined = {version.name for version in definition.spec.versions}
+    return [version for version in definition.status.stored_versions if version not in defined]
+
+
+PROJECTS = (
+    *(
+        Project(
+            api.title,
+            api.kinds,
+            f"the operator uses it unless {api.value} is false",
+            granted_by=f"{api.value}=true",
+        )
+        for api in OPTIONAL_APIS
+    ),
+    Project(
+        "Prometheus operator",
+        (
+            Kind(_MONITORING, "v1", "ServiceMonitor", "servicemonitors"),
+            Kind(_MONITORING, "v1", "PodMonitor", "podmonitors"),
+            Kind(_MONITORING, "v1", "PrometheusRule", "prometheusrules"),
+        ),
+        f"to be scraped, see {_VALUES}.metricsService.serviceMonitor.enabled",
+    ),
+    Project(
+        "cert-manager",
+        (
+            Kind("cert-manager.io", "v1", "Certificate", "certificates"),
+            Kind("cert-manager.io", "v1", "Issuer", "issuers"),
+        ),
+        f"to use it, set {_VALUES}.webhook.certManager.enabled",
+    ),
+)

@@ -5,6 +5,7 @@ is one source. The user's values are placeholders there, and are replaced object
 in text.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +14,17 @@ from typing import Any
 import yaml
 
 from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamoctl.installation.permissions import RULES
+from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 
 RENDERED = Path(__file__).with_name("rendered")
 RELEASE = "dynamo-platform"
 PLACEHOLDER = "namespace-of-the-installation"
 _HELM_LABEL = "helm.sh/chart"
+NAMESPACE = "dynamo-system"
+"""The namespace that the installation guide takes."""
 _OWN_IMAGE = "--operator-image="
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 
@@ -51,32 +56,51 @@ def manifests(choices: Choices) -> Iterator[Object]:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
         yield from custom_resource_definitions()
     file = RENDERED / f"{mode(is_restricted=choices.is_restricted)}.yaml"
-    for each in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
-        if each:
-            yield _chosen(_named(each, choices.namespace), choices)
+    for body in yaml.load_all(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+        if body:
+            yield _chosen(_named(body, choices.namespace), choices)
+
+
+def operator_pod() -> Object:
+    """The pod of the operator in a default installation."""
+    chosen = manifests(Choices(NAMESPACE, is_operator_only=True))
+    (deployment,) = (body for body in chosen if body["kind"] == "Deployment")
+    pod: Object = deployment["spec"]["template"]["spec"]
+    return pod
+
+
+def print_manifests(choices: Choices, *, prints: bool) -> None:
+    """Print the objects of an installation.
+
+    Raises: ConfigError if it was not asked to print: it does nothing else.
+    """
+    if not prints:
+        advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
+        raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")
+    write_yaml(manifests(choices), sys.stdout)
 
 
 def _named(value: object, namespace: str) -> Any:
     """The value with the namespace in place of the placeholder."""
     if isinstance(value, dict):
-        return {key: _named(each, namespace) for key, each in value.items()}
+        return {key: _named(entry, namespace) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_named(each, namespace) for each in value]
+        return [_named(entry, namespace) for entry in value]
     return value.replace(PLACEHOLDER, namespace) if isinstance(value, str) else value
 
 
-def _chosen(each: Object, choices: Choices) -> Object:
-    if each["kind"] in ("Role", "ClusterRole"):
+def _chosen(body: Object, choices: Choices) -> Object:
+    if body["kind"] in ("Role", "ClusterRole"):
         refused = [rule.as_policy({}) for rule in RULES if rule.feature.value in choices.withheld]
-        each["rules"] = [rule for rule in each["rules"] if rule not in refused]
-    labels = each["metadata"]["labels"]
+        body["rules"] = [rule for rule in body["rules"] if rule not in refused]
+    labels = body["metadata"]["labels"]
     labels.pop(_HELM_LABEL)
     labels[_MANAGED_BY] = "dynamoctl"
-    if choices.image and each["kind"] == "Deployment":
-        for container in each["spec"]["template"]["spec"]["containers"]:
+    if choices.image and body["kind"] == "Deployment":
+        for container in body["spec"]["template"]["spec"]["containers"]:
             container["image"] = choices.image
             container["args"] = [
                 f"{_OWN_IMAGE}{choices.image}" if arg.startswith(_OWN_IMAGE) else arg
                 for arg in container["args"]
             ]
-    return each
+    return body

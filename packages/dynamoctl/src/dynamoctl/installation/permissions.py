@@ -57,7 +57,7 @@ def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
 
 def _with(feature: Feature, *rules: Rule) -> tuple[Rule, ...]:
     """The rules, for installations that have the feature."""
-    return tuple(replace(each, feature=feature) for each in rules)
+    return tuple(replace(rule, feature=feature) for rule in rules)
 
 
 RULES: tuple[Rule, ...] = (

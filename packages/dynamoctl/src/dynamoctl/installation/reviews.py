@@ -14,11 +14,11 @@ async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
 
     `user` "" is who asks. `namespace` is that of a restricted operator, "" of a cluster-wide one.
     """
-    found: list[str] = []
+    lacks: list[str] = []
     for asked in _asked(namespace):
         if not await _may(reading, user, asked):
-            found.append(f"{asked['verb']} {Key(asked['group'], asked['resource'])}")
-    return found
+            lacks.append(f"{asked['verb']} {Key(asked['group'], asked['resource'])}")
+    return lacks
 
 
 async def may_read(reading: Reading, user: str, kind: Kind, namespace: str) -> bool:
@@ -35,11 +35,11 @@ async def may_read(reading: Reading, user: str, kind: Kind, namespace: str) -> b
 async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
     asked: Object = {"resourceAttributes": attributes}
     if not user:
-        wanted = question(SelfSubjectAccessReview.KIND, asked)
-        return (await reading.client.create(SelfSubjectAccessReview, wanted)).status.allowed
+        review = question(SelfSubjectAccessReview.KIND, asked)
+        return (await reading.client.create(SelfSubjectAccessReview, review)).status.allowed
     groups = ["system:serviceaccounts", "system:authenticated"]
-    wanted = question(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
-    return (await reading.client.create(SubjectAccessReview, wanted)).status.allowed
+    review = question(SubjectAccessReview.KIND, {**asked, "user": user, "groups": groups})
+    return (await reading.client.create(SubjectAccessReview, review)).status.allowed
 
 
 def _checkable(namespace: str) -> Sequence[Rule]:
@@ -56,10 +56,10 @@ def _checkable(namespace: str) -> Sequence[Rule]:
 
 def _asked(namespace: str) -> Iterator[dict[str, str]]:
     for rule in _checkable(namespace):
-        for each in rule.resources:
-            resource, _, subresource = each.partition("/")
+        for qualified in rule.resources:
+            resource, _, subresource = qualified.partition("/")
             for verb in rule.verbs:
-                found = {"group": rule.group, "resource": resource, "verb": verb}
-                found |= {"namespace": namespace, "subresource": subresource}
-                found |= {"name": str(rule.names[0])} if rule.names else {}
-                yield {key: value for key, value in found.items() if value or key == "group"}
+                attributes = {"group": rule.group, "resource": resource, "verb": verb}
+                attributes |= {"namespace": namespace, "subresource": subresource}
+                attributes |= {"name": str(rule.names[0])} if rule.names else {}
+                yield {key: value for key, value in attributes.items() if value or key == "group"}

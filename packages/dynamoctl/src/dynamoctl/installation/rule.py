@@ -78,7 +78,7 @@ class Rule:
         }
         if self.names:
             rule["resourceNames"] = [
-                names[each] if isinstance(each, Name) else each for each in self.names
+                names[name] if isinstance(name, Name) else name for name in self.names
             ]
         return rule
 
@@ -102,16 +102,9 @@ def policy(
 
 def as_data(rule: Rule) -> Object:
     """The rule as the chart reads it."""
-    data: Object = {
+    return {
         "why": rule.why,
         "where": rule.where.value,
         "feature": rule.feature.value,
-        "apiGroups": [rule.group],
-        "resources": list(rule.resources),
-        "verbs": list(rule.verbs),
+        **rule.as_policy({name: name.value for name in Name}),
     }
-    if rule.names:
-        data["resourceNames"] = [
-            each.value if isinstance(each, Name) else each for each in rule.names
-        ]
-    return data

@@ -25,11 +25,11 @@ _NAMED_MOST = 20
 async def definitions(reading: Reading) -> Finding:
     """Which CRDs an upgrade changes, and whether the API server accepts them."""
     changed: list[str] = []
-    for wanted in custom_resource_definitions():
-        name = str(wanted["metadata"]["name"])
+    for definition in custom_resource_definitions():
+        name = str(definition["metadata"]["name"])
         live = await reading.raw(Definition.KIND, Key("", name))
         try:
-            after = await reading.applied(Definition.KIND, wanted)
+            after = await reading.applied(Definition.KIND, definition)
         except ApiError as error:
             return Finding(
                 DEFINITIONS, CheckResult.FAIL, (f"the API server refuses {name}: {error.message}")
@@ -43,16 +43,20 @@ async def definitions(reading: Reading) -> Finding:
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
     """Which pods of a namespace this version would replace; "" means all namespaces. There must be none."""
     cache, origins = await cluster(reading, namespace)
-    found = list(foreseen(cache, settings, origins))
+    templates = list(foreseen(cache, settings, origins))
     replaced = [
-        each for each in found if each.fate is Fate.REPLACED and await _is_changed(reading, each)
+        template
+        for template in templates
+        if template.fate is Fate.REPLACED and await _is_changed(reading, template)
     ]
-    kept = [each for each in found if each.fate is Fate.KEPT]
+    kept = [template for template in templates if template.fate is Fate.KEPT]
     waiting = f"; {len(kept)} keep their template until they are edited: {_names(kept)}"
     rest = waiting if kept else ""
     if not replaced:
         return Finding(
-            PODS, CheckResult.OK, (f"no pods of {len(found)} pod templates would be replaced{rest}")
+            PODS,
+            CheckResult.OK,
+            (f"no pods of {len(templates)} pod templates would be replaced{rest}"),
         )
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
     return Finding(
@@ -60,27 +64,27 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     )
 
 
-def _names(found: list[Foreseen]) -> str:
+def _names(templates: list[Foreseen]) -> str:
     """The workloads by namespace and name, and which part of a set of Grove is meant."""
-    names = list(dict.fromkeys(map(_name, found)))
+    names = list(dict.fromkeys(map(_name, templates)))
     more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
     return ", ".join(names[:_NAMED_MOST]) + more
 
 
-def _name(each: Foreseen) -> str:
-    is_set = each.wanted["kind"] == "PodCliqueSet"
-    return f"{each.live.key}/{each.unit}" if is_set else str(each.live.key)
+def _name(template: Foreseen) -> str:
+    is_set = template.desired["kind"] == "PodCliqueSet"
+    return f"{template.live.key}/{template.unit}" if is_set else str(template.live.key)
 
 
-async def _is_changed(reading: Reading, each: Foreseen) -> bool:
+async def _is_changed(reading: Reading, template: Foreseen) -> bool:
     """Whether a template really becomes another one. What we wrote before can be tried on the API server.
 
     A dry run leaves fields of another manager in place, so it proves nothing for what another made.
     """
-    if is_of_earlier_operator(each.live.metadata.annotations):
+    if is_of_earlier_operator(template.live.metadata.annotations):
         return True
-    before = await reading.raw(each.live.KIND, each.live.key)
+    before = await reading.raw(template.live.KIND, template.live.key)
     if before is None:
         return False
-    after = await reading.applied(each.live.KIND, each.wanted)
-    return units(before).get(each.unit) != units(after).get(each.unit)
+    after = await reading.applied(template.live.KIND, template.desired)
+    return units(before).get(template.unit) != units(after).get(template.unit)

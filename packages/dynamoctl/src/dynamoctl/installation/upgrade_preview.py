@@ -14,7 +14,7 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.defaults import defaulted
+from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.facts import Facts
@@ -60,7 +60,7 @@ READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
 """What the pods of graphs depend on."""
 
 _TYPES: Mapping[str, type[Resource]] = {
-    each.KIND.name: each for each in (Deployment, LeaderWorkerSet, PodCliqueSet)
+    type_.KIND.name: type_ for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet)
 }
 
 
@@ -78,7 +78,7 @@ class Foreseen:
 
     fate: Fate
     unit: str
-    wanted: Object
+    desired: Object
     rendered: Object
     live: Resource
 
@@ -88,20 +88,20 @@ async def cluster(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Or
 
     Raises: ApiError, Unreachable.
     """
-    present = {each.metadata.name for each in await reading.all(Definition)}
-    stores = [await _store(reading, each, namespace, present) for each in READ]
+    present = {definition.metadata.name for definition in await reading.all(Definition)}
+    stores = [await _store(reading, type_, namespace, present) for type_ in READ]
     cache = Cache(stores)
     origins = {}
-    for each in cache.list(PodCliqueSet):
-        owner = each.metadata.controller
-        if owner is not None and is_of_earlier_operator(each.metadata.annotations):
-            graph = Key(each.metadata.namespace, owner.name)
+    for clique_set in cache.list(PodCliqueSet):
+        owner = clique_set.metadata.controller
+        if owner is not None and is_of_earlier_operator(clique_set.metadata.annotations):
+            graph = Key(clique_set.metadata.namespace, owner.name)
             bodies = [
                 await reading.raw(DynamoGraphDeployment.KIND, graph),
-                await reading.raw(PodCliqueSet.KIND, each.key),
+                await reading.raw(PodCliqueSet.KIND, clique_set.key),
             ]
             fields = [(body or {}).get("metadata", {}).get("managedFields", ()) for body in bodies]
-            origins[each.key] = set_origin(*fields)
+            origins[clique_set.key] = set_origin(*fields)
     return cache, origins
 
 
@@ -115,9 +115,9 @@ async def _store(
     place = namespace if type_.KIND.namespaced else ""
     fields = PULL_SECRETS if type_ is PullSecret else ""
     store.on_watch_event(Started())
-    for each in await reading.all(type_, namespace=place, fields=fields):
+    for live in await reading.all(type_, namespace=place, fields=fields):
         store.on_watch_event(
-            Present(registries_only(each) if isinstance(each, PullSecret) else each)
+            Present(registries_only(live) if isinstance(live, PullSecret) else live)
         )
     store.on_watch_event(Synced())
     return store
@@ -132,42 +132,42 @@ def foreseen(
     `origins` are those of the sets of Grove; one that is missing is not of an earlier operator.
     """
     for graph in cache.list(DynamoGraphDeployment):
-        for wanted, rendered in _of_graph(graph, cache, settings, origins):
-            yield from _fates(wanted, rendered, cache)
+        for desired, rendered in _of_graph(graph, cache, settings, origins):
+            yield from _fates(desired, rendered, cache)
     for component in cache.list(DynamoComponentDeployment):
         if component.metadata.controller is None:
-            for wanted, rendered in _of_component(component, cache, settings):
-                yield from _fates(wanted, rendered, cache)
+            for desired, rendered in _of_component(component, cache, settings):
+                yield from _fates(desired, rendered, cache)
 
 
-def _fates(wanted: Object, rendered: Object, cache: Cache) -> Iterator[Foreseen]:
-    kind = wanted["kind"]
-    live = cache.get(_TYPES[kind], key_of(wanted))
+def _fates(desired: Object, rendered: Object, cache: Cache) -> Iterator[Foreseen]:
+    kind = desired["kind"]
+    live = cache.get(_TYPES[kind], key_of(desired))
     if live is None:
         return
     theirs, ours = units(content_of(live)), units(rendered)
-    for name, unit in units(wanted).items():
+    for name, unit in units(desired).items():
         if name in theirs:
             is_same = are_same(kind, ours[name], theirs[name])
             stays = are_same(kind, unit, theirs[name])
             fate = Fate.SAME if is_same else Fate.KEPT if stays else Fate.REPLACED
-            yield Foreseen(fate, name, wanted, rendered, live)
+            yield Foreseen(fate, name, desired, rendered, live)
 
 
 _Pairs = Iterator[tuple[Object, Object]]
 
 
 def _of_graph(
-    found: DynamoGraphDeployment,
+    stored: DynamoGraphDeployment,
     cache: Cache,
     settings: RenderSettings,
     origins: Mapping[Key, Origin],
 ) -> _Pairs:
-    facts = _facts(found, cache)
+    facts = _facts(stored, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)
-    owned = cache.owned_by(found.metadata.uid, types, found.metadata.namespace)
+    owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
     inputs = GraphInputs(facts, children=frozenset(child.KIND.name for child in owned))
-    graph = with_provider(found, inputs)
+    graph = with_provider(stored, inputs)
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return
@@ -176,22 +176,22 @@ def _of_graph(
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
     )
-    plan = plan_graph(found, inputs, settings, datetime.now(UTC))
+    plan = plan_graph(stored, inputs, settings, datetime.now(UTC))
     rendered = graph_objects(plan.step.graph, facts, settings, plan.rollout.workers)
     if is_on_grove(graph):
         yield from _of_set(rendered, cache, origins)
         return
-    for each in adopted_components(rendered, _live(rendered, cache)):
-        if each["kind"] == DynamoComponentDeployment.KIND.name:
-            yield from _of_component(_read_back(each, graph), cache, settings)
+    for body in adopted_components(rendered, _live(rendered, cache)):
+        if body["kind"] == DynamoComponentDeployment.KIND.name:
+            yield from _of_component(_read_back(body, graph), cache, settings)
 
 
 def _of_set(rendered: Sequence[Object], cache: Cache, origins: Mapping[Key, Origin]) -> _Pairs:
-    for each in rendered:
-        live = cache.get(PodCliqueSet, key_of(each)) if each["kind"] in WORKLOADS else None
+    for body in rendered:
+        live = cache.get(PodCliqueSet, key_of(body)) if body["kind"] in WORKLOADS else None
         if live is not None:
             origin = origins.get(live.key, Origin.OUTDATED)
-            yield with_kept_templates(each, content_of(live), origin), each
+            yield with_kept_templates(body, content_of(live), origin), body
 
 
 def _of_component(
@@ -201,8 +201,8 @@ def _of_component(
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
     rendered = tuple(component_objects(component, facts, settings))
-    wanted = tuple(adopted_workloads(component, rendered, _live(rendered, cache)))
-    pairs = zip(wanted, rendered, strict=True)
+    desired = tuple(adopted_workloads(component, rendered, _live(rendered, cache)))
+    pairs = zip(desired, rendered, strict=True)
     yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
 
 
@@ -212,7 +212,7 @@ def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
         **_TYPES,
         DynamoComponentDeployment.KIND.name: DynamoComponentDeployment,
     }
-    keys = [(each["kind"], key_of(each)) for each in rendered if each["kind"] in types]
+    keys = [(body["kind"], key_of(body)) for body in rendered if body["kind"] in types]
     present = ((kind, key, cache.get(types[kind], key)) for kind, key in keys)
     return {(kind, key): live for kind, key, live in present if live is not None}
 
@@ -221,7 +221,7 @@ def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
     grove = (PodCliqueSet, PodClique, PodCliqueScalingGroup)
     return replace(
         read_facts(graph.metadata.namespace, cache),
-        grove_served=all(cache.serves(each) for each in grove),
+        grove_served=all(cache.serves(type_) for type_ in grove),
         kai_served=cache.serves(Queue),
         gang=live_templates(graph, cache),
     )
@@ -229,16 +229,16 @@ def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
 
 def _read_back(component: Object, graph: DynamoGraphDeployment) -> DynamoComponentDeployment:
     """A component as its controller reads it after it was applied."""
-    found = msgspec.convert(defaulted(component), DynamoComponentDeployment)
+    stored = msgspec.convert(defaulted(component), DynamoComponentDeployment)
     owner = OwnerReference(
         graph.KIND.name, graph.metadata.name, uid=graph.metadata.uid, controller=True
     )
     annotations = {
         key: value
-        for key, value in found.metadata.annotations.items()
+        for key, value in stored.metadata.annotations.items()
         if key != labels.LAST_APPLIED_GENERATION
     }
     metadata = msgspec.structs.replace(
-        found.metadata, owner_references=(owner,), annotations=annotations
+        stored.metadata, owner_references=(owner,), annotations=annotations
     )
-    return msgspec.structs.replace(found, metadata=metadata)
+    return msgspec.structs.replace(stored, metadata=metadata)

@@ -17,12 +17,10 @@ _CALLING = "failed calling webhook"
 _REFUSED = "denied the request"
 
 
-def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
+def authorities(configurations: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
     """Whether each webhook of ours has an authority, and none of them ends soon."""
-    if not found:
-        return Finding(AUTHORITIES, CheckResult.OK, "no Dynamo webhook is registered")
     ends: list[datetime] = []
-    for configuration in found:
+    for configuration in configurations:
         for webhook in configuration.webhooks:
             try:
                 ends.append(max(_ends(webhook)))
@@ -30,23 +28,15 @@ def authorities(found: Sequence[ValidatingWebhookConfiguration], now: datetime) 
                 name = f"{configuration.metadata.name}/{webhook.name}"
                 remedy = "see the log of the operator, or of cert-manager"
                 return Finding(AUTHORITIES, CheckResult.FAIL, f"{name} {error}", remedy)
+    if not ends:
+        return Finding(AUTHORITIES, CheckResult.OK, "no Dynamo webhook is registered")
     first = min(ends)
     text = f"the first expires on {first:%Y-%m-%d}"
-    if first <= now:
-        return Finding(
-            AUTHORITIES,
-            CheckResult.FAIL,
-            text,
-            ("check that the operator that renews it is running"),
-        )
-    if first - now < _SOON:
-        return Finding(
-            AUTHORITIES,
-            CheckResult.WARNING,
-            text,
-            ("check that the operator that renews it is running"),
-        )
-    return Finding(AUTHORITIES, CheckResult.OK, text)
+    if first - now >= _SOON:
+        return Finding(AUTHORITIES, CheckResult.OK, text)
+    result = CheckResult.FAIL if first <= now else CheckResult.WARNING
+    remedy = "check that the operator that renews it is running"
+    return Finding(AUTHORITIES, result, text, remedy)
 
 
 def _ends(webhook: Webhook) -> Iterable[datetime]:
@@ -55,7 +45,9 @@ def _ends(webhook: Webhook) -> Iterable[datetime]:
         raise ValueError("has no caBundle")
     try:
         text = base64.b64decode(webhook.client_config.ca_bundle, validate=True)
-        return [each.not_valid_after_utc for each in x509.load_pem_x509_certificates(text)]
+        return [
+            certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(text)
+        ]
     except (binascii.Error, ValueError) as error:
         raise ValueError("has a caBundle that is not PEM") from error
 

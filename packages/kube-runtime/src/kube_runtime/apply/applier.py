@@ -15,8 +15,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 
-from kube_runtime.apply.drift import content, content_of, differ_in_size_only, has_no_drift
-from kube_runtime.apply.empty_maps import without_emptied
+from kube_runtime.apply.drift import (
+    content,
+    content_of,
+    differ_in_size_only,
+    has_no_drift,
+    without_emptied,
+)
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.ownership import (
     Controlled,
@@ -47,8 +52,7 @@ from kube_runtime.apply.result import (
     rejected,
     replacement_pending,
 )
-from kube_runtime.apply.settled import SettledObjects
-from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
+from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import ABSENT, Client
@@ -86,7 +90,7 @@ class Applier:
         self._settled.forget(uid)
         self.suppression.forget(uid)
 
-    async def apply(self, owner: Resource, *desired: DesiredObjects) -> Applied:
+    async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
         """Write what differs, one set of desired objects after the other, each in the order of its objects.
 
         At the end of each set, what `owner` has of the types of the set beyond its objects is deleted, or
@@ -99,96 +103,96 @@ class Applier:
             Conflict: the object changed meanwhile; the caller retries at once.
             OperatorError: the API server could not be reached or failed; nothing more was written.
         """
-        return merge([await self._applied(owner, each) for each in desired])
+        return merge([await self._applied(owner, policy) for policy in policies])
 
-    async def _applied(self, owner: Resource, desired: DesiredObjects) -> Applied:
-        types = tuple(desired.types)
-        kept = set(desired.spared) if isinstance(desired, Controlled) else set[tuple[str, Key]]()
+    async def _applied(self, owner: Resource, policy: DesiredObjects) -> Applied:
+        types = tuple(policy.types)
+        kept = set(policy.spared) if isinstance(policy, Controlled) else set[tuple[str, Key]]()
 
         def noted() -> Iterator[Object]:
-            for each in desired.objects:
-                kept.add((each["kind"], key_of(each)))
-                yield each
+            for desired in policy.objects:
+                kept.add((desired["kind"], key_of(desired)))
+                yield desired
 
-        applied = await each_applied(noted(), types, partial(self._attempt, owner, desired))
-        if not may_prune(desired, applied.blocked):
+        applied = await each_applied(noted(), types, partial(self._attempt, owner, policy))
+        if not may_prune(policy, applied.blocked):
             return applied
-        return merge((applied, await self._pruned(owner, desired, types, kept)))
+        return merge((applied, await self._pruned(owner, policy, types, kept)))
 
-    async def _attempt(self, owner: Resource, desired: DesiredObjects, attempt: Attempt) -> None:
-        wanted, type_ = attempt.wanted, attempt.type_
+    async def _attempt(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
+        desired, type_ = attempt.desired, attempt.type_
         if not self.cache.serves(type_):
             if self.cache.forbids(type_):
-                raise Obstructed(forbidden(wanted, self.cache.store(type_).granted_by))
-            raise Obstructed(not_served(wanted))
-        attempt.digest = digest_of(wanted)
-        live: Resource | None = self.cache.get(type_, key_of(wanted))
+                raise Obstructed(forbidden(desired, self.cache.store(type_).granted_by))
+            raise Obstructed(not_served(desired))
+        attempt.digest = digest_of(desired)
+        live: Resource | None = self.cache.get(type_, key_of(desired))
         try:
-            await self._bring(owner, desired, attempt, live)
+            await self._bring(owner, policy, attempt, live)
         except Conflict as error:
             if live is not None:
                 raise
             # The name is taken, but the cache has no such object: it is behind, or does not select it. One of
             # ours is in the cache from now on, and what was decided without it is decided again at once.
-            is_ours = partial(self._is_ours, owner, desired)
-            found = await self.writer.read_existing(type_, key_of(wanted), is_ours=is_ours)
-            if found is not None and not is_ours(found):
-                raise Obstructed(name_conflict(found, owner)) from error
+            is_ours = partial(self._is_ours, owner, policy)
+            existing = await self.writer.read_existing(type_, key_of(desired), is_ours=is_ours)
+            if existing is not None and not is_ours(existing):
+                raise Obstructed(name_conflict(existing, owner)) from error
             raise
 
-    def _is_ours(self, owner: Resource, desired: DesiredObjects, live: Resource) -> bool:
-        match desired:
+    def _is_ours(self, owner: Resource, policy: DesiredObjects, live: Resource) -> bool:
+        match policy:
             case Controlled():
                 return controls(owner, live)
             case Shared():
-                return desired.is_shared(live) or self._earlier(owner, desired, live) is not None
+                return policy.is_shared(live) or self._earlier(owner, policy, live) is not None
             case CreateOnly():
                 return True  # its creator does not matter: it is left alone
 
     async def _bring(
-        self, owner: Resource, desired: DesiredObjects, attempt: Attempt, live: Resource | None
+        self, owner: Resource, policy: DesiredObjects, attempt: Attempt, live: Resource | None
     ) -> None:
-        match desired:
+        match policy:
             case Controlled():
-                _ensure_decided_with(owner, desired, attempt, live)
+                _ensure_decided_with(owner, policy, attempt, live)
                 await self._control(owner, attempt, live)
                 if attempt.present is not None:
-                    attempt.present = desired.reduced(attempt.present)
+                    attempt.present = policy.reduced(attempt.present)
             case Shared():
-                await self._share(owner, desired, attempt, live)
+                await self._share(owner, policy, attempt, live)
             case CreateOnly():
-                await self._create_once(owner, desired, attempt, live)
+                await self._create_once(owner, policy, attempt, live)
 
     def _attempting(
         self, owner: Resource, attempt: Attempt, live: Resource | None
     ) -> AbstractContextManager[None]:
-        wanted = attempt.wanted
-        target = Target(owner.metadata.uid, wanted["kind"], key_of(wanted))
+        desired = attempt.desired
+        target = Target(owner.metadata.uid, desired["kind"], key_of(desired))
         return self.suppression.attempting(
             target, attempt.digest, live.metadata.uid if live else ABSENT
         )
 
     async def _create_once(
-        self, owner: Resource, desired: CreateOnly, attempt: Attempt, live: Resource | None
+        self, owner: Resource, policy: CreateOnly, attempt: Attempt, live: Resource | None
     ) -> None:
         attempt.present = live
         if live is None:
-            body = _with_metadata(attempt.wanted, desired.references(owner, attempt.wanted))
+            body = _with_metadata(attempt.desired, policy.references(owner, attempt.desired))
             with self._attempting(owner, attempt, live):
                 await self._create(attempt, body)
-        elif desired.is_to_be_released(owner, live):
+        elif policy.is_to_be_released(owner, live):
             attempt.present, attempt.verb = await self._disown(owner, live), Verb.UPDATE
             attempt.cause = Cause.OWNERS
 
     async def _share(
-        self, owner: Resource, desired: Shared, attempt: Attempt, live: Resource | None
+        self, owner: Resource, policy: Shared, attempt: Attempt, live: Resource | None
     ) -> None:
-        earlier = self._earlier(owner, desired, live)
+        earlier = self._earlier(owner, policy, live)
         if live is not None and earlier is not None:
             live = await earlier(live)
-        elif live is not None and not desired.is_shared(live):
+        elif live is not None and not policy.is_shared(live):
             raise Obstructed(name_conflict(live, owner))
-        body = desired.body(owner, attempt.wanted, live)
+        body = policy.body(owner, attempt.desired, live)
         if live is None:
             with self._attempting(owner, attempt, live):
                 await self._create(attempt, body)
@@ -197,7 +201,7 @@ class Applier:
         if earlier is None and has_no_drift(content(body), content_of(live)):
             return
         with self._attempting(owner, attempt, live):
-            if binds_another_role(live, attempt.wanted):
+            if binds_another_role(live, attempt.desired):
                 await self._replace(owner, attempt, body, live)
                 return
             uid = live.metadata.uid
@@ -205,7 +209,7 @@ class Applier:
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
 
     def _earlier(
-        self, owner: Resource, desired: Shared, live: Resource | None
+        self, owner: Resource, policy: Shared, live: Resource | None
     ) -> ManagedFieldsUpgrade | None:
         """What takes over an object that an earlier operator made for one owner of our kinds."""
         if self.take_over is None or live is None or not self.take_over.is_due(live):
@@ -213,7 +217,7 @@ class Applier:
         controller = live.metadata.controller
         if controller is None or controller.api_version != owner.KIND.api_version:
             return None
-        return self.take_over if desired.is_marked(live) else None
+        return self.take_over if policy.is_marked(live) else None
 
     async def _replace(
         self, owner: Resource, attempt: Attempt, body: Object, live: Resource
@@ -239,7 +243,7 @@ class Applier:
             return  # its removal wakes the owner, which then recreates it
         annotations = {self.hash_annotation: attempt.digest}
         references = {"ownerReferences": [controller_reference(owner)]}
-        body = _with_metadata(attempt.wanted, references, annotations)
+        body = _with_metadata(attempt.desired, references, annotations)
         if live is not None and self._settled.contains(live, body, attempt.digest):
             attempt.present = live
             return
@@ -281,12 +285,10 @@ class Applier:
         return Cause.SPEC if is_older else Cause.INPUTS
 
     def _is_contested(self, attempt: Attempt, live: Resource, object_: str) -> bool:
-        """Whether another client reverts this write again and again; if not, it counts as written now."""
-        if self.suppression.is_contested(object_, attempt.digest):
+        is_contested = self.suppression.is_contested(object_, attempt.digest)
+        if is_contested:
             attempt.contested = manager_conflict(live)
-            return True
-        self.suppression.note_write(object_, attempt.digest)
-        return False
+        return is_contested
 
     async def _write(self, body: Object, live: R) -> R:
         type_, uid = type(live), live.metadata.uid
@@ -303,38 +305,38 @@ class Applier:
 
     def _generation(self, live: Resource) -> int:
         """The generation of the owner that an object was written for last; 0 when it is not recorded."""
-        said = live.metadata.annotations.get(self.generation_annotation, "")
-        return int(said) if said.isdecimal() and len(said) <= _DIGITS else 0
+        recorded = live.metadata.annotations.get(self.generation_annotation, "")
+        return int(recorded) if recorded.isdecimal() and len(recorded) <= _DIGITS else 0
 
     async def _pruned(
         self,
         owner: Resource,
-        desired: DesiredObjects,
+        policy: DesiredObjects,
         types: Iterable[type[Resource]],
         kept: Container[tuple[str, Key]],
     ) -> Applied:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = [
-            each
-            for each in self.cache.owned_by(uid, types, namespace)
-            if (each.KIND.name, each.key) not in kept and is_removable(desired, owner, each)
+            live
+            for live in self.cache.owned_by(uid, types, namespace)
+            if (live.KIND.name, live.key) not in kept and is_removable(policy, owner, live)
         ]
         if unwanted:
             await self.writer.ensure_newest(owner)
         changes, blocked = list[Change](), list[Blocked]()
-        for each in unwanted:
-            kind, name = each.KIND.name, each.metadata.name
+        for live in unwanted:
+            kind, name = live.KIND.name, live.metadata.name
             try:
-                verb = await self._remove(owner, desired, each)
+                verb = await self._remove(owner, policy, live)
                 changes.append(Change(verb, kind, name, Cause.UNWANTED))
             except (Invalid, Forbidden) as error:
                 blocked.append(rejected(kind, name, error))
         return Applied((), tuple(changes), tuple(blocked))
 
-    async def _remove(self, owner: Resource, desired: DesiredObjects, live: Resource) -> Verb:
+    async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
         """Delete an object, or take one of its owners away; returns what was done."""
         uid, version = live.metadata.uid, live.metadata.resource_version
-        if not isinstance(desired, Shared):
+        if not isinstance(policy, Shared):
             await self.writer.delete(type(live), live.key, uid=uid)
             self._settled.forget(uid)
             return Verb.DELETE
@@ -352,21 +354,21 @@ class Applier:
 
 
 def _with_metadata(
-    wanted: Object, more: Object, annotations: dict[str, str] | None = None
+    desired: Object, more: Object, annotations: dict[str, str] | None = None
 ) -> Object:
     """An object with more metadata and more annotations."""
-    metadata = {**wanted["metadata"], **more}
+    metadata = {**desired["metadata"], **more}
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
-    return {**wanted, "metadata": metadata}
+    return {**desired, "metadata": metadata}
 
 
 def _ensure_decided_with(
-    owner: Resource, desired: Controlled, attempt: Attempt, live: Resource | None
+    owner: Resource, policy: Controlled, attempt: Attempt, live: Resource | None
 ) -> None:
     """Raise Conflict if the owner did not know of its own object when it decided what to apply."""
-    if live is None or desired.decided_with is None or not controls(owner, live):
+    if live is None or policy.decided_with is None or not controls(owner, live):
         return
-    if (attempt.wanted["kind"], live.key) not in desired.decided_with:
+    if (attempt.desired["kind"], live.key) not in policy.decided_with:
         message = "it was found after the decision what to apply"
         raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, live.KIND, live.key)

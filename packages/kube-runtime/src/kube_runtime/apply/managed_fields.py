@@ -42,10 +42,10 @@ class ManagedFieldsUpgrade:
             OperatorError: the API server could not be asked.
         """
         try:
-            found = await self.client.get_json(live.KIND.path(*live.key))
+            stored = await self.client.get_json(live.KIND.path(*live.key))
         except NotFound:
             return live  # the apply that follows finds that out
-        metadata = found["metadata"]
+        metadata = stored["metadata"]
         entries = with_manager(
             metadata.get("managedFields", ()), mark=self.mark, manager=self.client.field_manager
         )
@@ -65,45 +65,33 @@ def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[
     Others' entries stay as they are, and so do those of subresources and of other API versions.
     None means: there is nothing to move.
     """
-    marked = [each for each in entries if _is_update(each) and _owns(each, mark)]
+    marked = [entry for entry in entries if _is("Update", entry) and _owns(entry, mark)]
     if not marked:
         return None
-    ours = [each for each in entries if _is_apply(each) and each["manager"] == manager]
+    ours = [entry for entry in entries if _is("Apply", entry) and entry["manager"] == manager]
     version = (ours or marked)[0]["apiVersion"]
-    earlier = {each["manager"] for each in marked}
-    theirs = [each for each in entries if _is_update(each) and each["manager"] in earlier]
-    moved = [each for each in theirs if each["apiVersion"] == version]
+    earlier = {entry["manager"] for entry in marked}
+    theirs = [entry for entry in entries if _is("Update", entry) and entry["manager"] in earlier]
+    moved = [entry for entry in theirs if entry["apiVersion"] == version]
     if not moved:
         return None
     fields: Object = {}
-    for each in (*ours, *moved):
-        fields = _union(fields, each["fieldsV1"])
-    latest = max((*ours, *moved), key=_time)
-    entry = {**latest, "manager": manager, "operation": "Apply", "fieldsV1": fields}
-    return [*(each for each in entries if each not in ours and each not in moved), entry]
+    for entry in (*ours, *moved):
+        fields = _union(fields, entry["fieldsV1"])
+    latest = max((*ours, *moved), key=lambda entry: entry.get("time") or "")
+    merged = {**latest, "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [*(entry for entry in entries if entry not in ours and entry not in moved), merged]
 
 
-def _is_update(entry: Object) -> bool:
-    return _is_of_whole(entry) and entry.get("operation") == "Update"
-
-
-def _is_apply(entry: Object) -> bool:
-    return _is_of_whole(entry) and entry.get("operation") == "Apply"
-
-
-def _is_of_whole(entry: Object) -> bool:
-    """Whether an entry is about the object itself, and in the one format that there is."""
-    is_readable = entry.get("fieldsType") == "FieldsV1" and "fieldsV1" in entry
-    return is_readable and not entry.get("subresource") and "manager" in entry
+def _is(operation: str, entry: Object) -> bool:
+    """Whether an entry is of that operation on the object itself, in the one format that there is."""
+    is_readable = entry.get("fieldsType") == "FieldsV1" and {"fieldsV1", "manager"} <= entry.keys()
+    return is_readable and not entry.get("subresource") and entry.get("operation") == operation
 
 
 def _owns(entry: Object, annotation: str) -> bool:
     fields: Any = entry["fieldsV1"]
     return f"f:{annotation}" in fields.get("f:metadata", {}).get("f:annotations", {})
-
-
-def _time(entry: Object) -> str:
-    return str(entry.get("time") or "")
 
 
 def _union(left: Object, right: Object) -> Object:

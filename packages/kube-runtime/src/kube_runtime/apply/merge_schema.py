@@ -48,16 +48,13 @@ class FieldSchema:
     def child(self, name: str) -> "FieldSchema":
         """The field of that name in this map."""
         properties = self.schema.get("properties", {})
-        return _field(properties.get(name) or self._values() or _EMBEDDED.get(name, {}))
+        values = self.schema.get("additionalProperties")
+        return _field(properties.get(name) or values or _EMBEDDED.get(name, {}))
 
     def default(self, name: str) -> object:
         """What the API server writes into that field when it is left out. None means: nothing."""
         written = _WRITTEN.get((self.type, name))
         return written or self.schema.get("properties", {}).get(name, {}).get("default")
-
-    def _values(self) -> Object:
-        found: Object = self.schema.get("additionalProperties", {})
-        return found
 
 
 def field_of(body: Object) -> FieldSchema:
@@ -164,16 +161,7 @@ _LEFT_OUT = frozenset(
         *("hostIPC", "hostNetwork", "hostPID", "paused", "publishNotReadyAddresses", "readOnly"),
         *("stdin", "stdinOnce", "tty", "hostPort", "initialDelaySeconds", "minReadySeconds"),
         *("host", "hostIP", "hostname", "medium", "nodeName", "prefix", "priorityClassName"),
-        *(
-            "subPath",
-            "subPathExpr",
-            "subdomain",
-            "value",
-            "workingDir",
-            "effect",
-            "key",
-            "operator",
-        ),
-        *("service", "apiGroup"),
+        *("subPath", "subPathExpr", "subdomain", "value", "workingDir", "effect", "key"),
+        *("operator", "service", "apiGroup"),
     )
 )

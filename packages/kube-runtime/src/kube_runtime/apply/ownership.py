@@ -59,21 +59,22 @@ class Shared:
         """Whether an object is one of these."""
         return live.metadata.controller is None and self.is_marked(live)
 
-    def body(self, owner: Resource, wanted: Object, live: Resource | None) -> Object:
+    def body(self, owner: Resource, desired: Object, live: Resource | None) -> Object:
         """What to apply: all owners that there are and `owner`, for exactly the live version.
 
         Two owners write the same list of references. The version makes the one that is late fail.
         """
         name, value = self.marker
-        owners = {each.uid: each for each in (live.metadata.owner_references if live else ())}
+        references = live.metadata.owner_references if live else ()
+        owners = {reference.uid: reference for reference in references}
         owners[owner.metadata.uid] = _as_owner(owner)  # in its place, or two owners never agree
         changed = {
-            "labels": {**wanted["metadata"].get("labels", {}), name: value},
-            "ownerReferences": [_plain_reference(each) for each in owners.values()],
+            "labels": {**desired["metadata"].get("labels", {}), name: value},
+            "ownerReferences": [_plain_reference(reference) for reference in owners.values()],
         }
         if live is not None:
             changed["resourceVersion"] = live.metadata.resource_version
-        return {**wanted, "metadata": {**wanted["metadata"], **changed}}
+        return {**desired, "metadata": {**desired["metadata"], **changed}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,9 @@ class CreateOnly:
     types: Iterable[type[Resource]]
     retained: Container[str] = ()
 
-    def references(self, owner: Resource, wanted: Object) -> Object:
+    def references(self, owner: Resource, desired: Object) -> Object:
         """The part of the metadata that says who owns a new object."""
-        is_retained = wanted["metadata"]["name"] in self.retained
+        is_retained = desired["metadata"]["name"] in self.retained
         return {} if is_retained else {"ownerReferences": [controller_reference(owner)]}
 
     def is_to_be_released(self, owner: Resource, live: Resource) -> bool:
@@ -104,24 +105,24 @@ DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 """Desired objects under one ownership policy."""
 
 
-def may_prune(desired: DesiredObjects, blocked: Iterable[Blocked]) -> bool:
+def may_prune(policy: DesiredObjects, blocked: Iterable[Blocked]) -> bool:
     """Whether to remove what a set of desired objects does not contain any more.
 
     While a name is taken or a kind is missing, a controlled object that is to go may be all that serves.
     """
-    match desired:
+    match policy:
         case Controlled():
-            return all(each.obstacle is Obstacle.REJECTED for each in blocked)
+            return all(refusal.obstacle is Obstacle.REJECTED for refusal in blocked)
         case Shared():
             return True
         case CreateOnly():
             return False
 
 
-def is_removable(desired: DesiredObjects, owner: Resource, live: Resource) -> bool:
+def is_removable(policy: DesiredObjects, owner: Resource, live: Resource) -> bool:
     """Whether an object that has `owner` as an owner belongs to a set, and is not on its way out."""
-    if isinstance(desired, Shared):
-        return desired.is_shared(live)
+    if isinstance(policy, Shared):
+        return policy.is_shared(live)
     return controls(owner, live) and live.metadata.deletion_timestamp is None
 
 
@@ -133,25 +134,25 @@ def controller_reference(owner: Resource) -> Object:
 
 def references_without(owner: Resource, live: Resource) -> Sequence[Object]:
     """The owner references of an object but for that of `owner`."""
-    references = live.metadata.owner_references
-    return [msgspec.to_builtins(each) for each in references if each.uid != owner.metadata.uid]
+    uid, references = owner.metadata.uid, live.metadata.owner_references
+    return [msgspec.to_builtins(reference) for reference in references if reference.uid != uid]
 
 
 def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
     """What wakes every owner of that kind when a shared object of that type changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
-        for each in changed.metadata.owner_references:
-            is_of_kind = (each.api_version, each.kind) == (owner.api_version, owner.name)
-            if is_of_kind and not each.controller:
-                yield Key(changed.metadata.namespace, each.name)
+        for reference in changed.metadata.owner_references:
+            is_of_kind = (reference.api_version, reference.kind) == (owner.api_version, owner.name)
+            if is_of_kind and not reference.controller:
+                yield Key(changed.metadata.namespace, reference.name)
 
     return Watches(type_, keys)
 
 
-def binds_another_role(live: Resource, wanted: Object) -> bool:
+def binds_another_role(live: Resource, desired: Object) -> bool:
     """Whether it is a binding to another role than the wanted one. Other kinds have no `roleRef`."""
-    return bool(content_of(live).get("roleRef") != wanted.get("roleRef"))
+    return bool(content_of(live).get("roleRef") != desired.get("roleRef"))
 
 
 def _as_owner(owner: Resource) -> OwnerReference:

@@ -9,13 +9,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias, TypeVar
+from itertools import chain
+from typing import Any, TypeAlias
 
 from kube_runtime.errors import Forbidden, Invalid
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import OwnerReference, Resource
-
-R = TypeVar("R", bound=Resource)
+from kube_runtime.types.meta import R, Resource
 
 _TURN_SECONDS = 0.01
 
@@ -114,24 +113,24 @@ class Applied:
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
-        for each in self.objects:
-            if isinstance(each, type_) and each.metadata.name == name:
-                return each
+        for live in self.objects:
+            if isinstance(live, type_) and live.metadata.name == name:
+                return live
         return None
 
     def by_name(self, type_: type[R]) -> dict[str, R]:
         """The applied objects of that kind."""
-        return {each.metadata.name: each for each in self.objects if isinstance(each, type_)}
+        return {live.metadata.name: live for live in self.objects if isinstance(live, type_)}
 
 
 def merge(parts: Iterable[Applied]) -> Applied:
     """All of it as one."""
-    each = tuple(parts)
+    results = tuple(parts)
     return Applied(
-        tuple(one for part in each for one in part.objects),
-        tuple(one for part in each for one in part.changes),
-        tuple(one for part in each for one in part.blocked),
-        tuple(one for part in each for one in part.contested),
+        tuple(chain.from_iterable(part.objects for part in results)),
+        tuple(chain.from_iterable(part.changes for part in results)),
+        tuple(chain.from_iterable(part.blocked for part in results)),
+        tuple(chain.from_iterable(part.contested for part in results)),
     )
 
 
@@ -139,7 +138,7 @@ def merge(parts: Iterable[Applied]) -> Applied:
 class Attempt:
     """One object that is wanted, while it is being worked on, and what has come of it so far."""
 
-    wanted: Object
+    desired: Object
     type_: type[Any]
     present: Resource | None = None
     verb: Verb | None = None
@@ -150,7 +149,7 @@ class Attempt:
     @property
     def applied(self) -> Applied:
         """What has come of it."""
-        kind, name = self.wanted["kind"], self.wanted["metadata"]["name"]
+        kind, name = self.desired["kind"], self.desired["metadata"]["name"]
         return Applied(
             (self.present,) if self.present else (),
             (Change(self.verb, kind, name, self.cause),) if self.verb else (),
@@ -163,7 +162,7 @@ ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
 
 
 async def each_applied(
-    wanted: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
+    objects: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
 ) -> Applied:
     """What came of `step` for each wanted object, in their order. One that is refused stops no other.
 
@@ -172,19 +171,19 @@ async def each_applied(
     Raises:
         OperatorError: any error except the refusal of one object.
     """
-    by_kind = {(each.KIND.api_version, each.KIND.name): each for each in types}
+    by_kind = {(type_.KIND.api_version, type_.KIND.name): type_ for type_ in types}
     parts, turn = list[Applied](), time.monotonic()
-    for each in wanted:
+    for desired in objects:
         if time.monotonic() - turn > _TURN_SECONDS:
             await asyncio.sleep(0)
             turn = time.monotonic()
-        attempt = Attempt(each, by_kind[each["apiVersion"], each["kind"]])
+        attempt = Attempt(desired, by_kind[desired["apiVersion"], desired["kind"]])
         try:
             await step(attempt)
         except Obstructed as obstruction:
             parts.append(Applied(blocked=(obstruction.blocked,)))
         except (Invalid, Forbidden) as error:
-            blocked = rejected(each["kind"], each["metadata"]["name"], error)
+            blocked = rejected(desired["kind"], desired["metadata"]["name"], error)
             parts.append(Applied(blocked=(blocked,)))
         else:
             parts.append(attempt.applied)
@@ -200,7 +199,8 @@ def controls(owner: Resource, live: Resource) -> bool:
 def name_conflict(live: Resource, owner: Resource) -> Blocked:
     """That the name is taken, and by whom: by another, or by an object of ours that is on its way out."""
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
-    if controller is not None and _is_predecessor(controller, owner):
+    own = (owner.KIND.api_version, owner.KIND.name, owner.metadata.name)
+    if controller and (controller.api_version, controller.kind, controller.name) == own:
         text = (
             f"{kind} {name} belongs to an earlier {controller.kind} {controller.name} and is "
             "being deleted"
@@ -230,32 +230,24 @@ def manager_conflict(live: Resource) -> str:
     )
 
 
-def _is_predecessor(controller: OwnerReference, owner: Resource) -> bool:
-    return (controller.api_version, controller.kind, controller.name) == (
-        owner.KIND.api_version,
-        owner.KIND.name,
-        owner.metadata.name,
-    )
-
-
 def rejected(kind: str, name: str, error: Invalid | Forbidden) -> Blocked:
     """That the API server refuses an object, in its own words."""
     return Blocked(Obstacle.REJECTED, kind, name, f"{kind} {name}: {error.message}")
 
 
-def not_served(wanted: Object) -> Blocked:
+def not_served(desired: Object) -> Blocked:
     """That the API server does not know the kind; its coming wakes the owner."""
-    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    kind, name = desired["kind"], desired["metadata"]["name"]
     return Blocked(
-        Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {wanted['apiVersion']} is not served"
+        Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {desired['apiVersion']} is not served"
     )
 
 
-def forbidden(wanted: Object, granted_by: str) -> Blocked:
+def forbidden(desired: Object, granted_by: str) -> Blocked:
     """That the kind is installed and may not be read; the right to it wakes the owner."""
-    kind, name = wanted["kind"], wanted["metadata"]["name"]
+    kind, name = desired["kind"], desired["metadata"]["name"]
     text = (
-        f"{kind} {name}: {wanted['apiVersion']} is installed, but the operator may not read it"
+        f"{kind} {name}: {desired['apiVersion']} is installed, but the operator may not read it"
         f"{granted_by and f'; {granted_by} grants it'}"
     )
     return Blocked(Obstacle.FORBIDDEN, kind, name, text)

@@ -12,36 +12,36 @@ _EMPTY: tuple[object, ...] = (None, {}, [])
 _LATEST = ("", "latest")
 
 
-def is_same_template(one: Object, other: Object, *, by_amount: bool) -> bool:
+def is_same_template(left: Object, right: Object, *, by_amount: bool) -> bool:
     """Whether two pod templates are equal but for defaults of the API server and empty fields.
 
     `by_amount`: two spellings of one quantity are the same. That holds where the API server itself reads the
     template; a custom resource keeps the text, and its controller may see a change in it.
     """
-    return _same(one, other, type_field("PodTemplateSpec"), by_amount=by_amount)
+    return _same(left, right, type_field("PodTemplateSpec"), by_amount=by_amount)
 
 
-def _same(one: object, other: object, field: FieldSchema, *, by_amount: bool) -> bool:
-    if one in _EMPTY and other in _EMPTY:
+def _same(left: object, right: object, field: FieldSchema, *, by_amount: bool) -> bool:
+    if left in _EMPTY and right in _EMPTY:
         return True
-    if isinstance(one, dict) and isinstance(other, dict):
+    if isinstance(left, dict) and isinstance(right, dict):
         return all(
             _same(
-                _filled(name, one, field),
-                _filled(name, other, field),
+                _filled(name, left, field),
+                _filled(name, right, field),
                 field.child(name),
                 by_amount=by_amount,
             )
-            for name in one.keys() | other.keys()
+            for name in left.keys() | right.keys()
         )
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(
             _same(ours, theirs, field.items, by_amount=by_amount)
-            for ours, theirs in zip(one, other, strict=True)
+            for ours, theirs in zip(left, right, strict=True)
         )
-    if type(one) is type(other) and one == other:
+    if type(left) is type(right) and left == right:
         return True
-    return by_amount and field.is_quantity and is_same_amount(one, other)
+    return by_amount and field.is_quantity and is_same_amount(left, right)
 
 
 def _filled(name: str, parent: Object, field: FieldSchema) -> object:

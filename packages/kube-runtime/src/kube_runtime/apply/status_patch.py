@@ -1,25 +1,27 @@
 """Write a status: a merge patch of the difference only, and no request when there is none.
 
+The desired status is computed from the stored one: `msgspec.structs.replace(live.status, state=...)`. So a
+field that is not mentioned stays as it is, and one that gets its default is removed.
+
 A transition time is the moment when a condition's status flipped, so it is taken over from the stored
 condition unless the status really changed.
 """
 
 from collections.abc import Collection, Iterable
-from typing import TypeVar
 
 import msgspec
 import structlog
 
+from kube_runtime.apply.drift import plain
 from kube_runtime.apply.writer import Writer
 from kube_runtime.kind import Fields, Object
 from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
 from kube_runtime.times import utc_now
-from kube_runtime.types.meta import Condition, Resource
+from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
 
-R = TypeVar("R", bound=Resource)
 _log = structlog.get_logger()
 
-_WORDS = ("observedGeneration", "state")
+_WORDS = ("observed_generation", "state")
 """What programs wait for, besides conditions."""
 
 SETTLE_SECONDS = 1.0
@@ -31,19 +33,18 @@ the first of their three services."""
 
 
 async def patch_status(
-    writer: Writer, resource: R, wanted: Fields, *, pace: "StatusRateLimit | None" = None
+    writer: Writer, resource: R, desired: Status, *, pace: "StatusRateLimit | None" = None
 ) -> R:
     """The resource with this status; one request, or none when the stored status says the same.
 
-    `wanted` has plain JSON under the wire names that we own; a name that is left out stays as it is, a name
-    that maps to None is removed. `conditions` is a sequence of `Condition` without transition times. `pace`
-    takes note of the write once it has succeeded.
+    The conditions of `desired` need no transition times; stored ones of other types stay. `pace` takes note
+    of the write once it has succeeded.
 
     Raises:
         Conflict: the object changed meanwhile; the caller retries at once.
         OperatorError: the patch failed otherwise.
     """
-    patch = difference(resource, wanted)
+    patch = difference(resource, desired)
     if not patch:
         return resource
     # The API server ignores a uid in a status patch of a custom resource (measured on v1.36). The version
@@ -57,20 +58,21 @@ async def patch_status(
     )
     if pace is not None:
         pace.wrote(resource)
-    if what := _news(resource, wanted):
-        _log.info("status changed", generation=resource.metadata.generation, **what)
+    if changes := _news(resource, desired):
+        _log.info("status changed", generation=resource.metadata.generation, **changes)
     return stored
 
 
-def _news(resource: Resource, wanted: Fields) -> Object:
+def _news(resource: Resource, desired: Status) -> Object:
     """What the log says of a new status: its state and the conditions that flipped or have another reason."""
-    known = {(each.type, each.status, each.reason) for each in _conditions(resource)}
+    stored = status_of(resource)
+    reported = {(old.type, old.status, old.reason) for old in stored.conditions}
     flipped = [
-        f"{each.type}={each.status} {each.reason}: {each.message}".removesuffix(": ")
-        for each in wanted.get("conditions", ())
-        if (each.type, each.status, each.reason) not in known
+        f"{new.type}={new.status} {new.reason}: {new.message}".removesuffix(": ")
+        for new in desired.conditions
+        if (new.type, new.status, new.reason) not in reported
     ]
-    before, state = _status(resource).get("state"), wanted.get("state")
+    before, state = getattr(stored, "state", None), getattr(desired, "state", None)
     moved = {"state": str(state), "was": before or ""} if state and state != before else {}
     return {**moved, **({"conditions": flipped} if flipped else {})}
 
@@ -88,11 +90,11 @@ class StatusRateLimit:
     of the condition that is true then, and with it the status is written at once. Most changes of a number
     of replicas are over by then. "" as `goal` means: no such wait.
 
-    *In busy times*, as `write_activity` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
+    *In busy times*, as `activity` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
 
     `greets`: in other times an object that has no status yet gets one at once, because a user watches it.
-    `records` are what later steps are decided by, such as how far a restart is, by their names in the status
-    or as types of conditions: a change of one never waits.
+    `records` are what later steps are decided by, such as how far a restart is, by their wire names in the
+    status or as types of conditions: a change of one never waits.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class StatusRateLimit:
         passing: Collection[str] = (),
         activity: WriteActivity | None = None,
     ) -> None:
-        self._pace = WriteRate(seconds)
+        self._write_rate = WriteRate(seconds)
         self._goal = goal
         self._greets = greets
         self._records = frozenset(records)
@@ -117,23 +119,23 @@ class StatusRateLimit:
     @property
     def remembered(self) -> int:
         """Of how many objects something is remembered."""
-        return self._pace.remembered + self._settling.remembered + self._progress.remembered
+        return self._write_rate.remembered + self._settling.remembered + self._progress.remembered
 
-    def wait(self, resource: Resource, wanted: Fields) -> float:
+    def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is to be written; 0 means at once."""
-        uid = resource.metadata.uid
-        patch = difference(resource, wanted)
+        uid, is_busy = resource.metadata.uid, self._activity.is_high
+        patch = difference(resource, desired)
         if not patch:
             self._progress.forget(uid)
             return 0.0
-        is_record = self._is_record(resource, wanted, patch)
-        if is_record or not self._may_settle(resource, wanted):
+        is_record = self._is_record(resource, desired, patch)
+        if is_record or not self._may_settle(resource, desired):
             self._settling.forget(uid)
-        elif left := self._settling.wait(uid, self._patience):
+        elif left := self._settling.wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
             return left
-        if not (is_record or self._decides(resource, wanted)):
-            gathering = self._progress.wait(uid, BUSY_SECONDS) if self._activity.is_high else 0.0
-            if left := max(self._pace.wait(uid), gathering):
+        if not (is_record or self._decides(resource, desired)):
+            gathering = self._progress.wait(uid, BUSY_SECONDS) if is_busy else 0.0
+            if left := max(self._write_rate.wait(uid), gathering):
                 return left
         return 0.0
 
@@ -141,38 +143,32 @@ class StatusRateLimit:
         """Take note that a status of that object was written."""
         uid = resource.metadata.uid
         self._progress.forget(uid)
-        self._pace.note(uid)
+        self._write_rate.note(uid)
 
-    @property
-    def _patience(self) -> float:
-        return BUSY_SECONDS if self._activity.is_high else SETTLE_SECONDS
-
-    def _decides(self, resource: Resource, wanted: Fields) -> bool:
+    def _decides(self, resource: Resource, desired: Status) -> bool:
         """Whether a status says more than that counts or texts have moved."""
-        stored = _status(resource)
-        moved = {name: (stored.get(name), wanted[name]) for name in _WORDS if name in wanted}
-        for name, (old, new) in moved.items():
+        stored = status_of(resource)
+        for name in _WORDS:
+            old, new = getattr(stored, name, None), getattr(desired, name, None)
             if old != new and not (name == "state" and {old, new} <= self._passing):
                 return True
-        known = {_reported(each) for each in _conditions(resource)}
-        return any(_reported(each) not in known for each in wanted.get("conditions", ()))
+        reported = {_reported(condition) for condition in stored.conditions}
+        return any(_reported(condition) not in reported for condition in desired.conditions)
 
-    def _is_record(self, resource: Resource, wanted: Fields, patch: Object) -> bool:
-        if self._records & patch.keys():
-            return True
-        stored = {(each.type, each.status) for each in _conditions(resource)}
-        said = {(each.type, each.status) for each in wanted.get("conditions", ())}
-        return any(type_ in self._records for type_, _ in said - stored)
+    def _is_record(self, resource: Resource, desired: Status, patch: Object) -> bool:
+        stored = {(old.type, old.status) for old in status_of(resource).conditions}
+        flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
+        return bool(self._records & (patch.keys() | flipped))
 
-    def _may_settle(self, resource: Resource, wanted: Fields) -> bool:
+    def _may_settle(self, resource: Resource, desired: Status) -> bool:
         """Whether the stored status is of an older spec, and this one is not final for the newest."""
-        observed = _status(resource).get("observedGeneration", 0)
+        observed = getattr(status_of(resource), "observed_generation", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False
         if self._greets and not observed and not self._activity.is_high:
             return False
         return not any(
-            (each.type, each.status) == (self._goal, "True") for each in wanted["conditions"]
+            new.type == self._goal and new.status == "True" for new in desired.conditions
         )
 
 
@@ -180,55 +176,45 @@ def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
     return condition.type, condition.status, condition.reason, condition.observed_generation
 
 
-def difference(resource: Resource, wanted: Fields) -> Object:
-    """The merge patch from the stored status to the wanted one, as far as it is ours."""
-    stored, status = _status(resource), _as_json(wanted)
-    if "conditions" in wanted:
-        old = _conditions(resource)
-        stored["conditions"] = [_complete(each) for each in old]
-        status["conditions"] = with_transition_times(wanted["conditions"], old, now=utc_now())
-    return merge_patch({name: stored.get(name) for name in status}, status)
+def difference(resource: Resource, desired: Status) -> Object:
+    """The merge patch from the stored status to the wanted one; empty when they are equal.
+
+    Raises:
+        TypeError: the kind has no status with conditions.
+    """
+    stored = status_of(resource)
+    conditions = with_transition_times(desired.conditions, stored.conditions, now=utc_now())
+    desired = msgspec.structs.replace(desired, conditions=conditions)
+    return {} if desired == stored else merge_patch(_as_json(stored), _as_json(desired))
 
 
-def _conditions(resource: Resource) -> tuple[Condition, ...]:
-    """The stored conditions."""
-    return msgspec.convert(_status(resource).get("conditions", ()), tuple[Condition, ...])
-
-
-def _as_json(wanted: Fields) -> Object:
-    """What a status is on the wire; a tuple, for one, is a list there."""
-    plain = {name: each for name, each in wanted.items() if name != "conditions"}
-    status: Object = msgspec.json.decode(msgspec.json.encode(plain))
-    return status
-
-
-def _status(resource: Resource) -> Object:
-    """The stored status as plain JSON."""
-    status: Object = msgspec.json.decode(msgspec.json.encode(getattr(resource, "status", None)))
-    return status or {}
+def _as_json(status: Status) -> Object:
+    """A status on the wire, without fields that have their default, and with whole conditions."""
+    body: Object = msgspec.to_builtins(status)
+    return {**body, "conditions": plain(status.conditions)}
 
 
 def with_transition_times(
-    wanted: Iterable[Condition], stored: Iterable[Condition], *, now: str
-) -> list[Object]:
-    """The wanted conditions as JSON, then the stored ones of other types.
+    desired: Iterable[Condition], stored: Iterable[Condition], *, now: str
+) -> tuple[Condition, ...]:
+    """The wanted conditions, then the stored ones of other types.
 
     `lastTransitionTime` is the stored one unless the status differs; then it is `now` (RFC 3339).
     """
-    rest = {each.type: each for each in stored}
+    rest = {condition.type: condition for condition in stored}
     conditions = []
-    for each in wanted:
-        old = rest.pop(each.type, None)
-        kept = old.last_transition_time if old and old.status == each.status else None
-        conditions.append(msgspec.structs.replace(each, last_transition_time=kept or now))
-    return [_complete(each) for each in (*conditions, *rest.values())]
+    for condition in desired:
+        old = rest.pop(condition.type, None)
+        kept = old.last_transition_time if old and old.status == condition.status else None
+        conditions.append(msgspec.structs.replace(condition, last_transition_time=kept or now))
+    return (*conditions, *rest.values())
 
 
-def merge_patch(stored: Fields, wanted: Fields) -> Object:
-    """The JSON merge patch (RFC 7386) that turns `stored` into `wanted`; empty when they are equal."""
+def merge_patch(stored: Fields, desired: Fields) -> Object:
+    """The JSON merge patch (RFC 7386) that turns `stored` into `desired`; empty when they are equal."""
     patch: Object = {}
-    for name in {**stored, **wanted}:
-        old, new = stored.get(name), wanted.get(name)
+    for name in {**stored, **desired}:
+        old, new = stored.get(name), desired.get(name)
         if isinstance(old, dict) and isinstance(new, dict):
             if inner := merge_patch(old, new):
                 patch[name] = inner
@@ -239,18 +225,3 @@ def merge_patch(stored: Fields, wanted: Fields) -> Object:
 
 def _same(old: object, new: object) -> bool:
     return old == new or (old is None and new in ({}, [])) or (new is None and old in ({}, []))
-
-
-def _complete(condition: Condition) -> Object:
-    """All required fields of a condition, empty ones included."""
-    body: Object = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    if condition.last_transition_time is not None:
-        body["lastTransitionTime"] = condition.last_transition_time
-    if condition.observed_generation is not None:
-        body["observedGeneration"] = condition.observed_generation
-    return body

@@ -1,7 +1,11 @@
-"""Keeps us from asking for the same thing again and again.
+"""Which writes are left out: those that would change nothing, and those that were tried in vain.
 
-Two things make a write pointless: the API server has just refused it, or another client reverts it each
-time. Both are remembered for a while, in memory only: forgetting them, as a restart does, costs a request.
+A hash of the desired object is kept in an annotation of the live one. An apply is due when the hash differs
+(something else is desired) or when the live object no longer contains what is desired (drift). And two things
+make a write pointless: the API server has just refused it, or another client reverts it each time.
+
+All of it is remembered in memory only. Without it, as after a restart, the answers are the same: forgetting
+costs time, and a request.
 """
 
 import hashlib
@@ -9,14 +13,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import Forbidden, Invalid
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Resource
 
 V = TypeVar("V")
 
@@ -28,6 +35,8 @@ CONTEST_WRITES = 5
 """So many equal writes to one object within `CONTEST_SECONDS` are a contest with another client."""
 
 REMEMBERED = 4096
+SETTLED_REMEMBERED = 32_768
+"""Objects that were found settled; a graph of three services has thirteen."""
 
 
 class Recent(Generic[V]):
@@ -63,6 +72,47 @@ class Recent(Generic[V]):
         self._values.pop(key, None)
 
 
+@dataclass(frozen=True, slots=True)
+class SettledObjects:
+    """What needs no write. `hash_annotation` is the key of the annotation with the hash."""
+
+    hash_annotation: str
+    # What our own last apply returned, for objects that the API server changes beyond recognition:
+    # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
+    _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
+    # By uid, the fingerprint of what was last found settled. Most reconciles find the same again, because
+    # only a status has changed; to compare the contents costs a hundred times as much.
+    _fingerprints: Recent[bytes] = field(default_factory=partial(Recent[bytes], SETTLED_REMEMBERED))
+
+    def contains(self, live: Resource, body: Object, digest: str) -> bool:
+        """Whether a live object is what an apply of `body`, whose hash is `digest`, would leave as it is."""
+        if live.metadata.annotations.get(self.hash_annotation) != digest:
+            return False
+        # The digest is in the fingerprint too: it is an annotation of the live object.
+        uid, fingerprint = live.metadata.uid, fingerprint_of(live)
+        if self._fingerprints.get(uid) == fingerprint:
+            return True
+        live_content = content_of(live)
+        if not has_no_drift(content(body), live_content) and self._accepted.get(uid) != (
+            digest,
+            msgspec.json.encode(live_content),
+        ):
+            return False
+        self._fingerprints.put(uid, fingerprint)
+        return True
+
+    def accept(self, applied: Resource, body: Object, digest: str) -> None:
+        """Take note of the answer to an apply, which counts as what is desired even if it is not."""
+        applied_content = content_of(applied)
+        if not has_no_drift(content(body), applied_content):
+            self._accepted.put(applied.metadata.uid, (digest, msgspec.json.encode(applied_content)))
+
+    def forget(self, uid: str) -> None:
+        """Remember nothing of an object that is gone."""
+        self._accepted.forget(uid)
+        self._fingerprints.forget(uid)
+
+
 class Target(NamedTuple):
     """Who wants which object."""
 
@@ -92,52 +142,48 @@ class WriteSuppression:
     _writes: Recent[_Writes] = field(default_factory=Recent[_Writes])
 
     @contextmanager
-    def attempting(self, wish: Target, digest: str, live_uid: str) -> Iterator[None]:
+    def attempting(self, target: Target, digest: str, live_uid: str) -> Iterator[None]:
         """Around a write: a refusal is remembered, and one that still counts ends it at once.
 
         Raises:
             Obstructed: refused, now or a moment ago, in the same words.
         """
-        known = self._refusals.get(wish)
-        is_same = known is not None and (known.digest, known.live_uid) == (digest, live_uid)
-        if known is not None and is_same and loop_time() < known.until:
-            raise Obstructed(known.blocked)
+        refusal = self._refusals.get(target)
+        is_same = refusal is not None and (refusal.digest, refusal.live_uid) == (digest, live_uid)
+        if refusal is not None and is_same and loop_time() < refusal.until:
+            raise Obstructed(refusal.blocked)
         try:
             yield
         except (Invalid, Forbidden) as error:
-            blocked = rejected(wish.kind, wish.key.name, error)
+            blocked = rejected(target.kind, target.key.name, error)
             self._refusals.put(
-                wish, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS)
+                target, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS)
             )
             raise Obstructed(blocked) from error
 
     def is_refused(self, target: Target) -> bool:
         """Whether a write of that object was refused a moment ago, whatever it said."""
-        known = self._refusals.get(target)
-        return known is not None and loop_time() < known.until
+        refusal = self._refusals.get(target)
+        return refusal is not None and loop_time() < refusal.until
 
     def forget(self, uid: str) -> None:
         """Remember no writes of an object that is gone."""
         self._writes.forget(uid)
 
     def is_contested(self, object_: str, digest: str) -> bool:
-        """Whether another client has reverted exactly this write to the object too often of late.
+        """Whether another client reverts this write again and again; if not, it counts as written now.
 
         `object_` is its uid, or its name where each write makes another uid.
         """
-        known = self._writes.get(object_)
-        if known is None or known.digest != digest or loop_time() - known.since > CONTEST_SECONDS:
-            return False
-        return known.times >= CONTEST_WRITES
-
-    def note_write(self, object_: str, digest: str) -> None:
-        """Take note of one write to the object."""
-        known, now = self._writes.get(object_), loop_time()
-        if known is None or known.digest != digest or now - known.since > CONTEST_SECONDS:
-            known = _Writes(digest, 0, now)
-        self._writes.put(object_, known._replace(times=known.times + 1))
+        writes, now = self._writes.get(object_), loop_time()
+        if writes is None or writes.digest != digest or now - writes.since > CONTEST_SECONDS:
+            writes = _Writes(digest, 0, now)
+        if writes.times >= CONTEST_WRITES:
+            return True
+        self._writes.put(object_, writes._replace(times=writes.times + 1))
+        return False
 
 
-def digest_of(wanted: Object) -> str:
+def digest_of(desired: Object) -> str:
     """A hash of everything that is wanted, in the order in which it is rendered."""
-    return hashlib.sha256(msgspec.json.encode(wanted, order="deterministic")).hexdigest()
+    return hashlib.sha256(msgspec.json.encode(desired, order="deterministic")).hexdigest()

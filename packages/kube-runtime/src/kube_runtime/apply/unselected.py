@@ -9,7 +9,7 @@ Each process looks once, when it begins to lead: page by page, and only at metad
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn, cast
 
 import msgspec
 import structlog
@@ -89,11 +89,11 @@ class UnselectedObjects:
 
     async def _look(self, type_: type[Resource], selection: Selector) -> None:
         async for page in self._client.pages(_metadata_of(type_), **selection.query()):
-            for each in page.items:
-                if self._is_ours(each) and self._cache.get(type_, each.key) is None:
-                    _log.info("object lacks its label", kind=str(type_.KIND), name=str(each.key))
+            for live in page.items:
+                if self._is_ours(live) and self._cache.get(type_, live.key) is None:
+                    _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
                     await self._writer.read_existing(
-                        *(type_, each.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
+                        *(type_, live.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
                     )
 
 
@@ -111,7 +111,7 @@ def complement(labels: str) -> str:
 
 def _metadata_of(type_: type[Resource]) -> type[Resource]:
     """A type of the same kind of which only metadata are read."""
-    found: Any = msgspec.defstruct(
+    metadata_type = msgspec.defstruct(
         f"{type_.__name__}Metadata",
         [],
         bases=(Resource,),
@@ -119,5 +119,4 @@ def _metadata_of(type_: type[Resource]) -> type[Resource]:
         frozen=True,
         rename="camel",
     )
-    chosen: type[Resource] = found
-    return chosen
+    return cast("type[Resource]", metadata_type)

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.pending_writes import InFlightWrite
-from kube_runtime.cache.store import FOUND_SECONDS, Store
+from kube_runtime.cache.store import FETCHED_SECONDS, Store
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.coordination.leader_election import LeadershipLost
@@ -71,16 +71,16 @@ class Writer:
         )
 
     async def apply(
-        self, type_: type[R], wanted: Object, *, force: bool, uid: str | None = None
+        self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
     ) -> R:
         """Server-side apply; see `Client.apply`."""
-        async with self._turn(type_, key_of(wanted)) as turn:
-            return turn.wrote(await self._client.apply(type_, wanted, force=force, uid=uid))
+        async with self._turn(type_, key_of(desired)) as turn:
+            return turn.wrote(await self._client.apply(type_, desired, force=force, uid=uid))
 
-    async def create(self, type_: type[R], wanted: Object) -> R:
+    async def create(self, type_: type[R], desired: Object) -> R:
         """Create; see `Client.create`."""
-        async with self._turn(type_, key_of(wanted)) as turn:
-            return turn.wrote(await self._client.create(type_, wanted))
+        async with self._turn(type_, key_of(desired)) as turn:
+            return turn.wrote(await self._client.create(type_, desired))
 
     async def merge_patch(
         self,
@@ -132,7 +132,7 @@ class Writer:
         key: Key,
         *,
         is_ours: Callable[[Resource], bool],
-        seconds: float = FOUND_SECONDS,
+        seconds: float = FETCHED_SECONDS,
     ) -> R | None:
         """The object that a create ran into. One of ours is in the cache from now on.
 
@@ -144,12 +144,12 @@ class Writer:
             store = self._cache.store(type_)
             with store.writing(key) as flight:
                 try:
-                    found = await self._client.get(type_, key)
+                    existing = await self._client.get(type_, key)
                 except (NotFound, Forbidden):
                     return None
-                if is_ours(found):
-                    store.found(flight, found, seconds)
-                return found
+                if is_ours(existing):
+                    store.fetched(flight, existing, seconds)
+                return existing
 
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:

@@ -35,7 +35,7 @@ class Cache:
     """
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
-        self._stores: dict[type[Resource], Store[Any]] = {each.type_: each for each in stores}
+        self._stores: dict[type[Resource], Store[Any]] = {store.type_: store for store in stores}
         self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
 
     def add(self, store: Store[Any]) -> None:
@@ -54,10 +54,10 @@ class Cache:
 
     def store(self, type_: type[R]) -> Store[R]:
         """The objects of one type."""
-        found = self._stores.get(type_)
-        if found is None:
+        store = self._stores.get(type_)
+        if store is None:
             raise LookupError(f"{type_.__name__} is not watched")
-        return cast("Store[R]", found)
+        return cast("Store[R]", store)
 
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object of that type and key."""
@@ -76,10 +76,10 @@ class Cache:
         any user may write its uid into their objects, and would so affect objects of others.
         """
         return [
-            each
+            resource
             for type_ in types
-            for each in self.store(type_).shown.owned_by(uid)
-            if not namespace or each.metadata.namespace == namespace
+            for resource in self.store(type_).shown.owned_by(uid)
+            if not namespace or resource.metadata.namespace == namespace
         ]
 
     def derived(
@@ -90,15 +90,15 @@ class Cache:
         For values that every reconcile reads and few changes affect. A change of one object drops all
         values derived from these types, also those that are never read again.
         """
-        revisions = tuple(self.store(each).revision for each in types)
-        known = self._derived.get(types)
-        if known is None or known.revisions != revisions:
-            known = self._derived[types] = _Derived(revisions)
+        revisions = tuple(self.store(type_).revision for type_ in types)
+        derived = self._derived.get(types)
+        if derived is None or derived.revisions != revisions:
+            derived = self._derived[types] = _Derived(revisions)
         try:
-            found: T = known.values[name]
+            value: T = derived.values[name]
         except KeyError:
-            found = known.values[name] = compute()
-        return found
+            value = derived.values[name] = compute()
+        return value
 
     def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
         """Why the newest state of that object could not be read, if so; `get` has the last good one."""
@@ -120,13 +120,13 @@ class Cache:
 
     def serves(self, type_: type[Resource]) -> bool:
         """Whether that type is watched, and the API server serves its kind."""
-        found = self._stores.get(type_)
-        return found is not None and found.is_served
+        store = self._stores.get(type_)
+        return store is not None and store.is_served
 
     def forbids(self, type_: type[Resource]) -> bool:
         """Whether that type is watched and installed, and may not be read. It may still be `served`."""
-        found = self._stores.get(type_)
-        return found is not None and found.is_forbidden
+        store = self._stores.get(type_)
+        return store is not None and store.is_forbidden
 
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
         """Call `handler` for each change of that type, after it is stored."""

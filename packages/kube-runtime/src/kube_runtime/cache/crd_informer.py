@@ -51,8 +51,8 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         """Whether there is a CRD of that kind, and it is not being deleted."""
         if self._groups is not None:
             return kind.group in self._groups
-        found = self.store.shown.get(Key("", str(kind)))
-        return found is not None and found.metadata.deletion_timestamp is None
+        crd = self.store.shown.get(Key("", str(kind)))
+        return crd is not None and crd.metadata.deletion_timestamp is None
 
     async def run(self, client: Client) -> None:
         """Keep the CRDs up to date until cancelled."""
@@ -70,13 +70,13 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         """The API groups that are served; asked until there is an answer that can be read."""
         while True:
             try:
-                found = msgspec.convert(await client.get_json("/apis"), _Groups)
+                served = msgspec.convert(await client.get_json("/apis"), _Groups)
             except msgspec.ValidationError as error:
                 failure: OperatorError = Unreachable(f"/apis: unexpected answer: {error}")
             except OperatorError as error:
                 failure = error
             else:
-                return frozenset(each.name for each in found.groups)
+                return frozenset(group.name for group in served.groups)
             await asyncio.sleep(self._failed(failure))
 
     def silent_seconds(self) -> float:
@@ -100,7 +100,7 @@ class OptionalInformer(Informer[R]):
     def __init__(
         self,
         type_: type[R],
-        definitions: CrdInformer,
+        crds: CrdInformer,
         *,
         namespace: str = "",
         labels: str = "",
@@ -109,16 +109,16 @@ class OptionalInformer(Informer[R]):
     ) -> None:
         super().__init__(type_, namespace=namespace, labels=labels, transform=transform)
         self.store.granted_by = granted_by
-        self._definitions = definitions
+        self._crds = crds
         self._changed = asyncio.Event()
-        definitions.store.subscribe(self._definition_changed)
+        crds.store.subscribe(self._crd_changed)
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled, as long as there is such a kind."""
-        await self._definitions.synced.wait()
+        await self._crds.synced.wait()
         while True:
             self._changed.clear()
-            if self._definitions.has(self.type_.KIND):
+            if self._crds.has(self.type_.KIND):
                 await _run_until(self._changed, super().run(client))
             else:
                 self.last_error = None
@@ -127,10 +127,10 @@ class OptionalInformer(Informer[R]):
 
     def silent_seconds(self) -> float:
         """Seconds since the last response of the API server; 0 if none is expected."""
-        is_there = self._definitions.has(self.type_.KIND)
+        is_there = self._crds.has(self.type_.KIND)
         return super().silent_seconds() if is_there else 0.0
 
-    def _definition_changed(self, change: Change[CustomResourceDefinition]) -> None:
+    def _crd_changed(self, change: Change[CustomResourceDefinition]) -> None:
         named = change.new or change.old
         is_ours = named is not None and named.metadata.name == str(self.type_.KIND)
         if is_ours and _life(change.old) != _life(change.new):
@@ -142,18 +142,15 @@ class OptionalInformer(Informer[R]):
         if isinstance(error, NotFound) and isinstance(self.last_error, NotFound):
             self._gone()
         if isinstance(error, Forbidden):
-            self._log_forbidden()
+            if not self.store.is_forbidden:
+                _log.warning(
+                    "kind is installed, but the operator may not read it",
+                    kind=str(self.type_.KIND),
+                    granted_by=self.store.granted_by,
+                )
             self.store.mark_kind_forbidden()
             self.synced.set()
         return super()._failed(error)
-
-    def _log_forbidden(self) -> None:
-        if not self.store.is_forbidden:
-            _log.warning(
-                "kind is installed, but the operator may not read it",
-                kind=str(self.type_.KIND),
-                granted_by=self.store.granted_by,
-            )
 
     def _gone(self) -> None:
         """There is no such kind, hence there are no such objects."""
@@ -161,16 +158,16 @@ class OptionalInformer(Informer[R]):
         self.synced.set()
 
 
-def _life(definition: CustomResourceDefinition | None) -> tuple[str, bool]:
+def _life(crd: CustomResourceDefinition | None) -> tuple[str, bool]:
     """What of a CRD decides about its kind: which one it is, and whether it will stay."""
-    if definition is None:
+    if crd is None:
         return "", False
-    return definition.metadata.uid, definition.metadata.deletion_timestamp is None
+    return crd.metadata.uid, crd.metadata.deletion_timestamp is None
 
 
-def _without_annotations(definition: CustomResourceDefinition) -> CustomResourceDefinition:
+def _without_annotations(crd: CustomResourceDefinition) -> CustomResourceDefinition:
     """The CRD without the copy of itself that `kubectl apply` leaves in an annotation."""
-    return replace(definition, metadata=replace(definition.metadata, annotations={}))
+    return replace(crd, metadata=replace(crd.metadata, annotations={}))
 
 
 async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

@@ -55,7 +55,7 @@ class Index(Generic[R]):
 
 
 def _drop(nested: dict[_Outer, dict[_Inner, _Value]], outer: _Outer, inner: _Inner) -> None:
-    found = nested.get(outer, {})
-    found.pop(inner, None)
-    if not found:
+    members = nested.get(outer, {})
+    members.pop(inner, None)
+    if not members:
         nested.pop(outer, None)

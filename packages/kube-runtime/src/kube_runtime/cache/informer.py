@@ -3,7 +3,7 @@
 Every failure is retried with a growing, jittered backoff, and none of them ends the informer or affects
 another. `last_error` holds the current error. A forbidden kind is retried at a slow and steady pace. A 404
 is an outage like any other: the kinds that are watched here always exist, even if one of several API
-servers does not know them (`optional` has the rest).
+servers does not know them (`crd_informer` has the rest).
 """
 
 import asyncio
@@ -18,10 +18,10 @@ import structlog
 from kube_runtime.cache.store import Store
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
+from kube_runtime.decode import UNLIMITED
 from kube_runtime.errors import ApiError, Expired, Forbidden, OperatorError, Throttled
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
-from kube_runtime.size import UNLIMITED
 from kube_runtime.types.meta import R, Resource
 from kube_runtime.watch.machine import Listed, Paging, Streaming, Watch, Watching
 from kube_runtime.watch.selector import Selector
@@ -60,7 +60,6 @@ class Informer(Generic[R]):
         labels: str = "",
         fields: str = "",
         transform: Callable[[R], R] | None = None,
-        jitter: random.Random | None = None,
         most_bytes: int = UNLIMITED,
     ) -> None:
         self._most_bytes = most_bytes
@@ -73,20 +72,15 @@ class Informer(Generic[R]):
         """Time of the last response of the API server, errors included; the event loop's clock."""
         self.last_error: OperatorError | None = None
         """The last error; None after a success."""
-        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self.interruptions = 0
         """Number of times that the watch ended with an error and was restarted."""
         self._failures = 0
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         """Errors since the last success: streamed and paged lists fail with different texts."""
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
-        watch = Watch(
-            *(client, self.type_, self.selection),
-            jitter=self._jitter,
-            most_bytes=self._most_bytes,
-        )
+        watch = Watch(client, self.type_, self.selection, most_bytes=self._most_bytes)
         steps = 0
         try:
             while True:
@@ -114,7 +108,7 @@ class Informer(Generic[R]):
             self.last_heard = loop_time()
         if isinstance(before, Watching):
             self.last_error, self._failures = None, 0
-            self._told.clear()
+            self._logged.clear()
         elif isinstance(before, Paging | Streaming) and isinstance(watch.state, Listed | Watching):
             # A list alone does not reset the delay: its stream may fail again.
             self.last_error = None
@@ -122,21 +116,19 @@ class Informer(Generic[R]):
 
     def _failed(self, error: OperatorError) -> float:
         """Record a failure, and return the seconds to wait."""
-        is_new = str(error) not in self._told
-        self._told = {*self._told, str(error)} if len(self._told) < TEXTS else {str(error)}
+        is_new = str(error) not in self._logged
+        self._logged = {*self._logged, str(error)} if len(self._logged) < TEXTS else {str(error)}
         self.last_error = error
         self.interruptions += 1
         self._failures += 1
         if isinstance(error, ApiError):
             self.last_heard = loop_time()
-        seconds = OUTAGE.seconds(self._failures, self._jitter.random())
-        match error:
-            case Forbidden():
-                seconds = REFUSED_SECONDS * self._jitter.uniform(0.75, 1.25)
-            case Throttled(retry_after_seconds=float() as asked):
-                seconds = max(seconds, asked)
-            case _:
-                pass
+        jitter = random.random()  # noqa: S311  # spreads load, guards nothing
+        seconds = OUTAGE.seconds(self._failures, jitter)
+        if isinstance(error, Forbidden):
+            seconds = REFUSED_SECONDS * (0.75 + 0.5 * jitter)
+        elif isinstance(error, Throttled):
+            seconds = max(seconds, error.retry_after_seconds or 0.0)
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING
         _log.log(
             level if is_new else logging.DEBUG,

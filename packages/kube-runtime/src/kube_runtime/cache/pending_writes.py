@@ -23,27 +23,36 @@ class Relist(Generic[R]):
     gone: Collection[str] = ()
 
     def is_newer(self, written: Resource, older: set[str]) -> bool:
-        """Whether it is newer than our write."""
-        is_gone = written.metadata.uid in self.gone
-        return is_gone or list_is_newer(self.before, self.listed, written, older)
+        """Whether the list was taken after `written` was stored.
+
+        Asked only of a list that raced with the write. Where the facts leave it open, the answer is the one
+        that heals sooner: yes when the list brought another state of the same object (the watch follows at
+        once), no when the list does not know the object (a deadline follows).
+        """
+        uid = written.metadata.uid
+        if uid in self.gone:
+            return True
+        if self.listed is None or self.listed.metadata.uid != uid:
+            return self.before is not None and self.before.metadata.uid == uid
+        return self.listed.metadata.resource_version not in older
 
 
 @dataclass(slots=True)
 class InFlightWrite(Generic[R]):
     """A write that has no answer yet, and what the watch brought for its key meanwhile.
 
-    `known` are the versions that were known when the write was sent, and those that the watch has brought
-    since. If the outcome is not among them, they are all older.
+    `known_versions` are those that were known when the write was sent, and those that the watch has
+    brought since. If the outcome is not among them, they are all older.
     `relists` are the lists that ended meanwhile.
     """
 
-    known: set[str] = field(default_factory=set[str])
+    known_versions: set[str] = field(default_factory=set[str])
     relists: list[Relist[R]] = field(default_factory=list[Relist[R]])
 
     def is_overtaken(self, written: Resource) -> bool:
         """Whether the store already was at `written`, or beyond it."""
-        return written.metadata.resource_version in self.known or any(
-            each.is_newer(written, self.known) for each in self.relists
+        return written.metadata.resource_version in self.known_versions or any(
+            relist.is_newer(written, self.known_versions) for relist in self.relists
         )
 
 
@@ -74,18 +83,3 @@ class Overlay(Generic[R]):
         if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
             return True
         return Relist(self.watched, listed, gone).is_newer(self.shown, self.older)
-
-
-def list_is_newer(
-    before: Resource | None, listed: Resource | None, written: Resource, older: set[str]
-) -> bool:
-    """Whether a list that turned `before` into `listed` was taken after `written` was stored.
-
-    Asked only of a list that raced with the write. Where the facts leave it open, the answer is the one
-    that heals sooner: yes when the list brought another state of the same object (the watch follows at
-    once), no when the list does not know the object (a deadline follows).
-    """
-    uid = written.metadata.uid
-    if listed is None or listed.metadata.uid != uid:
-        return before is not None and before.metadata.uid == uid
-    return listed.metadata.resource_version not in older

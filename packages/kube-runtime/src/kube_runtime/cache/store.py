@@ -29,7 +29,7 @@ _log = structlog.get_logger()
 OWN_WRITE_SECONDS = 30.0
 """Seconds that our own write is shown if the watch does not deliver it."""
 
-FOUND_SECONDS = 30.0
+FETCHED_SECONDS = 30.0
 """How long an object is shown that was read by name and that the watch does not bring."""
 
 
@@ -90,8 +90,10 @@ class Store(Generic[R]):
         """How an administrator grants permission to read the kind, for messages."""
         self.revision = 0
         """Number of changes that readers have seen."""
-        self._is_served = False
-        self._is_forbidden = False
+        self.is_served = False
+        """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
+        self.is_forbidden = False
+        """Whether the kind is installed, and may not be read; what was read before stays."""
         self._selection = selection
         self._transform = transform
         self._handlers: list[Handler[R]] = []
@@ -99,7 +101,7 @@ class Store(Generic[R]):
         self._broken_handlers: list[Callable[[Key], None]] = []
         self._listing: _Listing[R] | None = None
         self._has_synced = False
-        self._holds: dict[Key, Overlay[R]] = {}
+        self._overlays: dict[Key, Overlay[R]] = {}
         self._flights: dict[Key, InFlightWrite[R]] = {}
 
     def subscribe(self, handler: Handler[R]) -> None:
@@ -118,19 +120,9 @@ class Store(Generic[R]):
         for key in self.broken:
             handler(key)
 
-    @property
-    def is_served(self) -> bool:
-        """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
-        return self._is_served
-
-    @property
-    def is_forbidden(self) -> bool:
-        """Whether the kind is installed, and may not be read; what was read before stays."""
-        return self._is_forbidden
-
     def _set_served(self, *, is_served: bool, is_forbidden: bool = False) -> None:
-        before = self._is_served, self._is_forbidden and not self._is_served
-        self._is_served, self._is_forbidden = is_served, is_forbidden
+        before = self.is_served, self.is_forbidden and not self.is_served
+        self.is_served, self.is_forbidden = is_served, is_forbidden
         if before != (is_served, is_forbidden and not is_served):
             for handler in self._served_handlers:
                 handler()
@@ -142,8 +134,8 @@ class Store(Generic[R]):
         match self._reduced_event(event):
             case Started():
                 self._listing = _Listing()
-                for hold in self._holds.values():
-                    hold.is_older_than_list = True
+                for overlay in self._overlays.values():
+                    overlay.is_older_than_list = True
             case Present(resource) if self._listing is not None:
                 self._listing.take(resource)
             case Removed(key, uid) if self._listing is not None:
@@ -152,17 +144,19 @@ class Store(Generic[R]):
                 self._swap(self._listing)
                 self._set_served(is_served=True)
             case Changed(resource) | Present(resource):
-                was_broken = self.broken.pop(resource.key, None) is not None
-                self._tell(self._changed(resource.key, resource))
-                self._tell_broken(resource.key if was_broken else None)
+                self._read(resource.key, self._changed(resource.key, resource))
             case Removed(key, uid):
-                was_broken = self.broken.pop(key, None) is not None
-                self._tell(self._removed(key, uid))
-                self._tell_broken(key if was_broken else None)
+                self._read(key, self._removed(key, uid))
             case Broken(error):
                 self._hear_broken(error)
             case _:
                 pass
+
+    def _read(self, key: Key, change: Change[R] | None) -> None:
+        """Notify of a state that could be read; the one before may have been broken."""
+        was_broken = self.broken.pop(key, None) is not None
+        self._notify(change)
+        self._notify_broken(key if was_broken else None)
 
     def mark_kind_gone(self) -> None:
         """Forget all objects: the API server does not know their kind any more."""
@@ -171,7 +165,7 @@ class Store(Generic[R]):
 
     def mark_kind_forbidden(self) -> None:
         """Record that the kind is installed, and may not be read."""
-        self._set_served(is_served=self._is_served, is_forbidden=True)
+        self._set_served(is_served=self.is_served, is_forbidden=True)
 
     def _hear_broken(self, error: DecodeError) -> None:
         _log.warning("object does not fit its type", error=str(error))
@@ -183,13 +177,13 @@ class Store(Generic[R]):
             self._listing.broken[error.key] = error
             return
         self.broken[error.key] = error
-        self._tell_broken(error.key)
+        self._notify_broken(error.key)
 
     def _swap(self, listing: _Listing[R]) -> None:
         """Have the list in place of everything, then wake for what differs."""
         self._listing = None
-        shown = {each.key for each in self.shown.list()}
-        unlisted = shown | self._holds.keys() | self._flights.keys()
+        shown = {resource.key for resource in self.shown.list()}
+        unlisted = shown | self._overlays.keys() | self._flights.keys()
         states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
         states.update(listing.objects)
         # An object that was read first and broken later has its good state in the list.
@@ -202,39 +196,41 @@ class Store(Generic[R]):
         before, self.broken = self.broken, listing.broken
         is_first, self._has_synced = not self._has_synced, True
         if is_first:
-            changes = [each and Change(each.old, each.new, initial=True) for each in changes]
-        self._tell(*changes)
-        self._tell_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
+            changes = [
+                change and Change(change.old, change.new, initial=True) for change in changes
+            ]
+        self._notify(*changes)
+        self._notify_broken(*before.keys(), *(listing.broken.keys() - before.keys()))
 
     def _listed(self, key: Key, listed: R | None, gone: Collection[str]) -> Change[R] | None:
-        hold = self._holds.get(key)
+        overlay = self._overlays.get(key)
         if flight := self._flights.get(key):
             flight.relists.append(Relist(self._watched(key), listed, gone))
-        if hold is not None and not hold.ends_with_list(listed, gone):
-            hold.watched = listed
+        if overlay is not None and not overlay.ends_with_list(listed, gone):
+            overlay.watched = listed
             return None
         return self._show(key, listed)
 
     def _changed(self, key: Key, heard: R) -> Change[R] | None:
         if flight := self._flights.get(key):
-            flight.known.add(_version(heard))
-        hold = self._holds.get(key)
-        if hold is not None and not hold.ends_with(heard):
-            hold.watched = heard
+            flight.known_versions.add(_version(heard))
+        overlay = self._overlays.get(key)
+        if overlay is not None and not overlay.ends_with(heard):
+            overlay.watched = heard
             return None
         return self._show(key, heard)
 
     def _removed(self, key: Key, uid: str) -> Change[R] | None:
-        hold = self._holds.get(key)
-        if hold is not None and hold.shown.metadata.uid != uid:
-            hold.watched = None
+        overlay = self._overlays.get(key)
+        if overlay is not None and overlay.shown.metadata.uid != uid:
+            overlay.watched = None
             return None
         return self._show(key, None)
 
     def _watched(self, key: Key) -> R | None:
         """The watch's state of this key, shown or not."""
-        hold = self._holds.get(key)
-        return self.shown.get(key) if hold is None else hold.watched
+        overlay = self._overlays.get(key)
+        return self.shown.get(key) if overlay is None else overlay.watched
 
     def _reduced(self, resource: R) -> R:
         """What is kept of an object; the very object that we have, if it is in the same state."""
@@ -269,27 +265,21 @@ class Store(Generic[R]):
 
     def wrote(self, flight: InFlightWrite[R], written: R) -> None:
         """Show the stored result of our write, unless the watch delivered it first."""
-        key = written.key
-        watched = self._watched(key)
-        if flight.is_overtaken(written) or _version(watched) == _version(written):
-            return
-        if not self._selection.covers(written, is_watched=watched is not None):
-            return
-        kept = self._transform(written) if self._transform else written
-        self._tell(self._hold(key, kept, flight.known, is_deletion=False))
+        is_watched = self._watched(written.key) is not None
+        if self._selection.covers(written, is_watched=is_watched):
+            self.fetched(flight, written, OWN_WRITE_SECONDS)
 
-    def found(self, flight: InFlightWrite[R], read: R, seconds: float = FOUND_SECONDS) -> None:
-        """Show an object that was read by name, unless the watch was sooner.
+    def fetched(self, flight: InFlightWrite[R], read: R, seconds: float = FETCHED_SECONDS) -> None:
+        """Show an object as the API server answered, unless the watch was sooner.
 
-        The watch may never bring it, because its selector does not match. So it is shown for `seconds` or
-        until a write of ours has another answer. Then it is gone, which wakes its owner.
+        If it was read by name, the watch may never bring it: its selector does not match. So it is shown for
+        `seconds` or until a write of ours has another answer. Then it is gone, which wakes its owner.
         """
         watched = self._watched(read.key)
         if flight.is_overtaken(read) or _version(watched) == _version(read):
             return
         kept = self._transform(read) if self._transform else read
-        change = self._hold(read.key, kept, flight.known, is_deletion=False, seconds=seconds)
-        self._tell(change)
+        self._lay_over(read.key, kept, flight.known_versions, seconds)
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted until the watch reports that it is, or is deleted."""
@@ -297,44 +287,38 @@ class Store(Generic[R]):
         if shown is None or shown.metadata.uid != uid:
             return
         if shown.metadata.deletion_timestamp is None:
-            now = utc_now()
-            metadata = replace(shown.metadata, deletion_timestamp=now)
-            older = self._known_versions(key)
-            self._tell(self._hold(key, replace(shown, metadata=metadata), older, is_deletion=True))
+            metadata = replace(shown.metadata, deletion_timestamp=utc_now())
+            going, older = replace(shown, metadata=metadata), self._known_versions(key)
+            self._lay_over(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
 
-    def _hold(
-        self,
-        key: Key,
-        shown: R,
-        older: set[str],
-        *,
-        is_deletion: bool,
-        seconds: float = OWN_WRITE_SECONDS,
-    ) -> Change[R] | None:
+    def _lay_over(
+        self, key: Key, shown: R, older: set[str], seconds: float, *, is_deletion: bool = False
+    ) -> None:
+        """Show this state in front of that of the watch, for so long at most."""
         watched = self._watched(key)
         change = self._show(key, shown)
         alarm = asyncio.get_running_loop().call_later(seconds, self._give_up, key)
-        self._holds[key] = Overlay(shown, watched, older, alarm, is_deletion)
-        return change
+        self._overlays[key] = Overlay(shown, watched, older, alarm, is_deletion)
+        self._notify(change)
 
     def _known_versions(self, key: Key) -> set[str]:
         """The versions of this object that we know of, as far as a list may still bring them."""
-        hold = self._holds.get(key)
+        overlay = self._overlays.get(key)
         states = (self.shown.get(key), self._watched(key))
-        versions = {_version(each) for each in states if each is not None}
-        return versions | hold.older if hold else versions
+        versions = {_version(state) for state in states if state is not None}
+        return versions | overlay.older if overlay else versions
 
     def _give_up(self, key: Key) -> None:
         """Fall back to the state of the watch, which did not deliver our write in time."""
-        self._tell(self._show(key, self._holds[key].watched))
+        self._notify(self._show(key, self._overlays[key].watched))
 
     # Readers.
 
     def _show(self, key: Key, new: R | None) -> Change[R] | None:
-        """Show this state, hold nothing in front of it, and return what readers see differently."""
-        hold = self._holds.pop(key, None)
-        if hold is not None:
-            hold.alarm.cancel()
+        """Show this state without an overlay, and return what readers see differently."""
+        overlay = self._overlays.pop(key, None)
+        if overlay is not None:
+            overlay.alarm.cancel()
         old = self.shown.get(key)
         if new is old:
             return None
@@ -344,13 +328,13 @@ class Store(Generic[R]):
         self.revision += 1
         return Change(old, new)
 
-    def _tell(self, *changes: Change[R] | None) -> None:
+    def _notify(self, *changes: Change[R] | None) -> None:
         for change in changes:
             if change is not None:
                 for handler in self._handlers:
                     handler(change)
 
-    def _tell_broken(self, *keys: Key | None) -> None:
+    def _notify_broken(self, *keys: Key | None) -> None:
         for key in keys:
             if key is not None:
                 for handler in self._broken_handlers:

@@ -92,8 +92,10 @@ def _with_causes(status: _Status) -> str:
 
 def causes(details: Object | None) -> list[Object]:
     """The causes in the details of an error: `reason`, `field` and `message` each."""
-    found = (details or {}).get("causes")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    entries = (details or {}).get("causes")
+    return (
+        [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []
+    )
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -6,44 +6,40 @@ OpenSSL takes a client key from a file only: it is written to a private director
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from kube_runtime.errors import ConfigError
 
 
-class Credentials(Protocol):
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
     """Where the API server is, how to trust it, and who we are.
 
-    Read the properties after `headers`: renewing may change every one of them.
+    Two that are equal get the same answer: there is no use in asking again with the other one.
     """
 
-    @property
-    def server(self) -> str:
-        """URL of the API server, without a slash at its end."""
-        ...
+    server: str
+    """Its URL, without a slash at its end."""
+    headers: Mapping[str, str] = field(repr=False)
+    """Those that authenticate a request."""
+    tls: ssl.SSLContext | None = None
+    """None means: plain http."""
+    tls_server_name: str | None = None
+    """The name that the server's certificate must have. None means: the host of the URL."""
+    proxy: str | None = None
+    """URL of the proxy on the way, if there is one."""
 
-    @property
-    def tls(self) -> ssl.SSLContext | None:
-        """None means: plain http."""
-        ...
 
-    @property
-    def tls_server_name(self) -> str | None:
-        """The name that the server's certificate must have. None means: the host of the URL."""
-        ...
+class Credentials(Protocol):
+    """Where a `ClientConfig` comes from, all of which may change while we run."""
 
-    @property
-    def proxy(self) -> str | None:
-        """URL of the proxy on the way, if there is one."""
-        ...
-
-    async def headers(self) -> Mapping[str, str]:
-        """The headers that authenticate a request, renewed first if they are about to expire.
+    async def config(self) -> ClientConfig:
+        """What to send a request with, renewed first if it is about to expire.
 
         Raises:
-            ConfigError: they cannot be renewed.
+            ConfigError: it cannot be renewed.
         """
         ...
 

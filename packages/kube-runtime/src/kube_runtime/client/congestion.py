@@ -7,11 +7,9 @@ with each wave that succeeds, as in TCP.
 Watches are not counted, because they stay open; nor are Leases, because a leader that waits here loses them.
 """
 
-import asyncio
-from collections import deque
-
 from kube_runtime.client.transport import Answer, Request, Transport
 from kube_runtime.clock import loop_time
+from kube_runtime.serving.clients import FairSemaphore
 
 MOST_AT_ONCE = 64
 """More than all workers together send at once."""
@@ -26,8 +24,7 @@ class Congestion:
         self._transport = transport
         self._most = most_at_once
         self._limit = float(most_at_once)
-        self._under_way = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._places = FairSemaphore(most_at_once)
         self._halved_at = float("-inf")
 
     @property
@@ -43,39 +40,16 @@ class Congestion:
         """
         if request.timeout_seconds is None or request.path.startswith(_LEASES):
             return await self._transport.send(request)
-        await self._enter()
-        started = loop_time()
-        try:
+        async with self._places.place(""):
+            started = loop_time()
             answer = await self._transport.send(request)
             self._learn(answer.status, started)
-        finally:
-            self._leave()
-        return answer
+            return answer
 
     def _learn(self, status: int, started: float) -> None:
         if status != _TOO_MANY_REQUESTS:
             self._limit = min(float(self._most), self._limit + 1 / self._limit)
         elif started >= self._halved_at:  # what was sent before that belongs to the same wave
-            self._limit = max(1.0, min(self._limit, self._under_way) / 2)
+            self._limit = max(1.0, min(self._limit, self._places.taken) / 2)
             self._halved_at = loop_time()
-
-    async def _enter(self) -> None:
-        if self._under_way < self.limit and not self._waiting:
-            self._under_way += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn  # the request that ends it has counted us already
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self._leave()  # our turn came at the same moment
-            raise
-
-    def _leave(self) -> None:
-        self._under_way -= 1
-        while self._waiting and self._under_way < self.limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._under_way += 1
-                turn.set_result(None)
+        self._places.limit = self.limit

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from kube_runtime.client.auth import Credentials
@@ -34,7 +34,7 @@ async def connect(
     credentials = await asyncio.to_thread(
         _credentials, kubeconfig, context, environ, home, service_account
     )
-    await credentials.headers()
+    await credentials.config()
     return AiohttpTransport(credentials, user_agent=user_agent)
 
 
@@ -42,24 +42,17 @@ async def default_namespace(transport: AiohttpTransport) -> str:
     """The namespace that kubectl would take: that of the context, that of the pod, else `default`.
 
     Raises:
-        ConfigError: the service account's files cannot be read.
+        ConfigError: the files of the service account, or those of a kubeconfig, cannot be used.
     """
     from kube_runtime.client.kubeconfig import Kubeconfig
 
     match transport.credentials:
-        case Kubeconfig(namespace=str() as found) if found:
-            return found
+        case Kubeconfig() as kubeconfig:
+            return await kubeconfig.namespace() or "default"
         case InCluster(folder=folder):
             return await asyncio.to_thread(own_namespace, folder)
         case _:
             return "default"
-
-
-def _kubeconfig(paths: Sequence[Path], context: str | None) -> Credentials:
-    # A pod does not read kubeconfig files: it does not load the code for them and for logins either.
-    from kube_runtime.client.kubeconfig import Kubeconfig
-
-    return Kubeconfig(paths, context)
 
 
 def _credentials(
@@ -69,23 +62,25 @@ def _credentials(
     home: Path | None,
     service_account: Path,
 ) -> Credentials:
+    named = [path for path in environ.get("KUBECONFIG", "").split(":") if path]
     if kubeconfig is not None:
-        return _kubeconfig([kubeconfig], context)
-    listed = [Path(each).expanduser() for each in environ.get("KUBECONFIG", "").split(":") if each]
-    if listed:
-        present = [path for path in listed if path.exists()]
-        if present:
-            return _kubeconfig(present, context)
-        raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
-    if context is None and is_in_cluster(environ, service_account):
+        paths = [kubeconfig]
+    elif named:
+        listed = [Path(path).expanduser() for path in named]
+        paths = [path for path in listed if path.exists()]
+        if not paths:
+            raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
+    elif context is None and is_in_cluster(environ, service_account):
         return InCluster(environ, service_account)
-    default = (home or Path.home()) / ".kube" / "config"
-    if default.exists():
-        return _kubeconfig([default], context)
-    raise ConfigError(
-        "credentials",
-        f"none found: no --kubeconfig, KUBECONFIG is not set, not in a pod, no {default}",
-    )
+    else:
+        paths = [(home or Path.home()) / ".kube" / "config"]
+        if not paths[0].exists():
+            text = f"no --kubeconfig, KUBECONFIG is not set, not in a pod, no {paths[0]}"
+            raise ConfigError("credentials", f"none found: {text}")
+    # A pod does not read kubeconfig files: it does not load the code for them and for logins either.
+    from kube_runtime.client.kubeconfig import Kubeconfig
+
+    return Kubeconfig(paths, context)
 
 
 def is_own_cluster(

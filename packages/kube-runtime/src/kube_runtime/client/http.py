@@ -5,14 +5,13 @@ aiohttp has some twenty errors for a missing answer; each becomes one line that 
 
 import asyncio
 import socket
-import ssl
-from dataclasses import dataclass
+from asyncio.sslproto import SSLProtocol
 from functools import cache, partial
 from typing import Self
 
 import aiohttp
 
-from kube_runtime.client.auth import Credentials
+from kube_runtime.client.auth import ClientConfig, Credentials
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError, NoAnswer, Unreachable, Untrusted
 
@@ -24,6 +23,9 @@ closes its own after 90 (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """The kernel gives up a connection whose other end has gone after a minute: 30 s of silence, 3 probes. Names
 that a platform lacks keep its default."""
+TLS_BUFFER_BYTES = 32 * 1024
+"""What a TLS connection receives at a time: two records. It keeps that much, and as much in OpenSSL, where
+it was ever filled. With the 256 KiB of asyncio memory grew for hours (docs/performance.md)."""
 _UNAUTHORIZED = 401
 
 
@@ -56,40 +58,36 @@ class AiohttpTransport:
         Raises:
             Unreachable: no answer, or no credentials to ask with.
         """
-        if self._closed:
-            raise Unreachable(f"{self.credentials.server}: the transport is closed")
         try:
-            identity = await self._identity()
-            answer = await self._exchange(request, identity)
+            config = await self.credentials.config()
+            answer = await self._exchange(request, config)
             if answer.status != _UNAUTHORIZED:
                 return answer
             try:
-                renewed = await self._renew(identity)
+                renewed = await self._renew(config)
             except BaseException:
                 await answer.aclose()
                 raise
         except ConfigError as error:
             # It worked when we connected, so this may pass: a login service is down, a file is being written.
             raise Unreachable(f"credentials: {error}") from error
-        if renewed == identity:
+        if renewed == config:
             return answer
         await answer.aclose()
         return await self._exchange(request, renewed)
 
-    async def _identity(self) -> "_Identity":
-        headers = await self.credentials.headers()  # first: renewing may change the rest
-        return _Identity(dict(headers), self.credentials.tls)
-
-    async def _renew(self, refused: "_Identity") -> "_Identity":
+    async def _renew(self, refused: ClientConfig) -> ClientConfig:
         async with self._renewing:
             # Many requests are refused at once when a token expires; the first one renews it for all.
-            if await self._identity() == refused:
+            if await self.credentials.config() == refused:
                 await self.credentials.refresh()
-            return await self._identity()
+            return await self.credentials.config()
 
-    async def _exchange(self, request: Request, identity: "_Identity") -> Answer:
-        server = self.credentials.server
-        headers = {**identity.headers, "Accept": request.accept}
+    async def _exchange(self, request: Request, config: ClientConfig) -> Answer:
+        server = config.server
+        if self._closed:
+            raise Unreachable(f"{server}: the transport is closed")
+        headers = {**config.headers, "Accept": request.accept}
         if request.body is not None:
             headers = {**headers, "Content-Type": request.content_type}
         try:
@@ -101,9 +99,9 @@ class AiohttpTransport:
                 headers=headers,
                 allow_redirects=False,  # credentials go to this server only
                 timeout=_timeout(request.timeout_seconds),
-                ssl=identity.tls if identity.tls is not None else True,
-                server_hostname=self.credentials.tls_server_name,
-                proxy=self.credentials.proxy,
+                ssl=config.tls if config.tls is not None else True,
+                server_hostname=config.tls_server_name,
+                proxy=config.proxy,
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _failure(error, f"{server}: {_why(error, request)}", request) from error
@@ -114,6 +112,7 @@ class AiohttpTransport:
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
+            SSLProtocol.max_size = TLS_BUFFER_BYTES  # of all: there is no option for one
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
                     limit=0,  # watches hold theirs for good
@@ -146,14 +145,6 @@ def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _Identity:
-    """What one request is sent with; equal means that the API server would say the same again."""
-
-    headers: dict[str, str]
-    tls: ssl.SSLContext | None
-
-
 class _Body:
     """The chunks of a response. Not a generator, which would have to be closed on its own."""
 
@@ -170,9 +161,7 @@ class _Body:
             return await anext(self._chunks)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{self._server}: {_why(error, self._request)}") from error
-        except (
-            RuntimeError
-        ) as error:  # aiohttp's word for a connection that we have closed ourselves
+        except RuntimeError as error:  # aiohttp's word for a connection that we closed ourselves
             raise Unreachable(f"{self._server}: the connection was closed") from error
 
 

@@ -5,11 +5,10 @@ after a 401.
 """
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from kube_runtime.client.auth import TlsMaterial, bearer
+from kube_runtime.client.auth import ClientConfig, TlsMaterial, bearer
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import ConfigError
 
@@ -25,9 +24,6 @@ def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
 class InCluster:
     """Credentials from the mounted service account."""
 
-    tls_server_name = None
-    proxy = None
-
     def __init__(
         self,
         environ: Mapping[str, str],
@@ -38,22 +34,21 @@ class InCluster:
         host = environ["KUBERNETES_SERVICE_HOST"]
         host = f"[{host}]" if ":" in host else host  # IPv6
         self.server = f"https://{host}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}"
-        self.tls: ssl.SSLContext | None = None
         self.folder = folder
         self._reread_seconds = reread_seconds
         self._material: TlsMaterial | None = None
-        self._authorization = ""
+        self._config: ClientConfig | None = None
         self._read_at = float("-inf")
 
-    async def headers(self) -> Mapping[str, str]:
-        """The bearer token, at most a minute old.
+    async def config(self) -> ClientConfig:
+        """What to send a request with, its token at most a minute old.
 
         Raises:
             ConfigError: a file of the service account cannot be used.
         """
-        if loop_time() - self._read_at >= self._reread_seconds:
-            await self.refresh()
-        return {"Authorization": self._authorization}
+        if self._config is None or loop_time() - self._read_at >= self._reread_seconds:
+            return await self._renewed()
+        return self._config
 
     async def refresh(self) -> None:
         """Read token and certificate authority again.
@@ -61,17 +56,21 @@ class InCluster:
         Raises:
             ConfigError: a file of the service account cannot be used.
         """
-        await asyncio.to_thread(self._read)
-        self._read_at = loop_time()
+        await self._renewed()
 
-    def _read(self) -> None:
+    async def _renewed(self) -> ClientConfig:
+        self._config = await asyncio.to_thread(self._read)
+        self._read_at = loop_time()
+        return self._config
+
+    def _read(self) -> ClientConfig:
         token = self.folder / "token"
         authorization = bearer(_content(token).decode("utf-8", "replace"), str(token))
         material = TlsMaterial(authorities=_content(self.folder / "ca.crt"))
+        tls = self._config.tls if self._config else None
         if material != self._material:  # a new context means new connections
-            self.tls = material.context(str(self.folder / "ca.crt"))
-            self._material = material
-        self._authorization = authorization
+            tls, self._material = material.context(str(self.folder / "ca.crt")), material
+        return ClientConfig(self.server, {"Authorization": authorization}, tls)
 
 
 def namespace(folder: Path = FOLDER) -> str:

@@ -1,9 +1,9 @@
 """A transport that counts what goes through it."""
 
-import asyncio
 from dataclasses import dataclass
 
 from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import Unreachable
 from kube_runtime.metrics import RuntimeMetrics
 
@@ -28,16 +28,13 @@ class InstrumentedTransport:
             Unreachable: no answer; it is counted as code 0.
         """
         verb, resource = described(request)
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        code = 0
+        started = loop_time()
         try:
             answer = await self.transport.send(request)
-            code = answer.status
         except Unreachable:
-            self.metrics.requested(verb, resource, code, loop.time() - started)
+            self.metrics.requested(verb, resource, 0, loop_time() - started)
             raise
-        self.metrics.requested(verb, resource, code, loop.time() - started)
+        self.metrics.requested(verb, resource, answer.status, loop_time() - started)
         return answer
 
 

@@ -8,15 +8,14 @@ connections are kept only as long as the TLS material is the same.
 import asyncio
 import base64
 import binascii
-import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from kube_runtime.client.auth import TlsMaterial
-from kube_runtime.client.kubeconfig_file import Choice, Cluster, Named, User, choose
+from kube_runtime.client.auth import ClientConfig, TlsMaterial
+from kube_runtime.client.kubeconfig_file import Cluster, Named, User, choose
 from kube_runtime.client.login import Login, login_of
 from kube_runtime.errors import ConfigError
 
@@ -30,41 +29,21 @@ class Kubeconfig:
         self._loaded: _Loaded | None = None
         self._loading = asyncio.Lock()
 
-    @property
-    def server(self) -> str:
-        """URL of the API server."""
-        return self._now.server
-
-    @property
-    def tls(self) -> ssl.SSLContext | None:
-        """None means: plain http."""
-        return self._now.tls
-
-    @property
-    def tls_server_name(self) -> str | None:
-        """The name that the server's certificate must have, if not that of the URL."""
-        return self._now.tls_server_name
-
-    @property
-    def proxy(self) -> str | None:
-        """URL of the proxy on the way, if there is one."""
-        return self._now.proxy
-
-    @property
-    def namespace(self) -> str:
-        """The namespace of the context; "" if it names none."""
-        return self._now.namespace
-
-    async def headers(self) -> Mapping[str, str]:
-        """The headers of a request, renewed first if they are about to expire.
+    async def config(self) -> ClientConfig:
+        """What to send a request with, renewed first if it is about to expire.
 
         Raises:
             ConfigError: a file or a login cannot be used.
         """
-        async with self._loading:  # one login for all who wait for it
-            if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
-                self._loaded = await asyncio.to_thread(self._load)
-        return self._now.headers
+        return (await self._current()).config
+
+    async def namespace(self) -> str:
+        """The namespace of the context; "" if it names none.
+
+        Raises:
+            ConfigError: a file or a login cannot be used.
+        """
+        return (await self._current()).namespace
 
     async def refresh(self) -> None:
         """Read everything again and log in again.
@@ -75,51 +54,37 @@ class Kubeconfig:
         async with self._loading:
             self._loaded = await asyncio.to_thread(self._load)
 
-    @property
-    def _now(self) -> "_Loaded":
-        if self._loaded is None:
-            raise RuntimeError("credentials are used before they are loaded")
-        return self._loaded
+    async def _current(self) -> "_Loaded":
+        async with self._loading:  # one login for all who wait for it
+            if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
+                self._loaded = await asyncio.to_thread(self._load)
+            return self._loaded
 
     def _load(self) -> "_Loaded":
-        return _load(choose(self._paths, self._context), self._loaded)
+        before = self._loaded
+        cluster, user, namespace = choose(self._paths, self._context)
+        server = _server(cluster)
+        login = login_of(cluster, user)
+        material = _material(cluster, user, login)
+        tls = None
+        if server.startswith("https:"):
+            is_same = before is not None and before.material == material
+            tls = before.config.tls if before and is_same else material.context(str(user.path))
+        headers = {"Authorization": login.authorization} if login.authorization else {}
+        config = ClientConfig(server, headers, tls, cluster.value.tls_server_name, _proxy(cluster))
+        return _Loaded(config, material, namespace, login.due)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    server: str
-    tls: ssl.SSLContext | None
-    tls_server_name: str | None
-    proxy: str | None
-    namespace: str
-    headers: dict[str, str]
+    config: ClientConfig
     material: TlsMaterial
+    namespace: str
     due: datetime | None
 
     def is_due(self, now: datetime) -> bool:
         """Whether it is time to read everything again."""
         return self.due is not None and now >= self.due
-
-
-def _load(choice: Choice, before: _Loaded | None) -> _Loaded:
-    cluster, user, namespace = choice
-    server = _server(cluster)
-    login = login_of(cluster, user)
-    material = _material(cluster, user, login)
-    tls = None
-    if server.startswith("https:"):
-        unchanged = before is not None and before.material == material
-        tls = before.tls if before and unchanged else material.context(str(user.path))
-    return _Loaded(
-        server=server,
-        tls=tls,
-        tls_server_name=cluster.value.tls_server_name,
-        proxy=_proxy(cluster),
-        namespace=namespace,
-        headers={"Authorization": login.authorization} if login.authorization else {},
-        material=material,
-        due=login.due,
-    )
 
 
 def _server(cluster: Named[Cluster]) -> str:

@@ -142,19 +142,19 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
     if not current:
         raise ConfigError(source, "no current-context is set; name a context")
     contexts = [
-        Named(path, each.name, each.context or _Context())
+        Named(path, entry.name, entry.context or _Context())
         for path, file in files.items()
-        for each in file.contexts or ()
+        for entry in file.contexts or ()
     ]
     clusters = [
-        Named(path, each.name, each.cluster or Cluster())
+        Named(path, entry.name, entry.cluster or Cluster())
         for path, file in files.items()
-        for each in file.clusters or ()
+        for entry in file.clusters or ()
     ]
     users = [
-        Named(path, each.name, each.user or User())
+        Named(path, entry.name, entry.user or User())
         for path, file in files.items()
-        for each in file.users or ()
+        for entry in file.users or ()
     ]
     chosen = _named(contexts, current, "context", source)
     cluster = _named(clusters, chosen.value.cluster, "cluster", source)
@@ -164,12 +164,12 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
     return Choice(cluster, user, chosen.value.namespace or "")
 
 
-def _named(entries: list[Named[T]], name: str, what: str, source: str) -> Named[T]:
+def _named(entries: list[Named[T]], name: str, section: str, source: str) -> Named[T]:
     for entry in entries:
         if entry.name == name:
             return entry
-    known = ", ".join(sorted({entry.name for entry in entries})) or "none"
-    raise ConfigError(source, f"there is no {what} {name!r}; known: {known}")
+    names = ", ".join(sorted({entry.name for entry in entries})) or "none"
+    raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
 
 
 def _read(path: Path) -> _File:
@@ -192,8 +192,8 @@ def _where(error: Exception) -> str:
     """What is wrong and where, without the content of the file."""
     match error:
         case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
-            said = _QUOTED.sub("(…)", problem)
-            return f"line {mark.line + 1}, column {mark.column + 1}: {said}"
+            detail = _QUOTED.sub("(…)", problem)
+            return f"line {mark.line + 1}, column {mark.column + 1}: {detail}"
         case yaml.reader.ReaderError():
             return f"position {error.position}: {error.reason}"
         case UnicodeDecodeError():

@@ -11,7 +11,6 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 import msgspec
@@ -47,20 +46,20 @@ def login_of(cluster: Named[Cluster], user: Named[User]) -> Login:
     Raises:
         ConfigError: it failed.
     """
-    who, source = user.value, str(user.path)
-    if who.token_file:
+    auth_info, source = user.value, str(user.path)
+    if auth_info.token_file:
         # As in client-go, the file wins over the token beside it, and is read again every minute.
-        token = user.content("tokenFile", who.token_file).decode("utf-8", "replace")
+        token = user.content("tokenFile", auth_info.token_file).decode("utf-8", "replace")
         soon = datetime.now(UTC) + timedelta(seconds=REREAD_SECONDS)
         return Login(bearer(token, source), due=soon)
-    if who.token:
-        return Login(bearer(who.token, source))
-    if who.auth_provider:
-        return _provided(user, who.auth_provider)
-    if who.exec:
-        return _executed(cluster, user, who.exec)
-    if who.username and who.password is not None:
-        pair = f"{who.username}:{who.password}".encode()
+    if auth_info.token:
+        return Login(bearer(auth_info.token, source))
+    if auth_info.auth_provider:
+        return _provided(user, auth_info.auth_provider)
+    if auth_info.exec:
+        return _executed(cluster, user, auth_info.exec)
+    if auth_info.username and auth_info.password is not None:
+        pair = f"{auth_info.username}:{auth_info.password}".encode()
         return Login(f"Basic {base64.b64encode(pair).decode()}")
     return Login()
 
@@ -78,7 +77,10 @@ def _executed(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) ->
     source = str(user.path)
     library = _library(source, "exec plugins")
     options: Object = msgspec.to_builtins(plugin)
-    options["command"] = _command(user.path, plugin.command)
+    if (
+        "/" in plugin.command
+    ):  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
+        options["command"] = str(user.path.parent / plugin.command)
     node = library.ConfigNode("exec", options)
     about = library.ConfigNode("cluster", _cluster_info(cluster))
     try:
@@ -99,11 +101,6 @@ def _executed(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) ->
     )
 
 
-def _command(kubeconfig: Path, command: str) -> str:
-    # As in kubectl: a bare name is looked up in PATH, a relative path starts at the kubeconfig.
-    return str(kubeconfig.parent / command) if "/" in command else command
-
-
 def _cluster_info(cluster: Named[Cluster]) -> Object:
     """The cluster's data for a plugin, if it asks for them."""
     value = cluster.value
@@ -118,14 +115,14 @@ def _cluster_info(cluster: Named[Cluster]) -> Object:
     if value.certificate_authority and not value.certificate_authority_data:
         pem = cluster.content("certificate-authority", value.certificate_authority)
         info["certificate-authority-data"] = base64.b64encode(pem).decode()
-    return {name: each for name, each in info.items() if each is not None}
+    return {name: field for name, field in info.items() if field is not None}
 
 
 def _provided(user: Named[User], provider: AuthProvider) -> Login:
     source = str(user.path)
     library = _library(source, "login providers")
-    known = provider.config or {}
-    config = dict(known)
+    stored = provider.config or {}
+    config = dict(stored)
     if provider.name == "oidc":
         config.setdefault("client-secret", "")  # a public client has none
         if not {"idp-certificate-authority", "idp-certificate-authority-data"} & config.keys():
@@ -152,7 +149,7 @@ def _provided(user: Named[User], provider: AuthProvider) -> Login:
     if expiry is not None and expiry <= datetime.now(UTC):
         message = f"login with {provider.name} has expired and was not renewed; log in again"
         raise ConfigError(source, message)
-    changed = {name: config[name] for name in _TOKENS if config.get(name) != known.get(name)}
+    changed = {name: config[name] for name in _TOKENS if config.get(name) != stored.get(name)}
     if changed:
         _store(user, changed)
     return Login(authorization, due=_before(expiry))
@@ -164,9 +161,9 @@ def _store(user: Named[User], changed: dict[str, str]) -> None:
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         content = yaml.safe_load(path.read_bytes())
-        for each in content["users"]:
-            if each["name"] == user.name:
-                each["user"]["auth-provider"]["config"].update(changed)
+        for entry in content["users"]:
+            if entry["name"] == user.name:
+                entry["user"]["auth-provider"]["config"].update(changed)
         new.touch(mode=0o600)
         new.write_text(yaml.safe_dump(content, sort_keys=False))
         new.replace(path)
@@ -196,9 +193,9 @@ def _before(expiry: datetime | None) -> datetime | None:
     return expiry - min(_MARGIN, max(expiry - datetime.now(UTC), timedelta(0)) / 10)
 
 
-def _library(source: str, what: str) -> ModuleType:
+def _library(source: str, feature: str) -> ModuleType:
     try:
         return import_module("kube_runtime.client.login_library")
     except ModuleNotFoundError as error:
-        message = f"{what} need the package kubernetes: pip install kubernetes"
+        message = f"{feature} need the package kubernetes: pip install kubernetes"
         raise ConfigError(source, message) from error

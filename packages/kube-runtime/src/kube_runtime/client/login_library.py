@@ -49,8 +49,8 @@ class TimedExecProvider(ExecProvider):
         except subprocess.TimeoutExpired as error:
             raise ConfigException(f"no answer within {limit:g} s, ended") from error
         if ended.returncode:
-            said = (ended.stderr or "").strip()
-            raise ConfigException(f"process returned {ended.returncode}. {said}".strip())
+            message = (ended.stderr or "").strip()
+            raise ConfigException(f"process returned {ended.returncode}. {message}".strip())
         return self._status(ended.stdout)
 
     def _cluster(self) -> Object:
@@ -58,9 +58,9 @@ class TimedExecProvider(ExecProvider):
         if not self.cluster:
             return {}
         cluster = dict(self.cluster.value)
-        for each in cluster.get("extensions") or ():
-            if each["name"] == _CONFIG:
-                cluster["config"] = each["extension"]
+        for extension in cluster.get("extensions") or ():
+            if extension["name"] == _CONFIG:
+                cluster["config"] = extension["extension"]
         return {"cluster": cluster}
 
     def _status(self, output: str) -> object:

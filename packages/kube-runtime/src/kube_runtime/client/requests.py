@@ -6,7 +6,7 @@ the API server words it.
 Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal
@@ -14,13 +14,11 @@ from typing import Any, Generic, Literal
 import msgspec
 
 from kube_runtime.client.api_errors import causes, error_of_answer
-from kube_runtime.client.ndjson import lines
 from kube_runtime.client.retry import ask
 from kube_runtime.client.transport import Request, Transport
-from kube_runtime.decode import UNREADABLE, decode, decode_items, decode_list
+from kube_runtime.decode import UNLIMITED, UNREADABLE, decode, decode_items, decode_list
 from kube_runtime.errors import Conflict, DecodeError, Invalid, NotFound, ServerFailure, Unreachable
-from kube_runtime.kind import Key, Object, key_of
-from kube_runtime.size import UNLIMITED
+from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource, Struct
 
 ABSENT = ""
@@ -82,13 +80,11 @@ class Client:
             DecodeError: it does not fit its type.
         """
         request = Request("GET", type_.KIND.path(*key))
-        return decode(type_, await self._ask(request, type_, key, repeatable=True))
+        return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
 
     async def get_json(self, path: str) -> Any:
         """The JSON at a path that is not an object, such as `/version`."""
-        body = await ask(
-            self._transport, Request("GET", path), None, None, repeatable=True, waits=self._waits
-        )
+        body = await self._ask(Request("GET", path), None, None, repeatable=True)
         try:
             return msgspec.json.decode(body)
         except UNREADABLE as error:
@@ -127,7 +123,7 @@ class Client:
         accept = _accept(type_, "PartialObjectMetadataList")
         request = Request("GET", path, first, accept=accept)
         while True:
-            body = await self._ask(request, type_, None, repeatable=True)
+            body = await self._ask(request, type_.KIND, None, repeatable=True)
             page = decode_list(type_.KIND, body)
             items, broken = decode_items(type_, page.items or [], most_bytes)
             yield Page(items, broken, page.metadata.resource_version)
@@ -175,16 +171,16 @@ class Client:
             if answer.status != 200:  # noqa: PLR2004
                 body = await answer.read()
                 raise error_of_answer(answer.status, answer.headers, body, type_.KIND)
-            async with aclosing(lines(answer.body)) as each:
-                async for line in each:
+            async with aclosing(lines(answer.body)) as stream:
+                async for line in stream:
                     yield _watch_line(line, type_)
         finally:
             await answer.aclose()
 
     async def apply(
-        self, type_: type[R], wanted: Object, *, force: bool, uid: str | None = None
+        self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
     ) -> R:
-        """The object after a server-side apply of `wanted`.
+        """The object after a server-side apply of `desired`.
 
         `uid` is the object that must be there; `ABSENT` means that none may be.
         None means: create it or change whatever has that name. `force` takes over fields that another
@@ -194,8 +190,8 @@ class Client:
             Conflict: another object than expected, or a field of another manager. Nothing was written.
             Invalid: refused for good; also when another controller owns the object.
         """
-        key = key_of(wanted)
-        body = _guarded(wanted, uid)
+        key = key_of(desired)
+        body = _guarded(desired, uid)
         if uid == ABSENT:
             # Any version but the present one is refused, and for an object that is not there, ignored.
             body["metadata"]["resourceVersion"] = _NO_VERSION
@@ -208,7 +204,7 @@ class Client:
         )
         return await self._write(request, type_, key, uid, repeatable=uid != ABSENT)
 
-    async def create(self, type_: type[R], wanted: Object) -> R:
+    async def create(self, type_: type[R], desired: Object) -> R:
         """The new object.
 
         Not for what is applied later: the fields that a create sets stay when an apply leaves them out.
@@ -216,9 +212,9 @@ class Client:
         Raises:
             Conflict: the name is taken.
         """
-        key = key_of(wanted)
+        key = key_of(desired)
         path = type_.KIND.path(key.namespace)
-        request = Request("POST", path, self._query, msgspec.json.encode(wanted))
+        request = Request("POST", path, self._query, msgspec.json.encode(desired))
         return await self._write(request, type_, key, None, repeatable=False)
 
     async def merge_patch(
@@ -251,13 +247,13 @@ class Client:
         )
         return await self._write(request, type_, key, uid, repeatable=uid is not None)
 
-    async def replace(self, type_: type[R], key: Key, wanted: Object) -> R:
+    async def replace(self, type_: type[R], key: Key, desired: Object) -> R:
         """The object after it was replaced as a whole.
 
         Raises:
-            Conflict: the `metadata.resourceVersion` in `wanted` is not the present one.
+            Conflict: the `metadata.resourceVersion` in `desired` is not the present one.
         """
-        body = msgspec.json.encode(wanted)
+        body = msgspec.json.encode(desired)
         request = Request("PUT", type_.KIND.path(*key), self._query, body)
         return await self._write(request, type_, key, None, repeatable=False)
 
@@ -280,7 +276,7 @@ class Client:
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         request = Request("DELETE", type_.KIND.path(*key), body=msgspec.json.encode(options))
         try:
-            await self._ask(request, type_, key, repeatable=True)
+            await self._ask(request, type_.KIND, key, repeatable=True)
         except NotFound:
             return
 
@@ -289,21 +285,19 @@ class Client:
         return _given({"fieldManager": self.field_manager}) | _QUIETLY
 
     async def _ask(
-        self, request: Request, type_: type[Resource], key: Key | None, *, repeatable: bool
+        self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool
     ) -> bytes:
         return await ask(
-            *(self._transport, request, type_.KIND, key),
-            repeatable=repeatable,
-            waits=self._waits,
+            *(self._transport, request, kind, key), repeatable=repeatable, waits=self._waits
         )
 
     async def _write(
         self, request: Request, type_: type[R], key: Key, uid: str | None, *, repeatable: bool
     ) -> R:
         try:
-            body = await self._ask(request, type_, key, repeatable=repeatable)
+            body = await self._ask(request, type_.KIND, key, repeatable=repeatable)
         except Invalid as error:
-            if uid and any(each.get("field") == "metadata.uid" for each in causes(error.details)):
+            if uid and any(cause.get("field") == "metadata.uid" for cause in causes(error.details)):
                 raise _other_object(type_, key, uid) from error
             raise
         except Conflict as error:
@@ -355,3 +349,25 @@ def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
         return WatchLine("MODIFIED", msgspec.Raw(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The lines of a watch that comes in chunks, without empty ones.
+
+    An object may have megabytes, so there is no limit of length, and no byte is searched twice.
+
+    Raises:
+        Unreachable: the stream ended within a line.
+    """
+    begun: list[bytes] = []
+    async for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line = b"".join((*begun, end))
+            begun = []
+            if line.strip():
+                yield line
+        if rest:
+            begun.append(rest)
+    if begun:
+        raise Unreachable("the watch was cut in the middle of a line")

@@ -6,10 +6,14 @@ have taken effect, so only an idempotent request is retried.
 
 import asyncio
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from kube_runtime.client.api_errors import causes, error_of_answer
-from kube_runtime.client.count import count_request
 from kube_runtime.client.transport import Request, Transport
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import ApiError, ServerFailure, Throttled, Unreachable
 from kube_runtime.kind import Key, Kind
 
@@ -19,6 +23,27 @@ RETRY_AFTER_LIMIT_SECONDS = 10.0
 _FIRST_SECONDS = 0.5
 _OK = range(200, 300)
 _NOT_IMPLEMENTED = 501
+
+
+@dataclass(slots=True)
+class RequestCount:
+    """How many requests a reconcile has sent: for its line in the log, and for how busy the operator is."""
+
+    requests: int = 0
+
+
+_count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
+
+
+@contextmanager
+def counting_requests() -> Iterator[RequestCount]:
+    """Count the requests that are sent inside the block, by it and by tasks that it starts."""
+    count = RequestCount()
+    token = _count.set(count)
+    try:
+        yield count
+    finally:
+        _count.reset(token)
 
 
 async def ask(
@@ -40,8 +65,7 @@ async def ask(
         ApiError: the API server refused.
         Unreachable: no answer.
     """
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + TOTAL_SECONDS
+    deadline = loop_time() + TOTAL_SECONDS
     tries = 0
     while True:
         tries += 1
@@ -53,7 +77,7 @@ async def ask(
         except (ServerFailure, Unreachable) as error:
             failure, harmless = error, repeatable and _may_pass(error, waits=waits)
         pause = _pause(failure, tries)
-        if not harmless or tries == TRIES or loop.time() + pause > deadline:
+        if not harmless or tries == TRIES or loop_time() + pause > deadline:
             raise failure
         await asyncio.sleep(pause)
 
@@ -65,7 +89,8 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
         ApiError: the API server refused.
         Unreachable: no answer.
     """
-    count_request()
+    if count := _count.get():
+        count.requests += 1
     answer = await transport.send(request)
     body = await answer.read()
     if answer.status in _OK:
@@ -77,9 +102,7 @@ def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
     if isinstance(error, Unreachable):
         return waits
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
-        return (
-            False  # the server has waited for that version already; restored backups never have it
-        )
+        return False  # the server has waited for it already; restored backups never have it
     return error.code != _NOT_IMPLEMENTED
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from kube_runtime.errors import OperatorError, Unreachable
+from kube_runtime.errors import OperatorError, Unreachable, leaves
 
 
 class ExitCode(IntEnum):
@@ -47,7 +47,7 @@ def exit_on_error() -> Iterator[None]:
         expected, rest = group.split(OperatorError)
         if rest is not None or expected is None:
             raise
-        sys.exit(reported(list(_leaves(expected))))
+        sys.exit(reported(list(leaves(expected))))
 
 
 def reported(errors: list[OperatorError]) -> ExitCode:
@@ -70,8 +70,8 @@ def visible(text: str) -> str:
     Messages from a cluster may contain them: the end of a container's log, for example.
     """
     return "".join(
-        each if each.isprintable() else " " if each.isspace() else "\N{REPLACEMENT CHARACTER}"
-        for each in text
+        char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
+        for char in text
     )
 
 
@@ -85,11 +85,3 @@ def _output_is_unread() -> bool:
     # The interpreter flushes once more at its end, and must not fail then.
     os.dup2(os.open(os.devnull, os.O_WRONLY), output)
     return True
-
-
-def _leaves(group: BaseExceptionGroup[OperatorError]) -> Iterator[OperatorError]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error

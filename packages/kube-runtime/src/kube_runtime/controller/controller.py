@@ -6,6 +6,7 @@ what a retry can do: a conflict resolves at once, an outage needs a backoff, and
 
 import asyncio
 import itertools
+import logging
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,12 +17,11 @@ import structlog
 
 from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
-from kube_runtime.client.count import RequestCount, counting_requests
+from kube_runtime.client.retry import RequestCount, counting_requests
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
-from kube_runtime.controller.requeue import retry
 from kube_runtime.controller.stall import doing
-from kube_runtime.controller.work_queue import Priority, WorkQueue
+from kube_runtime.controller.work_queue import Priority, WorkQueue, retry
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key
@@ -30,6 +30,9 @@ from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()
+
+_STUCK_SECONDS = 30.0
+"""After its time limit, a reconcile that has not ended is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +97,25 @@ class Controller:
 
     def __init__(
         self,
-        controller: Reconciler,
+        reconciler: Reconciler,
         cache: Cache,
         *,
         metrics: RuntimeMetrics,
-        pace: ControllerOptions | None = None,
-        jitter: random.Random | None = None,
+        options: ControllerOptions | None = None,
         is_excluded: Callable[[str], bool] | None = None,
         activity: WriteActivity | None = None,
     ) -> None:
-        self._controller = controller
+        self._reconciler = reconciler
         self._activity = activity or WriteActivity()
         self._is_excluded = is_excluded
         self._is_subscribed = False
         self._cache = cache
         self._metrics = metrics
-        self._pace = pace or ControllerOptions()
-        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
-        self._queue = WorkQueue(self._jitter, is_ahead=self._pace.is_ahead)
+        self._options = options or ControllerOptions()
+        self._queue = WorkQueue(is_ahead=self._options.is_ahead)
         self._started: dict[Key, float] = {}
         self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
-        self.kind = controller.reconciles.KIND
+        self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(
             self.kind.name,
@@ -138,17 +139,17 @@ class Controller:
 
         Not on a standby, whose queue would grow with every object that ever existed.
         """
-        pace, controller = self._pace, self._controller
+        reconciler, delay = self._reconciler, self._options.coalesce_seconds
         self._is_subscribed = True
-        self._cache.subscribe(controller.reconciles, self._wake_itself)
-        self._cache.subscribe_broken(controller.reconciles, self._queue.add)
-        for type_ in controller.owns:
-            wake = partial(self._wake, self._controlling_key, pace.coalesce_seconds)
+        self._cache.subscribe(reconciler.reconciles, self._wake_itself)
+        self._cache.subscribe_broken(reconciler.reconciles, self._queue.add)
+        for type_ in reconciler.owns:
+            wake = partial(self._wake, self._controlling_key, delay)
             self._cache.subscribe(type_, wake)
-        for each in controller.watches:
-            wake = partial(self._wake, each.map_to, pace.coalesce_seconds)
-            self._cache.subscribe(each.type_, wake)
-        for type_ in {*controller.owns, *(each.type_ for each in controller.watches)}:
+        for watch in reconciler.watches:
+            wake = partial(self._wake, watch.map_to, delay)
+            self._cache.subscribe(watch.type_, wake)
+        for type_ in {*reconciler.owns, *(watch.type_ for watch in reconciler.watches)}:
             self._cache.subscribe_served(type_, self._wake_all)
 
     async def run(self) -> None:
@@ -157,20 +158,20 @@ class Controller:
             resync = group.create_task(self._resync(), name=f"resync {self.kind}")
             async with asyncio.TaskGroup() as workers:
                 names = (f"worker {number} {self.kind}" for number in itertools.count())
-                places = WorkerSlots(
-                    lambda: workers.create_task(self._work(places), name=next(names))
+                slots = WorkerSlots(
+                    lambda: workers.create_task(self._work(slots), name=next(names))
                 )
-                for _ in range(self._pace.workers):
-                    workers.create_task(self._work(places), name=next(names))
+                for _ in range(self._options.workers):
+                    workers.create_task(self._work(slots), name=next(names))
             resync.cancel()
 
     def close(self) -> None:
         """Start no more reconciles."""
         self._queue.close()
 
-    def stuck(self, margin_seconds: float = 30.0) -> list[Key]:
+    def stuck(self) -> list[Key]:
         """Keys whose reconcile exceeded its time limit and does not react to cancellation."""
-        oldest = loop_time() - self._pace.timeout_seconds - margin_seconds
+        oldest = loop_time() - self._options.timeout_seconds - _STUCK_SECONDS
         return [key for key, started in self._started.items() if started < oldest]
 
     def _wake_itself(self, change: Change[Any]) -> None:
@@ -203,7 +204,7 @@ class Controller:
 
     def wake(self, key: Key) -> None:
         """Queue that key for a cause that no watch reports, with the delay of a child's change."""
-        self._queue.add(key, after_seconds=self._pace.coalesce_seconds)
+        self._queue.add(key, after_seconds=self._options.coalesce_seconds)
 
     def wake_namespace(self, namespace: str) -> None:
         """Queue every key of a namespace that was skipped; its objects may have changed."""
@@ -212,9 +213,9 @@ class Controller:
 
     def _wake_all(self, namespace: str = "") -> None:
         """Queue every key: a kind that they need was installed or removed."""
-        type_ = self._controller.reconciles
+        type_ = self._reconciler.reconciles
         unreadable = self._cache.store(type_).broken
-        for key in (*(each.key for each in self._cache.list(type_, namespace)), *unreadable):
+        for key in (*(object_.key for object_ in self._cache.list(type_, namespace)), *unreadable):
             if namespace in ("", key.namespace):
                 self._queue.add(key, priority=Priority.BACKLOG)
 
@@ -226,9 +227,9 @@ class Controller:
             return ()
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 
-    async def _work(self, places: WorkerSlots) -> None:
-        WORKER_SLOTS.set(places)
-        while not places.is_surplus() and (taken := await self._queue.take()):
+    async def _work(self, slots: WorkerSlots) -> None:
+        WORKER_SLOTS.set(slots)
+        while not slots.is_surplus() and (taken := await self._queue.take()):
             self._metrics.waited(self.kind.name, taken.waited_seconds)
             structlog.contextvars.clear_contextvars()  # what the reconcile before has bound
             with structlog.contextvars.bound_contextvars(
@@ -251,8 +252,8 @@ class Controller:
         heard, sent, written = self._heard.setdefault(key, []), RequestCount(), DONE.written
         try:
             with counting_requests() as sent:
-                async with asyncio.timeout(self._pace.timeout_seconds):
-                    outcome = await self._controller.reconcile(key)
+                async with asyncio.timeout(self._options.timeout_seconds):
+                    outcome = await self._reconciler.reconcile(key)
         except asyncio.CancelledError as error:
             worker = asyncio.current_task()
             if worker and worker.cancelling():
@@ -278,7 +279,7 @@ class Controller:
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
         _log.debug("reconciled", result=result, seconds=round(seconds, 4), requests=sent.requests)
-        if next(self._cache.list(self._controller.reconciles, key.namespace), None) is None:
+        if next(self._cache.list(self._reconciler.reconciles, key.namespace), None) is None:
             self._metrics.forget(self.kind.name, key.namespace)
 
     def _is_of_absent(self, key: Key, error: Exception) -> bool:
@@ -300,25 +301,22 @@ class Controller:
         how = retry(error, self._queue.failures(key))
         seconds = self._queue.failed(key, how.backoff, at_least_seconds=how.at_least_seconds)
         _log.log(
-            _LEVELS[how.log],
+            how.level,
             "reconcile failed",
             error=str(error) or type(error).__name__,
             error_type=type(error).__name__,
             retry_in_seconds=round(seconds, 2),
-            exc_info=error if how.log == "exception" else None,
+            exc_info=error if how.level == logging.ERROR else None,
         )
 
     async def _resync(self) -> None:
         """Resync: queue every key once per period, spread over it; repairs even missed events."""
-        period = self._pace.resync_seconds
+        period = self._options.resync_seconds
         while True:
             await asyncio.sleep(period)
-            for object_ in self._cache.list(self._controller.reconciles):
-                after = period * self._jitter.random()
+            for object_ in self._cache.list(self._reconciler.reconciles):
+                after = period * random.random()  # noqa: S311  # spreads load, guards nothing
                 self._queue.add(object_.key, priority=Priority.BACKLOG, after_seconds=after)
-
-
-_LEVELS = {"debug": 10, "warning": 30, "exception": 40}
 
 
 def _own_key(object_: Resource) -> tuple[Key, ...]:
@@ -327,7 +325,7 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
 
 def _since(written: Resource | None, heard: list[Change[Any]]) -> list[Change[Any]]:
     """The changes after a state that was written, which was made on all that came before it."""
-    states = [each.new and _state(each.new) for each in heard]
+    states = [change.new and _state(change.new) for change in heard]
     if written is None or _state(written) not in states:
         return heard
     return heard[states.index(_state(written)) + 1 :]

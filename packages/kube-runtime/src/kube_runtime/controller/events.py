@@ -10,6 +10,7 @@ is a hash of these, so that a restart finds it again.
 
 import asyncio
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +34,7 @@ from kube_runtime.errors import (
 )
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import WriteActivity
+from kube_runtime.rate_limits import TokenBucket, WriteActivity
 from kube_runtime.text import fitted
 from kube_runtime.times import rfc3339
 from kube_runtime.types.core import Event
@@ -41,7 +42,6 @@ from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()
 
-_INFO, _WARNING = 20, 30
 COLLECT_SECONDS: Final = 0.3
 PATIENCE_SECONDS: Final = 300.0
 """Longest delay of Normal Events; about as long as a thousand new graphs occupy a small control plane."""
@@ -116,22 +116,20 @@ class _Pending:
         """Add what happened since this was taken to be written."""
         self.about, self.until = later.about, later.until
         self.count += later.count
-        self.messages += [each for each in later.messages if each not in self.messages]
+        self.messages += [message for message in later.messages if message not in self.messages]
 
 
 @dataclass(slots=True)
-class _Remembered:
+class _Remembered(TokenBucket):
     """Of one object: how many requests it may cost, and the counts of the Events that exist."""
 
-    tokens: float
-    at: float
     counts: dict[_Series, int] = field(default_factory=dict[_Series, int])
 
 
 class EventWriter:
     """Writes recorded Events, one request at a time. Run it as a server of the manager.
 
-    While `write_activity` reports many reconciles, Normal Events wait.
+    While `activity` reports many reconciles, Normal Events wait.
     """
 
     def __init__(
@@ -157,7 +155,7 @@ class EventWriter:
         self._writing = asyncio.Lock()
         """Held for one attempt at a time, never during a pause: `flush` has little time."""
         self._paused_until = 0.0
-        self._said_forbidden = False
+        self._has_logged_forbidden = False
 
     def recorder(self, component: str) -> "Recorder":
         """A recorder that reports under that component name."""
@@ -240,12 +238,7 @@ class EventWriter:
         self._objects.move_to_end(uid)
         if len(self._objects) > WRITTEN_LIMIT:
             self._objects.popitem(last=False)
-        budget.tokens = min(BURST, budget.tokens + (now - budget.at) / REFILL_SECONDS)
-        budget.at = now
-        if budget.tokens < 1:
-            return False
-        budget.tokens -= 1
-        return True
+        return budget.take(BURST, REFILL_SECONDS, now)
 
     async def _write_next(self, *, at_any_time: bool = False) -> None:
         for same in self._pending.values():
@@ -350,9 +343,9 @@ class EventWriter:
             return
         self._metrics.event_dropped("refused")
         if isinstance(error, Forbidden):
-            if self._said_forbidden:
+            if self._has_logged_forbidden:
                 return
-            self._said_forbidden = True
+            self._has_logged_forbidden = True
         _log.warning("event not written", event_key=str(pending.key), error=str(error))
 
 
@@ -376,15 +369,15 @@ class Recorder:
         The log gets one line, whether an Event is written or dropped; `cause` is for the log only.
         """
         log_decision(reason, message, warning=warning, cause=cause)
-        for each in about:
-            series = _Series(each.metadata.uid, self.component, warning, reason)
-            self.writer.accept(series, each, message)
+        for resource in about:
+            series = _Series(resource.metadata.uid, self.component, warning, reason)
+            self.writer.accept(series, resource, message)
 
 
 def log_decision(reason: str, message: str, *, warning: bool = False, cause: str = "") -> None:
     """One line of the log for what was decided; during a reconcile it names the object."""
     why = {"cause": str(cause)} if cause else {}
-    _log.log(_WARNING if warning else _INFO, message, reason=str(reason), **why)
+    _log.log(logging.WARNING if warning else logging.INFO, message, reason=str(reason), **why)
 
 
 def _namespace_is_going(error: OperatorError) -> bool:

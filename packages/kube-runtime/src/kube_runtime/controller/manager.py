@@ -8,7 +8,7 @@ ends everything, and `run` raises the first cause.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
@@ -21,7 +21,7 @@ from kube_runtime.clock import loop_time
 from kube_runtime.controller.controller import Controller, ControllerOptions, Reconciler
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.coordination.leader_election import Election, identity
-from kube_runtime.errors import OperatorError
+from kube_runtime.errors import OperatorError, leaves
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
 
@@ -85,7 +85,7 @@ class Manager:
         self._limits = limits
         self._is_excluded = is_excluded
         self._informers: dict[type[Resource], Informer[Any]] = {}
-        self._runners: list[Controller] = []
+        self._controllers: list[Controller] = []
         self._servers: list[Server] = []
         self._hooks: list[Callable[[], Awaitable[None]]] = []
         self._hooks_ran = False
@@ -112,23 +112,25 @@ class Manager:
             interruptions=lambda: informer.interruptions,
         )
 
-    def control(self, controller: Reconciler, pace: ControllerOptions | None = None) -> Controller:
-        """Run that controller while this process leads."""
-        runner = Controller(
-            controller,
+    def control(
+        self, reconciler: Reconciler, options: ControllerOptions | None = None
+    ) -> Controller:
+        """Run a controller of that reconciler while this process leads."""
+        controller = Controller(
+            reconciler,
             self._cache,
             metrics=self._metrics,
-            pace=pace,
+            options=options,
             is_excluded=self._is_excluded,
             activity=self._events.activity,
         )
-        self._runners.append(runner)
-        return runner
+        self._controllers.append(controller)
+        return controller
 
     def wake_namespace(self, namespace: str) -> None:
         """Have every controller reconcile all objects of that namespace, which was excluded until now."""
-        for runner in self._runners:
-            runner.wake_namespace(namespace)
+        for controller in self._controllers:
+            controller.wake_namespace(namespace)
 
     def serve(self, server: Server) -> None:
         """Run that server on every replica."""
@@ -160,7 +162,11 @@ class Manager:
             for informer in self._informers.values()
             if min(informer.silent_seconds(), age) > self._limits.silence_seconds
         ]
-        stuck = {(str(runner.kind), str(key)) for runner in self._runners for key in runner.stuck()}
+        stuck = {
+            (str(controller.kind), str(key))
+            for controller in self._controllers
+            for key in controller.stuck()
+        }
         for kind, name in sorted(stuck - self._stuck):
             _log.error("reconcile does not end", kind=kind, key=name)
         self._stuck = stuck
@@ -224,16 +230,16 @@ class Manager:
         else:
             _log.info("reconciling without leader election")
         self._metrics.leadership(is_leader=True)
-        for runner in self._runners:
-            runner.subscribe()
+        for controller in self._controllers:
+            controller.subscribe()
         self._working = [
-            group.create_task(runner.run(), name=f"controller {runner.kind}")
-            for runner in self._runners
+            group.create_task(controller.run(), name=f"controller {controller.kind}")
+            for controller in self._controllers
         ]
 
     async def _stop_work(self) -> None:
-        for runner in self._runners:
-            runner.close()
+        for controller in self._controllers:
+            controller.close()
         if self._working:
             _, late = await asyncio.wait(self._working, timeout=self._limits.reconciles_seconds)
             for task in late:
@@ -269,26 +275,18 @@ async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error of a group to report: its first `OperatorError`, else its first error."""
-    leaves = list(_leaves(failures))
-    return next((each for each in leaves if isinstance(each, OperatorError)), leaves[0])
+    errors = list(leaves(failures))
+    return next((error for error in errors if isinstance(error, OperatorError)), errors[0])
 
 
 def _log_others(cause: BaseException, failures: BaseExceptionGroup[BaseException]) -> None:
     """Log the other errors: expected ones in a line, bugs with a traceback."""
-    told = {str(cause)}
-    for other in _leaves(failures):
-        if other is cause or (isinstance(other, OperatorError) and str(other) in told):
+    logged = {str(cause)}
+    for error in leaves(failures):
+        if error is cause or (isinstance(error, OperatorError) and str(error) in logged):
             continue
-        told.add(str(other))
-        if isinstance(other, OperatorError):
-            _log.error("failed as well", error=str(other))
+        logged.add(str(error))
+        if isinstance(error, OperatorError):
+            _log.error("failed as well", error=str(error))
         else:
-            _log.error("failed as well", exc_info=other)
-
-
-def _leaves(failures: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    for failure in failures.exceptions:
-        if isinstance(failure, BaseExceptionGroup):
-            yield from _leaves(failure)
-        else:
-            yield failure
+            _log.error("failed as well", exc_info=error)

@@ -1,6 +1,6 @@
-"""Places for reconciles: as many as a controller has workers, less those that wait for a bounded worker.
+"""Worker slots: as many as a controller has workers, less those that wait for a bounded worker.
 
-A reconcile that waits for expensive work costs the event loop nothing. If it kept its place, sixteen large
+A reconcile that waits for expensive work costs the event loop nothing. If it kept its slot, sixteen large
 objects of one tenant would keep the small ones of all others waiting.
 """
 
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 
 
 class WorkerSlots:
-    """The places of one controller. `spawn` starts one more worker."""
+    """The slots of one controller. `spawn` starts one more worker."""
 
     def __init__(self, spawn: Callable[[], object]) -> None:
         self._spawn = spawn
@@ -18,7 +18,7 @@ class WorkerSlots:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Give the place of this worker to another one within the block; afterwards one of them ends."""
+        """Give the slot of this worker to another one within the block; afterwards one of them ends."""
         if self._surplus:
             self._surplus -= 1
         else:
@@ -36,14 +36,14 @@ class WorkerSlots:
         return True
 
 
-WORKER_SLOTS: ContextVar[WorkerSlots | None] = ContextVar("places", default=None)
+WORKER_SLOTS: ContextVar[WorkerSlots | None] = ContextVar("worker_slots", default=None)
 
 
 @contextmanager
 def worker_slot_released() -> Iterator[None]:
     """Within a reconcile, let another one run during the block; elsewhere do nothing."""
-    if (places := WORKER_SLOTS.get()) is None:
+    if (slots := WORKER_SLOTS.get()) is None:
         yield
         return
-    with places.given_up():
+    with slots.given_up():
         yield

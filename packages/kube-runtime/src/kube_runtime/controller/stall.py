@@ -30,14 +30,14 @@ _log = structlog.get_logger()
 
 
 @contextmanager
-def doing(what: str) -> Iterator[None]:
+def doing(work: str) -> Iterator[None]:
     """Name the work of the current task within the block, for the log line of a stall."""
     task = asyncio.current_task()
     if task is None:
         yield
         return
     before = task.get_name()
-    task.set_name(what)
+    task.set_name(work)
     try:
         yield
     finally:
@@ -115,7 +115,7 @@ class StallWatch:
                 self._seen_at = began
                 self._say(seconds, task.get_name() if task else "", _places(frame))
 
-    def _say(self, seconds: float, what: str, places: tuple[str, ...]) -> None:
+    def _say(self, seconds: float, work: str, places: tuple[str, ...]) -> None:
         now = time.monotonic()
         if now - self._logged_at < _QUIET_SECONDS:
             self._silent += 1
@@ -123,15 +123,15 @@ class StallWatch:
         self._logged_at = now
         silent, self._silent = self._silent, 0
         _log.warning(
-            MESSAGE, seconds=round(seconds, 3), doing=what, stack=places, not_logged_before=silent
+            MESSAGE, seconds=round(seconds, 3), doing=work, stack=places, not_logged_before=silent
         )
 
 
 def _places(frame: FrameType | None) -> tuple[str, ...]:
     """The stack of a thread, innermost first."""
-    found: list[str] = []
-    while frame is not None and len(found) < _FRAMES:
+    frames: list[str] = []
+    while frame is not None and len(frames) < _FRAMES:
         code = frame.f_code
-        found.append(f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}")
+        frames.append(f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}")
         frame = frame.f_back
-    return tuple(found)
+    return tuple(frames)

@@ -1,4 +1,4 @@
-"""Which key to reconcile next, and when.
+"""Which key to reconcile next, and when: also after a reconcile that failed, by what a retry can do.
 
 A key is in at most one place: waiting for its time, due, or being processed. A key that is added while it
 is processed is not handed out a second time, but queued again afterwards. So two workers never process one
@@ -6,12 +6,15 @@ object at once, and no change is lost.
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
 from kube_runtime.clock import loop_time
+from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, NoAnswer, OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -36,6 +39,15 @@ FAIR_INTERVAL = 8
 """Every so many keys, the one that has waited longest is next, so that no priority starves."""
 
 
+CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
+OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
+REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
+_QUIET_CONFLICTS = 5
+SERVER_TIMEOUT_SECONDS = 34.0
+"""After which the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
+BUSY = Backoff(first_seconds=2, limit_seconds=60)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkItem:
     """A key handed out to a worker, and how long it had been due."""
@@ -58,13 +70,10 @@ class WorkQueue:
     are handed out at a time; all others as ever.
     """
 
-    def __init__(
-        self, jitter: random.Random | None = None, *, is_ahead: Callable[[], bool] | None = None
-    ) -> None:
-        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
+    def __init__(self, *, is_ahead: Callable[[], bool] | None = None) -> None:
         self._is_ahead = is_ahead
         self._delayed: dict[Key, _Delayed] = {}
-        self._due: dict[Priority, dict[Key, float]] = {each: {} for each in Priority}
+        self._due: dict[Priority, dict[Key, float]] = {priority: {} for priority in Priority}
         self._working: dict[Key, Priority] = {}
         self._again: dict[Key, Priority] = {}  # became due while being worked on
         self._failures: dict[Key, int] = {}
@@ -147,8 +156,8 @@ class WorkQueue:
         """
         self.retried += 1
         failures = self._failures[key] = self.failures(key) + 1
-        seconds = backoff.seconds(failures, self._jitter.random())
-        seconds = max(seconds, at_least_seconds)
+        jitter = random.random()  # noqa: S311  # spreads load, guards nothing
+        seconds = max(backoff.seconds(failures, jitter), at_least_seconds)
         priority = self._working.get(key, Priority.CHANGE)
         self.add(key, priority=priority, after_seconds=seconds)
         return seconds
@@ -186,12 +195,58 @@ class WorkQueue:
 
     def _next(self) -> Priority | None:
         """The priority whose first key is next. None means: no key is due."""
-        due = [each for each, keys in self._due.items() if keys and self._may_begin(each)]
+        due = [
+            priority for priority, keys in self._due.items() if keys and self._may_begin(priority)
+        ]
         if due and self._handed_out % FAIR_INTERVAL == FAIR_INTERVAL - 1:
-            return min(due, key=lambda each: next(iter(self._due[each].values())))
+            return min(due, key=lambda priority: next(iter(self._due[priority].values())))
         return due[0] if due else None
 
     def _may_begin(self, priority: Priority) -> bool:
         if priority is not Priority.NEW or self._is_ahead is None or not self._is_ahead():
             return True
-        return sum(each is Priority.NEW for each in self._working.values()) < AHEAD
+        return list(self._working.values()).count(Priority.NEW) < AHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """When to retry after an error, and at which level to log it; ERROR has a traceback."""
+
+    backoff: Backoff
+    level: int
+    at_least_seconds: float = 0.0
+
+
+def retry(error: BaseException, failures: int) -> Retry:
+    """Choose the retry for an error of a reconcile that failed `failures` times in a row before."""
+    asked = _least_seconds(error)
+    match error:
+        case Conflict():
+            return Retry(
+                CONFLICT, logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING, asked
+            )
+        case WorkBusy():
+            return Retry(BUSY, logging.DEBUG)
+        case Invalid() | Forbidden() | RecursionError():  # the last: an object is nested too deeply
+            return Retry(REFUSAL, logging.WARNING, asked)
+        case OperatorError() | TimeoutError():
+            return Retry(OUTAGE, logging.WARNING, asked)
+        case _:
+            return Retry(OUTAGE, logging.ERROR)
+
+
+def _least_seconds(error: BaseException) -> float:
+    """How long the API server wants to be left alone.
+
+    After a request that got no answer in time it is overloaded, or needs that long for this one object, and
+    may still be at work. Immediate retries would keep it busy, and delay other requests and Leases.
+    """
+    match error:
+        case NoAnswer():
+            return error.waited_seconds
+        case ApiError(code=504):
+            return max(error.retry_after_seconds or 0.0, SERVER_TIMEOUT_SECONDS)
+        case ApiError():
+            return error.retry_after_seconds or 0.0
+        case _:
+            return 0.0

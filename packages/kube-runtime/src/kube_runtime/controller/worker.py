@@ -14,12 +14,11 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar
 
 from kube_runtime.controller import worker_process
 from kube_runtime.errors import OperatorError
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 WorkEndedCause: TypeAlias = Literal["time", "memory", "crash"]

@@ -77,15 +77,14 @@ class Exclusions:
         """Include namespaces again when their Leases expire, until cancelled."""
         while True:
             self._changed.clear()
-            runs_out_at = min((each.until for each in self._marks.values()), default=None)
+            runs_out_at = min((mark.until for mark in self._marks.values()), default=None)
             try:
                 async with asyncio.timeout_at(runs_out_at):
                     await self._changed.wait()
             except TimeoutError:
                 for namespace, mark in tuple(self._marks.items()):
-                    if mark.until <= max(
-                        loop_time(), runs_out_at or 0
-                    ):  # timers may be a little early
+                    # Timers may be a little early.
+                    if mark.until <= max(loop_time(), runs_out_at or 0):
                         await self._confirm(namespace, mark)
 
     def _heard(self, change: Change[Lease]) -> None:
@@ -101,13 +100,13 @@ class Exclusions:
         """Read an expired Lease: the watch may only have missed the renewal."""
         left, present = 0.0, mark.lease
         try:
-            found = await self._read(mark.lease.key)
+            lease = await self._read(mark.lease.key)
         except OperatorError as error:
             _log.warning("marker lease not read", lease=str(mark.lease.key), error=str(error))
             left = CONFIRM_SECONDS
         else:
-            if found is not None and _is_renewed(mark.lease, found):
-                left, present = self._seconds_left(mark.lease, found), found
+            if lease is not None and _is_renewed(mark.lease, lease):
+                left, present = self._seconds_left(mark.lease, lease), lease
         if self._marks.get(namespace) is not mark:
             return  # the watch delivered a change meanwhile
         if left > 0:

@@ -70,7 +70,6 @@ class Election:
         terms: Terms | None = None,
         mark: tuple[str, str] | None = None,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        jitter: random.Random | None = None,
     ) -> None:
         self._client = client
         self._key = key
@@ -78,7 +77,6 @@ class Election:
         self._terms = terms or Terms()
         self._mark = mark
         self._wall_clock = wall_clock
-        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._seen: Lease | None = None
         self._seen_at = 0.0
         self._leader: str | None = None  # the one whose standby we are
@@ -136,17 +134,18 @@ class Election:
             _log.warning("lease not released", lease=str(self._key), error=_text(error))
 
     async def _win(self) -> None:
-        said: set[str] = set()
+        logged: set[str] = set()
         while True:
             try:
                 async with asyncio.timeout(self._terms.deadline_seconds / 2):
                     if await self._try_to_take():
                         return
             except (OperatorError, TimeoutError) as error:
-                if (text := _text(error)) not in said:  # not at every attempt of an outage
+                if (text := _text(error)) not in logged:  # not at every attempt of an outage
                     _log.warning("lease attempt failed, retrying", lease=str(self._key), error=text)
-                    said.add(text)
-            await asyncio.sleep(self._terms.retry_seconds * (1 + 0.2 * self._jitter.random()))
+                    logged.add(text)
+            spread = 1 + 0.2 * random.random()  # noqa: S311  # spreads load, guards nothing
+            await asyncio.sleep(self._terms.retry_seconds * spread)
 
     async def _try_to_take(self) -> bool:
         """Take the Lease if it has no holder. False: another candidate holds it, or was faster."""
@@ -209,33 +208,33 @@ class Election:
     def _look_for_rival(self, lease: Lease | None) -> None:
         """Two installations that share a Lease look like one with a standby: one of them never acts."""
         holder = lease.spec.holder_identity if lease else ""
-        found = ""
+        rival = ""
         if self._mark and lease and holder and holder != self._identity:
             name, own = self._mark
             theirs = lease.metadata.annotations.get(name, "")
-            found = theirs if theirs != own else ""
-        if found and found != self.rival:
+            rival = theirs if theirs != own else ""
+        if rival and rival != self.rival:
             _log.error(
                 "another installation of the operator leads: this one does nothing until that is gone",
                 lease=str(self._key),
-                installation=found,
+                installation=rival,
                 holderIdentity=holder,
             )
-        self.rival = found
+        self.rival = rival
 
     async def _write(self) -> None:
         """Hold the Lease from now on, if it is still as we have seen it."""
         sent_at = loop_time()
         self._may_hold = True
-        wanted = self._held(self._seen.spec if self._seen else None)
+        spec = self._held(self._seen.spec if self._seen else None)
         if self._seen:
-            patch = _guarded(self._seen, wanted, self._annotations())
+            patch = _guarded(self._seen, spec, self._annotations())
             lease = await self._client.merge_patch(Lease, self._key, patch)
         else:
             at = {"namespace": self._key.namespace, "name": self._key.name}
             metadata = {**at, **self._annotations()}
             kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
-            lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": wanted})
+            lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": spec})
         self._see(lease)
         self._renewed_at = sent_at
 
@@ -245,15 +244,15 @@ class Election:
 
     def _held(self, before: LeaseSpec | None) -> Object:
         now = microtime(self._wall_clock())
-        wanted: Object = {
+        spec: Object = {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": self._terms.lease_seconds,
             "renewTime": now,
         }
         if before is None or before.holder_identity != self._identity:
-            wanted["acquireTime"] = now
-            wanted["leaseTransitions"] = before.lease_transitions + 1 if before else 0
-        return wanted
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = before.lease_transitions + 1 if before else 0
+        return spec
 
 
 def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:

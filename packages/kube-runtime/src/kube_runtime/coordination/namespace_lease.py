@@ -196,11 +196,11 @@ class NamespaceLease:
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
         """The annotations of other replicas: of those that live, or of those that were killed."""
         now = self._wall_clock()
-        found: list[str] = []
+        annotations: list[str] = []
         for name, renewed in lease.metadata.annotations.items():
             if name.startswith(self._prefix) and name != self._own:
                 age = seconds_between(renewed, now)
                 is_fresh = age is not None and abs(age) <= self._terms.lease_seconds
                 if is_fresh is are_fresh:
-                    found.append(name)
-        return tuple(found)
+                    annotations.append(name)
+        return tuple(annotations)

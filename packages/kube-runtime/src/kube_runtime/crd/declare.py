@@ -7,11 +7,16 @@ that, and an object stored under an older schema must stay readable.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from kube_runtime.kind import Object
+
+NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
+"""Source: the schema that Kubernetes' own CustomResourceDefinitions give to a quantity."""
+INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +117,18 @@ def immutable(field: str, shown: str) -> Transition:
     now, before = (f"(has({of}.{field}) ? {of}.{field} : '')" for of in ("self", "oldSelf"))
     message = f"{shown} is immutable and cannot be changed after creation"
     return Transition(f"{now} == {before}", message, f".{field}")
+
+
+@dataclass(frozen=True, slots=True)
+class IntOrText:
+    """Marks a type as an integer or text, such as `8Gi`, `25%` or `30m`: its name, and the text's pattern."""
+
+    name: str
+    pattern: str = ""
+
+
+Quantity: TypeAlias = Annotated[int | str, IntOrText("quantity", PATTERN)]
+IntOrPercent: TypeAlias = Annotated[
+    int | str, IntOrText("integer or percentage", INT_OR_PERCENT_PATTERN)
+]
+Duration: TypeAlias = Annotated[int | str, IntOrText("duration")]

@@ -1,12 +1,199 @@
-"""The CustomResourceDefinition of a kind, from its structs."""
+"""From the structs of a kind to its CustomResourceDefinition, with a structural schema.
 
+msgspec's own JSON schema does not serve: it has references and null unions, which a structural
+schema may not have. An optional field is simply not required; the API server drops nulls before it
+looks.
+"""
+
+import types
 from collections.abc import Mapping
 from functools import cache
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from kube_runtime.crd.declare import Definition
-from kube_runtime.crd.structural import object_schema, summary
+import msgspec
+
+from kube_runtime.crd.declare import Definition, Field, IntOrText, Rules, Transition, Transitions
+from kube_runtime.crd.embedded import embedded, int_or_string
 from kube_runtime.kind import Object
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Condition, Resource, Struct
+
+TYPE_PATTERN = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
+
+
+# Read for its schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. The lists of a
+# status are plain, not keyed by type, because that is how stored objects were written so far.
+class ConditionSchema(Struct):
+    """One statement about an object, and since when it holds."""
+
+    type: Annotated[
+        str, Field("What the statement is about.", max_length=316, pattern=TYPE_PATTERN)
+    ]
+    status: Annotated[Literal["True", "False", "Unknown"], Field("Whether it is so.")]
+    reason: Annotated[
+        str,
+        Field(
+            "Why, in one word for programs.", min_length=1, max_length=1024, pattern=REASON_PATTERN
+        ),
+    ]
+    message: Annotated[str, Field("Why, in words for people; may be empty.", max_length=32768)]
+    last_transition_time: Annotated[str, Field("When `status` last changed.", format="date-time")]
+    observed_generation: Annotated[
+        int | None,
+        Field("Generation of the spec that the statement is about.", minimum=0, format="int64"),
+    ] = None
+
+
+SHAPES: dict[type, type[msgspec.Struct]] = {Condition: ConditionSchema}
+"""Structs of other layers, and the struct that declares their schema."""
+
+_KEYWORDS = {
+    "minimum": "minimum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "max_items": "maxItems",
+    "max_properties": "maxProperties",
+    "pattern": "pattern",
+    "format": "format",
+}
+_PRESERVE: Object = {"x-kubernetes-preserve-unknown-fields": True}
+_SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer"}
+
+
+class Declared(NamedTuple):
+    """One field of a struct as declared: name on the wire, type as annotated, text and rules."""
+
+    name: str
+    type: Any
+    field: Field
+    required: bool
+
+
+@cache
+def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
+    """The fields of a struct that carry a text, in the order of the struct."""
+    fields: list[Declared] = []
+    for info in msgspec.structs.fields(struct):
+        _, marks = unwrapped(info.type)
+        field = next((mark for mark in marks if isinstance(mark, Field)), None)
+        if field is not None:
+            required = info.required if field.required is None else field.required
+            fields.append(Declared(info.encode_name, info.type, field, required))
+    return tuple(fields)
+
+
+def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Object:
+    """The schema of a struct. An open one keeps unknown fields, here and further down."""
+    members = list(declared(struct))
+    schema: Object = {
+        "type": "object",
+        "properties": {
+            member.name: field_schema(member.type, member.field, is_open=is_open)
+            for member in sorted(members, key=lambda member: member.name)
+        },
+    }
+    if required := sorted(member.name for member in members if member.required):
+        schema["required"] = required
+    rules: list[Object] = [
+        {"rule": rule.expression, "message": rule.message} for rule in rules_of(struct)
+    ]
+    rules += [_transition(transition) for transition in transitions_of(struct)]
+    if rules:
+        schema["x-kubernetes-validations"] = rules
+    return {**schema, **_PRESERVE} if is_open else schema
+
+
+def field_schema(type_: object, field: Field, *, is_open: bool = False) -> Object:
+    """The schema of one field, with its text and rules."""
+    schema = {**_value_schema(type_, field, is_open=is_open), "description": field.text}
+    for attribute, keyword in _KEYWORDS.items():
+        if (value := getattr(field, attribute)) is not None:
+            schema[keyword] = value
+    if field.options:
+        schema["enum"] = list(field.options)
+    if field.default is not msgspec.UNSET:
+        schema["default"] = field.default
+    if field.embedded_resource:
+        schema["x-kubernetes-embedded-resource"] = True
+    return schema
+
+
+def rules_of(struct: type) -> Rules:
+    """The rules over several fields that a struct declares."""
+    rules: Rules = getattr(struct, "RULES", ())
+    return rules
+
+
+def transitions_of(struct: type) -> Transitions:
+    """The rules about changes that a struct declares."""
+    transitions: Transitions = getattr(struct, "TRANSITIONS", ())
+    return transitions
+
+
+def _transition(transition: Transition) -> Object:
+    rule: Object = {"rule": transition.expression, "message": transition.message}
+    if transition.path:
+        rule["fieldPath"] = transition.path
+    return {**rule, "reason": "FieldValueForbidden"}
+
+
+def summary(struct: type) -> str:
+    """What a struct is, from its docstring, as one line of text."""
+    return " ".join((struct.__doc__ or "").split())
+
+
+def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
+    bare, marks = unwrapped(type_)
+    if scalar := _scalar_schema(bare, marks):
+        return scalar
+    origin, arguments = get_origin(bare), get_args(bare)
+    if origin is tuple:
+        return {"type": "array", "items": _value_schema(arguments[0], field, is_open=is_open)}
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        struct = SHAPES.get(bare, bare)
+        return {"description": summary(struct), **object_schema(struct, is_open=is_open)}
+    is_map = origin is dict and get_origin(arguments[1]) is dict
+    if not is_map and (outside := _json_schema(field)):
+        return outside
+    if origin is dict:
+        values = _value_schema(arguments[1], field, is_open=is_open)
+        return {"type": "object", "additionalProperties": values}
+    raise TypeError(f"no schema for {type_}")
+
+
+def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
+    """The schema of text, a number, a choice, or of any JSON value; None for everything else."""
+    if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
+        return int_or_string(mark.pattern)
+    if bare is msgspec.Raw:
+        return _PRESERVE
+    if get_origin(bare) is Literal:
+        return {"type": "string", "enum": list(get_args(bare))}
+    return {"type": _SCALARS[bare]} if bare in _SCALARS else None
+
+
+def _json_schema(field: Field) -> Object | None:
+    """The schema of a field that is kept as plain JSON; None if it is not such a field."""
+    if field.embeds:
+        return embedded(field.embeds)
+    if field.shape:
+        return object_schema(field.shape, is_open=field.free_form)
+    return {"type": "object", **_PRESERVE} if field.free_form else None
+
+
+def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
+    """A type without `Annotated` and without None, and the metadata that was on it."""
+    if get_origin(type_) is Annotated:
+        bare, marks = unwrapped(get_args(type_)[0])
+        return bare, (*type_.__metadata__, *marks)
+    if get_origin(type_) in {Union, types.UnionType}:
+        members = [member for member in get_args(type_) if member is not types.NoneType]
+        if len(members) == 1:
+            return unwrapped(members[0])
+    return type_, ()
 
 
 def custom_resource_definition(

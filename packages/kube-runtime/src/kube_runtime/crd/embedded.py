@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 import kube_runtime as kube
-from kube_runtime.crd.int_or_string import PATTERN
+from kube_runtime.crd.declare import PATTERN
 from kube_runtime.kind import Object
 
 _DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
@@ -53,7 +53,7 @@ def _extra_pod_spec() -> Object:
 
 def _without(schema: Object, name: str) -> Object:
     """The schema with that field no longer required."""
-    required = [each for each in schema["required"] if each != name]
+    required = [field for field in schema["required"] if field != name]
     rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
     return {**rest, "required": required} if required else rest
 
@@ -67,7 +67,7 @@ def definitions() -> dict[str, Object]:
 def _inlined(schema: object) -> Any:
     """The schema with every reference replaced by what it refers to."""
     if isinstance(schema, list):
-        return [_inlined(each) for each in schema]
+        return [_inlined(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if isinstance(name := schema.get("$ref"), str):

@@ -26,7 +26,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from kube_runtime.clock import loop_time
 from kube_runtime.errors import ConfigError
-from kube_runtime.serving.peers import client_of
+from kube_runtime.serving.clients import client_of
 
 _BACKLOG: Final = 128
 _LOOKS: Final = 5
@@ -169,11 +169,12 @@ class ConnectionLimit:
         await self._runner.setup()
         host, port = address
         try:
-            listener = await _listener(host, port)
+            listener = await _on_one(host, port) if host else _on_every_interface(port)
         except OSError as error:
             code = error.errno or 0  # below zero where a name has no address
-            said = os.strerror(code) if code > 0 else error.strerror
-            raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {said}") from error
+            reason = os.strerror(code) if code > 0 else error.strerror
+            raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {reason}") from error
+        listener.settimeout(0)
         self._listeners.append(listener)
         self._working += [
             asyncio.create_task(self._accept(listener, context), name="accept"),
@@ -251,14 +252,14 @@ class ConnectionLimit:
         self.refused += 1
         due = loop_time() - self._limits.answer_seconds
         idle = [
-            each
-            for each in self._places.values()
-            if each.request is None or each.owes or each.since < due
+            place
+            for place in self._places.values()
+            if place.request is None or place.owes or place.since < due
         ]
-        clients = Counter([client, *(each.client for each in self._places.values())])
+        clients = Counter([client, *(place.client for place in self._places.values())])
         victim = min(
             idle,
-            key=lambda each: (-clients[each.client], not each.owes, each.since),
+            key=lambda place: (-clients[place.client], not place.owes, place.since),
             default=None,
         )
         if victim is None:
@@ -303,10 +304,10 @@ class _BugsOnly(logging.Filter):
 
 
 def _bugs_logger() -> logging.Logger:
-    found = logging.getLogger("aiohttp.server.gate")
-    if not found.filters:
-        found.addFilter(_BugsOnly())
-    return found
+    logger = logging.getLogger("aiohttp.server.gate")
+    if not logger.filters:
+        logger.addFilter(_BugsOnly())
+    return logger
 
 
 async def _readable(listener: socket.socket) -> None:
@@ -319,14 +320,8 @@ async def _readable(listener: socket.socket) -> None:
         loop.remove_reader(listener)
 
 
-async def _listener(host: str | None, port: int) -> socket.socket:
-    """A socket that listens there, for both families where every interface is meant."""
-    found = _on_every_interface(port) if not host else await _on_one(host, port)
-    found.settimeout(0)
-    return found
-
-
 def _on_every_interface(port: int) -> socket.socket:
+    """A socket that listens there, for both families."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(
@@ -340,6 +335,6 @@ def _on_every_interface(port: int) -> socket.socket:
 
 async def _on_one(host: str, port: int) -> socket.socket:
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = found[0]
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = addresses[0]
     return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)

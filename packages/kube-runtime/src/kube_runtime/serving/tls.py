@@ -6,7 +6,8 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from ipaddress import ip_address
+from ipaddress import IPv4Address, ip_address
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -32,39 +33,63 @@ class Authority:
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
+    @classmethod
+    def of(cls, pair: Pair) -> Self:
+        """The authority with this certificate and key.
+
+        Raises:
+            TypeError: the key is not of the kind that `new_authority` makes.
+        """
+        key = serialization.load_pem_private_key(pair.key, password=None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise TypeError("an authority of another kind")
+        return cls(x509.load_pem_x509_certificate(pair.certificate), key)
+
     @property
     def pem(self) -> bytes:
         """The certificate that others trust."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name: str, hosts: Sequence[str], *, now: datetime, life: timedelta) -> Pair:
-        """A new key with a certificate for a server of these host names and addresses."""
+    def issue(
+        self,
+        name: str,
+        hosts: Sequence[str | IPv4Address],
+        *,
+        now: datetime,
+        life: timedelta,
+        groups: Sequence[str] = (),
+        is_client: bool = False,
+    ) -> Pair:
+        """A new key with a certificate for a server of these host names and addresses, a client, or both.
+
+        Of a client, Kubernetes reads the user from the common name and the groups from the organizations.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        signer = self.certificate.public_key()
-        if not isinstance(signer, ec.EllipticCurvePublicKey):  # pragma: no cover  # made below
-            raise TypeError("an authority of another kind")
+        subject, signer = _named(name, groups), self.key.public_key()
+        builder = _unsigned(subject, key, self.certificate.subject, signer, (now, life))
+        purposes = list[x509.ObjectIdentifier]()
+        if is_client:
+            purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+            builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
+        if hosts:
+            purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
+            names = x509.SubjectAlternativeName(map(_alternative_name, hosts))
+            builder = builder.add_extension(names, critical=False)
         certificate = (
-            _unsigned(name, key, self.certificate.subject, signer, (now, life))
-            .add_extension(_alternative_names(hosts), critical=False)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
             .sign(self.key, hashes.SHA256())
         )
-        private = key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        return Pair(certificate.public_bytes(serialization.Encoding.PEM), private)
+        return Pair(certificate.public_bytes(serialization.Encoding.PEM), key_pem(key))
 
 
 def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
     """A new authority that signed itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
-        _unsigned(name, key, _named(name), key.public_key(), (now, life))
+        _unsigned(_named(name), key, _named(name), key.public_key(), (now, life))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_signs_certificates(), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
     return Authority(certificate, key)
@@ -78,9 +103,7 @@ def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.S
     Raises:
         ssl.SSLError: certificate and key are not a pair, or something cannot be read.
     """
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
+    context = _bare_context()
     if client_authorities is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
@@ -107,14 +130,11 @@ class Certificate:
         self.expires = float("nan")
         """When it runs out, in seconds since 1970. NaN means: there is none."""
         self._context: ssl.SSLContext | None = None
-        self.listener = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.listener = _bare_context()
         """What the socket is opened with. It has no certificate: each handshake is handed the newest."""
-        self.listener.minimum_version = ssl.TLSVersion.TLSv1_2
-        self.listener.set_alpn_protocols(["http/1.1"])
         self.listener.sni_callback = self._choose
-        if (
-            asks_clients
-        ):  # the mode of a connection is that of the listener, whatever `_choose` hands it
+        # The mode of a connection is that of the listener, whatever `_choose` hands it.
+        if asks_clients:
             self.listener.verify_mode = ssl.CERT_REQUIRED
 
     async def load(self, pair: Pair, client_authorities: bytes | None = None) -> None:
@@ -140,6 +160,13 @@ class Certificate:
         return None
 
 
+def _bare_context() -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
 def _expiry(pair: Pair) -> float:
     """When the first certificate of the chain runs out, which is the server's."""
     try:
@@ -148,8 +175,17 @@ def _expiry(pair: Pair) -> float:
         return float("nan")
 
 
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A private key as PEM, not encrypted."""
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
 def _unsigned(
-    name: str,
+    subject: x509.Name,
     key: ec.EllipticCurvePrivateKey,
     issuer: x509.Name,
     signer: ec.EllipticCurvePublicKey,
@@ -158,7 +194,7 @@ def _unsigned(
     now, life = term
     return (
         x509.CertificateBuilder()
-        .subject_name(_named(name))
+        .subject_name(subject)
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
@@ -169,26 +205,23 @@ def _unsigned(
     )
 
 
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+def _named(name: str, groups: Sequence[str] = ()) -> x509.Name:
+    organizations = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+    return x509.Name([*organizations, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _alternative_names(hosts: Sequence[str]) -> x509.SubjectAlternativeName:
-    return x509.SubjectAlternativeName([_alternative_name(host) for host in hosts])
-
-
-def _alternative_name(host: str) -> x509.GeneralName:
+def _alternative_name(host: str | IPv4Address) -> x509.GeneralName:
     try:
         return x509.IPAddress(ip_address(host))
     except ValueError:
-        return x509.DNSName(host)
+        return x509.DNSName(str(host))
 
 
-def _signs_certificates() -> x509.KeyUsage:
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
-        key_cert_sign=True,
-        crl_sign=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,

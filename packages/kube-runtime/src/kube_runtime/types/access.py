@@ -28,6 +28,28 @@ class TokenReview(Resource):
     status: TokenReviewStatus = TokenReviewStatus()
 
 
+class UserName(Struct):
+    """What the API server calls a user. Nothing else is read, so nothing else can make it unreadable."""
+
+    username: str = ""
+
+
+class SelfSubjectReviewStatus(Struct):
+    """The answer."""
+
+    user_info: UserName = UserName()
+
+
+class SelfSubjectReview(Resource):
+    """Asks who the asker is."""
+
+    KIND = Kind(
+        "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
+    )
+
+    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()
+
+
 class AccessReviewStatus(Struct):
     """The answer."""
 

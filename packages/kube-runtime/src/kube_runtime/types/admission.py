@@ -1,4 +1,4 @@
-"""admissionregistration.k8s.io/v1, the Secret with a server's certificate, and who we are."""
+"""admissionregistration.k8s.io/v1, and the Secret with a server's certificate."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Resource, Struct
@@ -57,25 +57,3 @@ class ServingSecret(Resource):
 
 class MetricsSecret(ServingSecret):
     """The Secret with the certificate of our metrics; a type of its own, since each type has one watch."""
-
-
-class ReviewedUser(Struct):
-    """A user as the API server knows it."""
-
-    username: str = ""
-
-
-class SelfSubjectReviewStatus(Struct):
-    """The answer."""
-
-    user_info: ReviewedUser = ReviewedUser()
-
-
-class SelfSubjectReview(Resource):
-    """Asks who the asker is; created, never stored."""
-
-    KIND = Kind(
-        "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
-    )
-
-    status: SelfSubjectReviewStatus = SelfSubjectReviewStatus()

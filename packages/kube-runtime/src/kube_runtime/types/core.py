@@ -40,7 +40,7 @@ class PersistentVolumeClaim(Resource):
 class PullSecret(Resource):
     """A Secret of type `kubernetes.io/dockerconfigjson`. Watched with that field selector only.
 
-    `data` holds credentials: reduce it to registry hosts at once (`kube.store` calls `keep`), never log it.
+    `data` holds credentials: reduce it to registry hosts at once (`Informer(transform=…)`), never log it.
     """
 
     KIND = Kind("", "v1", "Secret", "secrets")
@@ -61,20 +61,11 @@ class SshKeys(Resource):
 
     def __repr__(self) -> str:
         """The kind and the name, without the keys."""
-        return f"SshKeys({self.key})"
+        return f"{type(self).__name__}({self.key})"
 
 
-class SshKeysCopy(Resource):
-    """A copy of those keys in a namespace that needs them."""
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    type: str = ""
-    data: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        """The kind and the name, without the keys."""
-        return f"SshKeysCopy({self.key})"
+class SshKeysCopy(SshKeys):
+    """A copy of those keys in a namespace that needs them; each type has one watch, hence two types."""
 
 
 class Event(Resource):

@@ -1,10 +1,11 @@
 """What every watched object has: metadata, owners, conditions."""
 
-from typing import ClassVar, TypeVar, dataclass_transform
+from collections.abc import Iterable
+from typing import ClassVar, Self, TypeVar, dataclass_transform
 
 import msgspec
 
-from kube_runtime.kind import Key, Kind
+from kube_runtime.kind import Key, Kind, Object
 
 
 # msgspec passes `frozen` on to subclasses; type checkers learn of that only here.
@@ -25,7 +26,7 @@ class OwnerReference(Struct):
 
 
 class Metadata(Struct):
-    """The part of ObjectMeta that we read; `managedFields` is never decoded."""
+    """The part of ObjectMeta that we read; without `managedFields`, but for `ScaledMetadata`."""
 
     name: str = ""
     namespace: str = ""
@@ -43,6 +44,42 @@ class Metadata(Struct):
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, if it has one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class _OwnedSpec(Struct):
+    replicas: Object | None = msgspec.field(name="f:replicas", default=None)
+
+
+class _Owned(Struct):
+    spec: _OwnedSpec = msgspec.field(name="f:spec", default=_OwnedSpec())
+
+
+class FieldOwner(Struct):
+    """One entry of `metadata.managedFields`, as far as it is about the replicas."""
+
+    manager: str = ""
+    time: str | None = None
+    fields_v1: _Owned | None = None
+
+    @property
+    def owns_replicas(self) -> bool:
+        """Whether `spec.replicas` is among the fields."""
+        return self.fields_v1 is not None and self.fields_v1.spec.replicas is not None
+
+
+class ScaledMetadata(Metadata):
+    """Metadata of kinds with a scale subresource, with who set `spec.replicas`: no request is needed for it.
+
+    Nothing else is read of `managedFields`.
+    """
+
+    managed_fields: tuple[FieldOwner, ...] = ()
+
+    @property
+    def replicas_set_by(self) -> str:
+        """The field manager that set `spec.replicas` last; "" when there is none."""
+        owners = [owner for owner in self.managed_fields if owner.owns_replicas]
+        return max(owners, key=lambda owner: owner.time or "").manager if owners else ""
 
 
 class Resource(Struct):
@@ -75,9 +112,31 @@ class Condition(Struct):
     observed_generation: int | None = None
 
 
+class Status(Struct):
+    """The status of a kind that has conditions. A subclass declares what else is reported."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def with_conditions(self, conditions: Iterable[Condition]) -> Self:
+        """The same with these conditions instead, and with what a schema requires of every status."""
+        return msgspec.structs.replace(self, conditions=tuple(conditions))
+
+
+def status_of(resource: Resource) -> Status:
+    """The status of an object.
+
+    Raises:
+        TypeError: its kind has none with conditions.
+    """
+    status = getattr(resource, "status", None)
+    if not isinstance(status, Status):
+        raise TypeError(f"{resource.KIND.name}: has no status with conditions")
+    return status
+
+
 def condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None:
     """The condition of that type, if there is one."""
-    return next((each for each in conditions if each.type == type_), None)
+    return next((candidate for candidate in conditions if candidate.type == type_), None)
 
 
 def equal_but_for_version(old: Resource, new: Resource) -> bool:

@@ -21,12 +21,13 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+import msgspec
 import structlog
 
 from kube_runtime.client.api_errors import error_of_watch
 from kube_runtime.client.requests import Client, Page, WatchLine
 from kube_runtime.clock import loop_time
-from kube_runtime.decode import decode
+from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
 from kube_runtime.errors import (
     DecodeError,
     Expired,
@@ -37,11 +38,35 @@ from kube_runtime.errors import (
     Unreachable,
 )
 from kube_runtime.kind import Key
-from kube_runtime.size import UNLIMITED
-from kube_runtime.types.meta import Metadata, R
+from kube_runtime.types.meta import Metadata, R, Struct
 from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.watch.line import ObjectIdentity, ends_list, identity
 from kube_runtime.watch.selector import Selector
+
+END_OF_LIST = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streamed list (KEP-3157)."""
+
+
+class _Marks(Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Bookmark(Struct, frozen=True):
+    metadata: _Marks = _Marks()
+
+
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+
+
+def ends_list(line: WatchLine) -> bool:
+    """Whether the line is the bookmark that ends a streamed list."""
+    if line.type != "BOOKMARK":
+        return False
+    try:
+        marks = _BOOKMARK.decode(line.object).metadata.annotations
+    except UNREADABLE:
+        return False
+    return END_OF_LIST in marks
+
 
 _log = structlog.get_logger()
 
@@ -130,14 +155,12 @@ class Watch(Generic[R]):
         type_: type[R],
         selection: Selector,
         *,
-        jitter: random.Random | None = None,
         most_bytes: int = UNLIMITED,
     ) -> None:
         self._most_bytes = most_bytes
         self._client = client
         self._type = type_
         self._selection = selection
-        self._jitter = jitter or random.Random()  # noqa: S311  # spreads load, guards nothing
         self._can_stream = True
         self._heard_nothing = False
         """Whether the last stream was cut before it had brought a line."""
@@ -218,7 +241,7 @@ class Watch(Generic[R]):
 
     def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
         if ends_list(line):
-            if not _advance(stream, identity(line)):
+            if not _advance(stream, identity(line.object)):
                 raise _Unfinished("a streamed list ended without a version")
             now = loop_time()
             stream.lines_heard, stream.opened_at, stream.heard_at = 0, now, now
@@ -226,10 +249,12 @@ class Watch(Generic[R]):
             return (Synced(),)
         # What changes while the list is sent comes in between, as changes.
         events = self._read(stream, line)
-        return [Present(each.resource) if isinstance(each, Changed) else each for each in events]
+        return [
+            Present(event.resource) if isinstance(event, Changed) else event for event in events
+        ]
 
     def _open(self, resource_version: str | None) -> Watching:
-        seconds = self._jitter.randint(*SERVER_SECONDS)
+        seconds = random.randint(*SERVER_SECONDS)  # noqa: S311  # spreads load, guards nothing
         lines = self._client.watch(
             self._type,
             resource_version=resource_version,
@@ -265,28 +290,28 @@ class Watch(Generic[R]):
             case "ADDED" | "MODIFIED":
                 return (self._change(watching, line),)
             case "DELETED":
-                gone = identity(line)
+                gone = identity(line.object)
                 if not _advance(watching, gone):
                     return (Broken(DecodeError(self._type.KIND, None, "a removal cannot be read")),)
                 return (Removed(Key(gone.namespace, gone.name), gone.uid),)
             case "BOOKMARK":
-                _advance(watching, identity(line))
+                _advance(watching, identity(line.object))
                 return ()
 
     def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
         try:
             resource = decode(self._type, line.object, self._most_bytes)
         except DecodeError as error:
-            _advance(watching, identity(line))
+            _advance(watching, identity(line.object))
             return Broken(error)
         _advance(watching, resource.metadata)
         return Changed(resource)
 
 
-def _advance(watching: Watching, said: ObjectIdentity | Metadata) -> bool:
+def _advance(watching: Watching, metadata: ObjectIdentity | Metadata) -> bool:
     """Take over the version of a line. Returns whether it has one."""
-    watching.resource_version = said.resource_version or watching.resource_version
-    return bool(said.resource_version)
+    watching.resource_version = metadata.resource_version or watching.resource_version
+    return bool(metadata.resource_version)
 
 
 async def _list_line(stream: Watching) -> WatchLine:

@@ -29,8 +29,8 @@ class LabelRule:
 
     def holds(self, labels: dict[str, str]) -> bool:
         """Whether these labels meet it."""
-        found = labels.get(self.name)
-        matches = found is not None if self.value is None else found == self.value
+        value = labels.get(self.name)
+        matches = value is not None if self.value is None else value == self.value
         return matches is not self.is_negated
 
 

@@ -1,7 +1,9 @@
 """TensorRT-LLM: on several nodes the leader starts all processes with mpirun, over SSH.
 
 The user's command is quoted twice, once for the leader's shell and once for the shell that mpirun starts on
-every node.
+every node. SSH must work for any user and any home directory. A shell and ssh disagree about `~` (ssh reads
+the password file, a shell `$HOME`), so every path uses `$HOME`. It is not quoted: a home with a space in its
+name cannot work, since mpirun cuts the arguments of ssh at spaces.
 """
 
 import re
@@ -9,22 +11,28 @@ from collections.abc import Mapping
 
 from dynamo_graphs.api.entry_point import is_shell
 from dynamo_graphs.api.names import volume_name
-from dynamo_graphs.render import ssh
-from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.group import GroupNode, shell_line, users_parts
-from dynamo_graphs.render.interfaces import ComponentPlan
-from dynamo_graphs.render.launch import SHELL
+from dynamo_graphs.render.interfaces import Backend, ComponentPlan
+from dynamo_graphs.render.launch import (
+    SHELL,
+    Fragment,
+    GroupNode,
+    Word,
+    line,
+    shell_line,
+    users_parts,
+)
 from dynamo_graphs.render.merge import variable
-from dynamo_graphs.render.shell import Fragment, Word, line
 from kube_runtime.kind import Object
-
-STARTS_LEADER_LAST = True
 
 _LAUNCHER = "trtllm-llmapi-launch"
 _STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
 _SEPARATOR = re.compile(r"[|&;]")
 _SPACES = " \t\n\r\f\v"
 _DNS_SECONDS = 300
+_SSH_PORT = 2222
+_SSH_KEYS = "/ssh-pk"
+"""Where the Secret with `private.key` and `private.key.pub` is mounted."""
+
 _FORWARDED = frozenset(
     (
         *("CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "MODEL_PATH", "PATH", "PYTHONPATH"),
@@ -37,40 +45,36 @@ _FORWARDED = frozenset(
 
 _FULL_NAMES = variable("OMPI_MCA_orte_keep_fqdn_hostnames", "1")
 _WORKER_READINESS: Object = {
-    "tcpSocket": {"port": ssh.PORT},
+    "tcpSocket": {"port": _SSH_PORT},
     "initialDelaySeconds": 20,
     "periodSeconds": 20,
     "timeoutSeconds": 5,
     "failureThreshold": 10,
 }
 
-container = noop.container
-leader_service = noop.leader_service  # workers only let the leader in, which starts last
 
-
-def launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
+def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     """The container as the leader that starts everything, or as a worker that waits for it."""
-    mount = {
+    keys = {
         "name": volume_name(plan.settings.mpi_secret_name),
-        "mountPath": ssh.KEYS,
+        "mountPath": _SSH_KEYS,
         "readOnly": True,
     }
-    mounts = [
-        each for each in container.get("volumeMounts", ()) if each.get("mountPath") != ssh.KEYS
-    ]
-    variables = [each for each in container["env"] if each["name"] != _FULL_NAMES["name"]]
+    users = container.get("volumeMounts", ())
+    mounts = [mount for mount in users if mount.get("mountPath") != _SSH_KEYS]
+    variables = [entry for entry in container["env"] if entry["name"] != _FULL_NAMES["name"]]
     common = {
         **container,
         "env": [*variables, _FULL_NAMES],
-        "volumeMounts": [*mounts, mount],
+        "volumeMounts": [*mounts, keys],
     }
     may_be_root = _may_be_root(container, plan.pod)
     if node.is_leader:
         run = _mpirun(common, node, node.count * plan.gpus, may_be_root=may_be_root)
-        steps = [ssh.directories(".ssh"), *ssh.client(), *_workers_resolve(node), run]
+        steps = ["mkdir -p $HOME/.ssh", *_ssh_client(), *_workers_resolve(node), run]
         return {**common, "command": list(SHELL), "args": [" && ".join(steps)]}
-    own = ssh.directories(".ssh", ".ssh/host_keys", ".ssh/run")
-    steps = [own, *ssh.client(), *ssh.server(may_be_root=may_be_root)]
+    folders = "mkdir -p $HOME/.ssh $HOME/.ssh/host_keys $HOME/.ssh/run"
+    steps = [folders, *_ssh_client(), *_ssh_server(may_be_root=may_be_root)]
     dropped = ("livenessProbe", "startupProbe")
     return {
         **{name: value for name, value in common.items() if name not in dropped},
@@ -80,7 +84,7 @@ def launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     }
 
 
-def launch_volumes(plan: ComponentPlan) -> list[Object]:
+def _launch_volumes(plan: ComponentPlan) -> list[Object]:
     """The keys with which leader and workers trust each other."""
     name = plan.settings.mpi_secret_name
     return [{"name": volume_name(name), "secret": {"secretName": name, "defaultMode": 0o644}}]
@@ -90,23 +94,81 @@ def _may_be_root(container: Object, pod: Object) -> bool:
     """Whether the user id is 0, or only the image knows it. Then mpirun and sshd need flags."""
     context: Object = {}
     for holder in (pod, container):
-        found = holder.get("securityContext")
-        context |= found if isinstance(found, Mapping) else {}
+        security_context = holder.get("securityContext")
+        context |= security_context if isinstance(security_context, Mapping) else {}
     user = context.get("runAsUser")
     return context.get("runAsNonRoot") is not True if user is None else user == 0
 
 
+def _ssh_client() -> list[str]:
+    """The steps of every pod: trust the shared key, and use it."""
+    config = (
+        f"Host *\\nIdentityFile $HOME/.ssh/id_rsa\\nStrictHostKeyChecking no\\nPort {_SSH_PORT}\\n"
+    )
+    return [
+        f"ls -la {_SSH_KEYS}/",
+        f"cp {_SSH_KEYS}/private.key $HOME/.ssh/id_rsa",
+        f"cp {_SSH_KEYS}/private.key.pub $HOME/.ssh/id_rsa.pub",
+        f"cp {_SSH_KEYS}/private.key.pub $HOME/.ssh/authorized_keys",
+        "chmod 600 $HOME/.ssh/id_rsa $HOME/.ssh/authorized_keys",
+        "chmod 644 $HOME/.ssh/id_rsa.pub $HOME/.ssh/authorized_keys",
+        f'printf "{config}" > $HOME/.ssh/config',
+    ]
+
+
+def _ssh_server(*, may_be_root: bool) -> list[str]:
+    """The steps of a pod that lets others in, with new host keys at every start."""
+    keys = {
+        kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")
+    }
+    options = (
+        f"Port {_SSH_PORT}",
+        *(f"HostKey {key}" for key in keys.values()),
+        "PidFile $HOME/.ssh/run/sshd.pid",
+        f"PermitRootLogin {'yes' if may_be_root else 'no'}",
+        "PasswordAuthentication no",
+        "PubkeyAuthentication yes",
+        "StrictModes no",  # fsGroup makes volumes writable for the group
+        "AuthorizedKeysFile $HOME/.ssh/authorized_keys",
+    )
+    config = "".join(f"{option}\\n" for option in options)
+    return [
+        # sshd of root wants this directory; another user can neither make it nor needs it
+        "{ mkdir -p /run/sshd 2>/dev/null || true; }",
+        "rm -f $HOME/.ssh/host_keys/*",
+        *(f"ssh-keygen -t {kind} -f {key} -N ''" for kind, key in keys.items()),
+        f'printf "{config}" > $HOME/.ssh/sshd_config',
+        "/usr/sbin/sshd -D -f $HOME/.ssh/sshd_config",
+    ]
+
+
 def _workers_resolve(node: GroupNode) -> list[str]:
+    """The step that waits until every worker has an address, or gives up with a message.
+
+    Braces hold it together, so that an earlier failure skips it.
+    """
     if not node.hosts.names_come_late:
         return []
     workers = line(host.shell for host in node.hosts.workers)
-    return [ssh.names_resolve(workers, within_seconds=_DNS_SECONDS)]
+    step = (
+        f"{{ TIMEOUT={_DNS_SECONDS}; START_TIME=$(date +%s); "
+        f"for worker in {workers}; do "
+        'echo "Waiting for DNS: $worker"; '
+        "until getent hosts $worker >/dev/null 2>&1; do "
+        "CURRENT_TIME=$(date +%s); "
+        "if [ $((CURRENT_TIME - START_TIME)) -gt $TIMEOUT ]; then "
+        'echo "ERROR: Timeout waiting for DNS: $worker"; exit 1; fi; '
+        'echo "DNS not ready for $worker, retrying..."; sleep 2; done; '
+        'echo "✓ DNS resolved: $worker"; done; '
+        'echo "All workers DNS ready"; }'
+    )
+    return [step]
 
 
 def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: bool) -> str:
     """Starts the processes on all nodes, with the leader's environment."""
     hosts = ",".join(host.shell.text for host in (node.hosts.leader, *node.hosts.workers))
-    remote = f'"-p {ssh.PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
+    remote = f'"-p {_SSH_PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
     names = sorted(_FORWARDED | {entry["name"] for entry in container["env"]})
     words: list[Word] = [
         "mpirun",
@@ -143,5 +205,9 @@ def _start_of_framework(script: str) -> int:
             continue
         start = python.start()
         has_path = script.endswith("/", 0, start)
-        return 1 + max(script.rfind(each, 0, start) for each in _SPACES) if has_path else start
+        return 1 + max(script.rfind(space, 0, start) for space in _SPACES) if has_path else start
     return 0
+
+
+# A worker need not wait for its leader: it only lets the leader in, which starts last.
+BACKEND = Backend(_launch, launch_volumes=_launch_volumes, starts_leader_last=True)

@@ -9,16 +9,23 @@ import re
 
 from dynamo_graphs.api.entry_point import is_shell
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
-from dynamo_graphs.render.backends import noop
-from dynamo_graphs.render.group import GroupNode, Part, Reference, shell_line, users_parts
-from dynamo_graphs.render.interfaces import ComponentPlan, LeaderService
-from dynamo_graphs.render.launch import SHELL, in_script, with_flags, without_probes
+from dynamo_graphs.render.interfaces import Backend, ComponentPlan, LeaderService
+from dynamo_graphs.render.launch import (
+    SHELL,
+    Fragment,
+    GroupNode,
+    Part,
+    Reference,
+    in_script,
+    shell_line,
+    users_parts,
+    with_flags,
+    without_probes,
+)
 from dynamo_graphs.render.merge import variable
-from dynamo_graphs.render.shell import Fragment
 from kube_runtime.kind import Object
 
 CACHE_VARIABLE = "VLLM_CACHE_ROOT"
-STARTS_LEADER_LAST = False
 
 _RAY_PORT = 6379
 _DATA_PARALLEL_PORT = 13445
@@ -26,10 +33,8 @@ _RAY_EXECUTOR = ("--distributed-executor-backend", "ray")
 _STARTS_PYTHON = re.compile(r"python[0-9.]*\s", re.ASCII)
 _ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
 
-launch_volumes = noop.launch_volumes
 
-
-def container(container: Object, plan: ComponentPlan) -> Object:
+def _container(container: Object, plan: ComponentPlan) -> Object:
     """The container with the cache's place at the end, unless the user set it."""
     caches = [mount.path for mount in plan.mounts if mount.is_cache]
     environment = container["env"]
@@ -38,20 +43,20 @@ def container(container: Object, plan: ComponentPlan) -> Object:
     return {**container, "env": [*environment, variable(CACHE_VARIABLE, caches[0])]}
 
 
-def launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
+def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
-    wanted = parallelism(container)
-    match mode(plan.gpus, wanted):
+    sizes = parallelism(container)
+    match mode(plan.gpus, sizes):
         case Mode.RAY:
             started = _ray_leader(container) if node.is_leader else _ray_worker(container, node)
         case Mode.DATA_PARALLEL:
-            started = with_flags(container, _ranks(plan.gpus // wanted.cut, node), "vllm")
+            started = with_flags(container, _ranks(plan.gpus // sizes.cut, node), "vllm")
         case Mode.ALONE:
             started = container
     return started if node.is_leader else without_probes(started)
 
 
-def leader_service(plan: ComponentPlan) -> LeaderService | None:
+def _leader_service(plan: ComponentPlan) -> LeaderService | None:
     """Ray's head, or the place where engines report to the first; both give up after minutes.
 
     Source: vLLM, `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py`, is 5.
@@ -112,3 +117,6 @@ def _ranks(local: int, node: GroupNode) -> list[Part]:
         *("--data-parallel-address", node.hosts.leader),
         *("--data-parallel-rpc-port", str(_DATA_PARALLEL_PORT)),
     ]
+
+
+BACKEND = Backend(_launch, container=_container, leader_service=_leader_service)

@@ -3,8 +3,9 @@
 import re
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.interfaces import ComponentPlan, metadata
+from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
+from dynamo_graphs.render.metadata import object_metadata
+from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.pod import pod_template
 from kube_runtime.kind import Object
 
@@ -12,7 +13,7 @@ _DEFAULT_BOUND = "25%"
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
-def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
+def _workloads(plan: ComponentPlan) -> tuple[Object, ...]:
     """The Deployment, and its debug copy if the user wants to stop a pod that takes traffic."""
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
@@ -21,16 +22,11 @@ def workloads(plan: ComponentPlan) -> tuple[Object, ...]:
     return (canonical(serving), canonical(debug))
 
 
-def serving_labels() -> dict[str, str]:
-    """Every pod takes requests."""
-    return {}
-
-
 def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": metadata(plan, name, plan.labels, plan.annotations),
+        "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {plan.workload_label: name}},
@@ -55,3 +51,6 @@ def _bound(text: str | None) -> object:
     if not text:
         return _DEFAULT_BOUND
     return int(text) if _INTEGER.fullmatch(text) else text
+
+
+DEPLOYMENT = Orchestrator(_workloads, serving_labels={})

@@ -11,12 +11,10 @@ import msgspec
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.render.canonical import canonical
-from dynamo_graphs.render.group import GroupNode, Hosts, Reference
-from dynamo_graphs.render.interfaces import ComponentPlan
-from dynamo_graphs.render.lazily import OnDemand
+from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
+from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
+from dynamo_graphs.render.objects import OnDemand, canonical
 from dynamo_graphs.render.pod import pod_template
-from dynamo_graphs.render.shell import Fragment
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Object
@@ -24,11 +22,11 @@ from kube_runtime.kind import Object
 _SCHEDULER = "volcano"
 
 
-def workloads(plan: ComponentPlan) -> "Groups":
+def _workloads(plan: ComponentPlan) -> "Groups":
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
-    found = hosts(plan.nodes)
-    leader = _template(plan, GroupNode(is_leader=True, hosts=found))
-    worker = _template(plan, GroupNode(is_leader=False, hosts=found))
+    group_hosts = hosts(plan.nodes)
+    leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
+    worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
     return Groups(
         namespace=plan.namespace,
@@ -45,13 +43,8 @@ def workloads(plan: ComponentPlan) -> "Groups":
 
 def group_names(component: DynamoComponentDeployment) -> list[str]:
     """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
-    replicas = 1 if component.spec.replicas is None else component.spec.replicas
-    return [names.group_name(component.metadata.name, index) for index in range(replicas)]
-
-
-def serving_labels() -> dict[str, str]:
-    """Requests go to leaders only; workers serve them together with their leader."""
-    return {labels.ROLE: "leader"}
+    replicas = range(component.spec.desired_replicas)
+    return [names.group_name(component.metadata.name, index) for index in replicas]
 
 
 def hosts(nodes: int) -> Hosts:
@@ -161,3 +154,7 @@ def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) 
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
     """The entries as `canonical` orders them. Their texts are shared: there may be a thousand groups."""
     return dict(sorted(texts.items()))
+
+
+LEADER_WORKER_SETS = Orchestrator(_workloads, serving_labels={labels.ROLE: "leader"})
+"""Requests go to leaders only; workers serve them together with their leader."""

@@ -5,8 +5,7 @@ from collections.abc import Hashable, Iterator
 
 from dynamo_graphs.api.component import DisruptionBudget
 from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import dotted
+from dynamo_graphs.validation import Problem, ProblemKind, dotted
 from dynamo_graphs.validation.schema.wording import joined
 from kube_runtime.crd.declare import Rule
 from kube_runtime.kind import Object
@@ -25,19 +24,19 @@ def problems_beyond(
     """Duplicate list keys and broken rules, in a value and all that it holds."""
     if isinstance(value, list) and "items" in schema:
         yield from _duplicates(value, schema, path)
-        for index, each in enumerate(value):
-            yield from problems_beyond(each, schema["items"], (*path, index))
+        for index, item in enumerate(value):
+            yield from problems_beyond(item, schema["items"], (*path, index))
     elif isinstance(value, dict):
         for rule in schema.get("x-kubernetes-validations", ()):
-            known = RULES.get(
+            declared = RULES.get(
                 rule["rule"]
             )  # others are about changes, and there is no state before
-            if known is not None and not known.holds(value):
+            if declared is not None and not declared.holds(value):
                 yield Problem(dotted(path), rule["message"], ProblemKind.INVALID)
-        for name, each in value.items():
+        for name, field in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
             if inner is not None:
-                yield from problems_beyond(each, inner, (*path, name))
+                yield from problems_beyond(field, inner, (*path, name))
 
 
 def _duplicates(
@@ -66,7 +65,7 @@ def _duplicates(
 def _hashable(value: object) -> Hashable:
     """A form that is equal for equal values; large integers as text, since many may share one hash."""
     if isinstance(value, dict):
-        return frozenset((name, _hashable(each)) for name, each in value.items())
+        return frozenset((name, _hashable(field)) for name, field in value.items())
     if isinstance(value, list):
         return tuple(map(_hashable, value))
     return str(value) if isinstance(value, int) and abs(value) >= _HASH_MODULUS else value

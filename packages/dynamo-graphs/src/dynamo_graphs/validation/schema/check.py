@@ -2,17 +2,18 @@
 
 All problems are reported at once and in words, while the API server stops at unknown fields, and a
 JSON schema validator reports keywords. Three passes: drop nulls and fill defaults
-as the API server does (`api.defaults`), validate (`closed`), then look for what a JSON schema cannot say
+as the API server does (`api.crd`), validate (`closed`), then look for what a JSON schema cannot say
 (`beyond`).
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any, Final
 
 import jsonschema_rs
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.defaults import KINDS, filled, whole_schema
+from dynamo_graphs.api.crd import KINDS, RESOURCES, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.schema.cel_rules import problems_beyond
@@ -22,6 +23,8 @@ from dynamo_graphs.validation.schema.wording import joined, nearest, problems_of
 from dynamo_graphs.validation.syntax import Suggestions
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
+
+_INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def schema_problems(
@@ -85,3 +88,52 @@ def _closed_schema(resource: type[Resource]) -> Object:
 @cache
 def _validator(resource: type[Resource]) -> jsonschema_rs.Validator:
     return jsonschema_rs.Draft202012Validator(_closed_schema(resource), validate_formats=True)
+
+
+def without(document: Object, problems: Iterable[Problem]) -> Object:
+    """A copy of the document without what stands at the paths of the problems; list items stay as `None`.
+
+    Other rules then validate the rest: one wrong field must not hide what they would report.
+    """
+    copy: Object = _copied(document)
+    for problem in problems:
+        _remove(copy, problem.path)
+    return copy
+
+
+def _copied(value: object) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(field) for key, field in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def _remove(document: object, path: str) -> None:
+    """Removes a key, or empties a list item; a path that leads nowhere changes nothing."""
+    value, rest = document, path
+    while rest:
+        if isinstance(value, dict):
+            key = next((step for step in _steps(rest) if step in value), None)
+            if key is None:
+                return
+            rest = rest[len(key) :].removeprefix(".")
+            if not rest:
+                del value[key]
+                return
+            value = value[key]
+            continue
+        match = _INDEX.match(rest)
+        if match is None or not isinstance(value, list) or int(match[1]) >= len(value):
+            return
+        index, rest = int(match[1]), rest[match.end() :].removeprefix(".")
+        if not rest:
+            value[index] = None
+            return
+        value = value[index]
+
+
+def _steps(path: str) -> Iterator[str]:
+    """What the next key may be, the longest first: keys hold dots, and paths have no quotes."""
+    yield path
+    for end in range(len(path) - 1, 0, -1):
+        if path[end] in ".[":
+            yield path[:end]

@@ -39,7 +39,7 @@ def closed(schema: Object, notes: tuple[str, ...] = ()) -> Object:
         result["properties"] = {"metadata": closed(embedded("ObjectMeta"), notes)}
     if "properties" in schema:
         fields = schema["properties"]
-        result["properties"] = {name: closed(each, notes) for name, each in fields.items()}
+        result["properties"] = {name: closed(field, notes) for name, field in fields.items()}
         result["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     if "additionalProperties" in schema:
         result["additionalProperties"] = closed(schema["additionalProperties"], notes)

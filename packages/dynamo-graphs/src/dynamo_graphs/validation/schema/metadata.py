@@ -1,19 +1,19 @@
 """Rules for `metadata` that the API server applies to every kind: names, labels and annotations."""
 
-import re
 from collections.abc import Iterator
 
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import dotted
+from dynamo_graphs.api.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
+from dynamo_graphs.validation import Problem, ProblemKind, dotted
+from dynamo_graphs.validation.syntax import (
+    is_dns_label,
+    is_label_value,
+    is_qualified_name,
+    is_subdomain,
+    not_a_label_value,
+)
 from kube_runtime.kind import Object
 
-_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_NAMESPACE = re.compile(_LABEL)
-_NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-MAX_SUBDOMAIN = 253
-MAX_LABEL = 63
-MAX_ANNOTATION_BYTES = 256 * 1024
+_MOST_ANNOTATION_BYTES = 256 * 1024
 """Together, keys and values. Source: the API server's own limit on an object's annotations."""
 
 
@@ -24,21 +24,16 @@ def metadata_problems(metadata: object) -> Iterator[Problem]:
     if not isinstance(metadata, dict):
         return
     yield from _name_problems(metadata)
-    labels = metadata.get("labels")
-    for key, value in _texts(labels):
+    for key, value in _texts(metadata.get("labels")):
         yield from _key_problems("labels", key)
-        if value and not (len(value) <= MAX_LABEL and _NAME_PART.fullmatch(value)):
-            message = (
-                f'invalid label value "{value}" (expected at most {MAX_LABEL} letters, digits, '
-                '"-", "_" and ".", with a letter or digit at both ends)'
-            )
-            yield Problem(dotted(("metadata", "labels", key)), message)
+        if not is_label_value(value):
+            yield Problem(dotted(("metadata", "labels", key)), not_a_label_value(value))
     annotations = list(_texts(metadata.get("annotations")))
     for key, _ in annotations:
         yield from _key_problems("annotations", key)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations)
-    if size > MAX_ANNOTATION_BYTES:
-        message = f"{size} bytes of annotations (limit {MAX_ANNOTATION_BYTES} in total)"
+    if size > _MOST_ANNOTATION_BYTES:
+        message = f"{size} bytes of annotations (limit {_MOST_ANNOTATION_BYTES} in total)"
         yield Problem("metadata.annotations", message)
 
 
@@ -46,20 +41,16 @@ def _name_problems(metadata: Object) -> Iterator[Problem]:
     name = metadata.get("name")
     if name is None or name == "":
         yield Problem("metadata.name", "this field is required", ProblemKind.REQUIRED)
-    elif isinstance(name, str) and not _is_subdomain(name):
+    elif isinstance(name, str) and not is_subdomain(name):
         message = (
-            f'invalid name "{name}" (expected at most {MAX_SUBDOMAIN} lower-case letters, digits, '
+            f'invalid name "{name}" (expected at most {SUBDOMAIN_LIMIT} lower-case letters, digits, '
             '"-" and ".", with a letter or digit at both ends)'
         )
         yield Problem("metadata.name", message)
     space = metadata.get("namespace")
-    if (
-        isinstance(space, str)
-        and space
-        and not (len(space) <= MAX_LABEL and _NAMESPACE.fullmatch(space))
-    ):
+    if isinstance(space, str) and space and not is_dns_label(space):
         message = (
-            f'invalid namespace "{space}" (expected at most {MAX_LABEL} lower-case letters, '
+            f'invalid namespace "{space}" (expected at most {LABEL_LIMIT} lower-case letters, '
             'digits and "-", with a letter or digit at both ends)'
         )
         yield Problem("metadata.namespace", message)
@@ -67,19 +58,14 @@ def _name_problems(metadata: Object) -> Iterator[Problem]:
 
 def _key_problems(field: str, key: str) -> Iterator[Problem]:
     prefix, slash, name = key.rpartition("/")
-    fits = len(name) <= MAX_LABEL and _NAME_PART.fullmatch(name)
     # Annotation keys may have capitals in their prefix; the API server lowers them before it looks.
     domain = prefix.lower() if field == "annotations" else prefix
-    if not fits or (slash and not _is_subdomain(domain)):
+    if not is_qualified_name(f"{domain}{slash}{name}"):
         message = (
-            f'invalid key "{key}" (expected a name of at most {MAX_LABEL} letters, digits, "-", '
+            f'invalid key "{key}" (expected a name of at most {LABEL_LIMIT} letters, digits, "-", '
             '"_" and ".", after an optional domain and "/")'
         )
         yield Problem(dotted(("metadata", field, key)), message)
-
-
-def _is_subdomain(text: str) -> bool:
-    return len(text) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def _texts(mapping: object) -> Iterator[tuple[str, str]]:

@@ -6,10 +6,9 @@ from typing import Any
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from dynamo_graphs.api.devices import GPU
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.paths import dotted
-from dynamo_graphs.validation.syntax import Suggestions
-from kube_runtime.crd.int_or_string import INT_OR_PERCENT_PATTERN, PATTERN
+from dynamo_graphs.validation import Problem, ProblemKind, dotted
+from dynamo_graphs.validation.syntax import LONGEST_SHOWN, Suggestions, shown
+from kube_runtime.crd.declare import INT_OR_PERCENT_PATTERN, PATTERN
 from kube_runtime.kind import Object
 
 _ARTICLES = {
@@ -32,7 +31,6 @@ _PATTERNS = {
     INT_OR_PERCENT_PATTERN: "is neither a number of pods nor a percentage such as 25%",
     PATTERN: "is not a quantity such as 8Gi, 500m or 2",
 }
-_LONGEST = 60
 
 
 def problems_of(
@@ -55,7 +53,7 @@ def problems_of(
         case ValidationErrorKind.Enum(options=options):
             texts = [str(option) for option in options]
             hint = nearest(error.instance, texts, suggestions)
-            message = f"unsupported value {_shown(error.instance)} (expected {joined(texts)}{hint})"
+            message = f"unsupported value {shown(error.instance)} (expected {joined(texts)}{hint})"
             yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
         case kind:
             yield Problem(dotted(where), _message(kind, error), ProblemKind.INVALID)
@@ -79,12 +77,12 @@ def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
     got = error.instance
     match kind:
         case ValidationErrorKind.Type(types=types):
-            expected = joined([_ARTICLES[each] for each in sorted(types)], quote="")
+            expected = joined([_ARTICLES[type_] for type_ in sorted(types)], quote="")
             return f"expected {expected}, got {_described(got)}"
         case ValidationErrorKind.Pattern(pattern=pattern):
-            return f"{_shown(got)} {_PATTERNS.get(pattern, f'does not match {pattern}')}"
+            return f"{shown(got)} {_PATTERNS.get(pattern, f'does not match {pattern}')}"
         case ValidationErrorKind.Format():
-            return f"invalid time {_shown(got)} (expected for example 2026-01-31T12:00:00Z)"
+            return f"invalid time {shown(got)} (expected for example 2026-01-31T12:00:00Z)"
     if template := _BOUNDS.get(kind.name):
         size = len(got) if isinstance(got, list | dict | str) else 0
         return template.format(limit=kind.value, got=got, size=size)
@@ -99,7 +97,7 @@ def _described(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return f"the text {_shown(value)}"
+            return f"the text {shown(value)}"
         case list():
             return "a list"
         case dict():
@@ -108,17 +106,12 @@ def _described(value: object) -> str:
             return f"the number {value}"
 
 
-def _shown(value: object) -> str:
-    text = str(value)
-    return f'"{text if len(text) <= _LONGEST else text[:_LONGEST] + "…"}"'
-
-
 def _of_resource(name: str, fields: Object) -> str:
     """A hint for who writes resources as a container has them: `nvidia.com/gpu` is `gpu` here."""
-    known = fields["properties"]
-    if name == GPU and "gpu" in known:
+    properties = fields["properties"]
+    if name == GPU and "gpu" in properties:
         return '; use "gpu", for example gpu: "1"'
-    if "/" in name and "custom" in known and len(name) <= _LONGEST:
+    if "/" in name and "custom" in properties and len(name) <= LONGEST_SHOWN:
         return (
             '; put resources with other names under "custom", for example custom: '
             f'{{"{name}": "1"}}'
@@ -130,13 +123,13 @@ def _deeper(name: str, fields: Object) -> str:
     """A hint at a field of that name further down, such as `image` in the main container."""
     level = list(fields["properties"].items())
     for _ in range(2):
-        if found := [path for path, schema in level if name in schema.get("properties", {})]:
-            main = (path for path in found if path.startswith("extraPodSpec.main"))
-            return f'; did you mean "{next(main, found[0])}.{name}"?'
+        if paths := [path for path, schema in level if name in schema.get("properties", {})]:
+            main = (path for path in paths if path.startswith("extraPodSpec.main"))
+            return f'; did you mean "{next(main, paths[0])}.{name}"?'
         level = [
-            (f"{path}.{each}", inner)
+            (f"{path}.{field}", inner)
             for path, schema in level
-            for each, inner in schema.get("properties", {}).items()
+            for field, inner in schema.get("properties", {}).items()
         ]
     return ""
 
@@ -145,5 +138,5 @@ def _at(schema: Any, path: Sequence[str | int]) -> Object:
     """The part of a schema at a path of keywords."""
     for part in path:
         schema = schema[part]
-    found: Object = schema
-    return found
+    subschema: Object = schema
+    return subschema

@@ -7,21 +7,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-import msgspec
-
-from dynamo_graphs.render.network import ingress_host
+from dynamo_graphs.api.ingress import ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names
 from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
+from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.generate import components, unknown_services
+from dynamo_legacy.graph_config import graph_config_map
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import MESSAGE_LIMIT, DeploymentReason, State
 from dynamo_legacy.status.deployment import deployment_status, unresolved_status
 from dynamo_legacy.translate import as_component
-from dynamo_legacy.types import GraphConfigMap
+from dynamo_legacy.types import GraphConfigMap, object_of
 from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.legacy.deployment.read import (
     DeploymentInputs,
@@ -35,7 +34,6 @@ from dynamo_operator.reconcile.report import NOTHING, Reporter
 from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
@@ -51,7 +49,6 @@ _SHARED: tuple[type[Resource], ...] = (DynamoNimRequest, GraphConfigMap)
 class DeploymentController:
     """Turns a DynamoDeployment into a build and a component for each service."""
 
-    writer: Writer
     cache: Cache
     applier: Applier
     reporter: Reporter
@@ -73,11 +70,7 @@ class DeploymentController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the components of a deployment to what it says, and its status to what they are."""
         deployment = await load_for_reconcile(
-            *(DynamoDeployment, key),
-            cache=self.cache,
-            client=self.applier.client,
-            writer=self.writer,
-            recorder=self.reporter.recorder,
+            DynamoDeployment, key, self.cache, self.applier.client, self.reporter
         )
         if isinstance(deployment, Result):
             return deployment
@@ -89,33 +82,33 @@ class DeploymentController:
     async def _reconcile(self, deployment: DynamoDeployment) -> Result:
         find = partial(deployment_problems, settings=self.settings, legacy=self.legacy)
         if problems := await self.validated.problems_by(self.offload, deployment, find):
-            is_tag = any(each.path == "spec.dynamoNim" for each in problems)
+            is_tag = any(problem.path == "spec.dynamoNim" for problem in problems)
             reason = DeploymentReason.NO_CONFIG if is_tag else DeploymentReason.NOT_GENERATED
-            text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
+            text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             return await self._stopped(deployment, reason, text)
         inputs = read_deployment(deployment, self.cache)
-        found = await self.resolver.resolve(deployment, inputs)
-        if found.graph is None:
-            return await self._unresolved(deployment, inputs, found)
-        if text := shared_size_problem(deployment, found.graph, self.settings):
+        resolution = await self.resolver.resolve(deployment, inputs)
+        if resolution.graph is None:
+            return await self._unresolved(deployment, inputs, resolution)
+        if text := shared_size_problem(deployment, resolution.graph, self.settings):
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
-            generate = (deployment, components, deployment, found.graph)
-            wanted = await self.offload.do(*generate, more_bytes=len(found.text))
+            generate = (deployment, components, deployment, resolution.graph)
+            desired = await self.offload.do(*generate, more_bytes=len(resolution.text))
         except ValueError as error:
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
         applied = await self.applier.apply(
             deployment,
-            self._shared(deployment, inputs, found),
-            Controlled(wanted, self.owns, decided_with=inputs.live),
+            self._shared(deployment, inputs, resolution),
+            Controlled(desired, self.owns, decided_with=inputs.live),
         )
         children = applied.by_name(DynamoNimDeployment)
         status = deployment_status(
             deployment,
             children.values(),
             applied.blocked,
-            [url for each in children.values() for url in self._urls(each)],
-            unknown_services(deployment, found.graph),
+            [url for component in children.values() for url in self._urls(component)],
+            unknown_services(deployment, resolution.graph),
         )
         return await self.reporter.applied(deployment, status, applied)
 
@@ -126,18 +119,20 @@ class DeploymentController:
         return await self.reporter.applied(deployment, status, NOTHING)
 
     async def _unresolved(
-        self, deployment: DynamoDeployment, inputs: DeploymentInputs, found: Resolution
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Result:
         """End a reconcile that does not know the graph. A build may bring it; what runs stays."""
         applied = NOTHING
         if not self.legacy.endpoint:
-            applied = await self.applier.apply(deployment, self._shared(deployment, inputs, found))
+            applied = await self.applier.apply(
+                deployment, self._shared(deployment, inputs, resolution)
+            )
         reason = DeploymentReason.NO_CONFIG
-        status = unresolved_status(deployment, found.state, reason, found.problem)
-        return await self.reporter.applied(deployment, status, applied, found.again_seconds)
+        status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
+        return await self.reporter.applied(deployment, status, applied, resolution.again_seconds)
 
     def _shared(
-        self, deployment: DynamoDeployment, inputs: DeploymentInputs, found: Resolution
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Shared:
         """What all deployments of a tag own together: the build, and what the store said of the graph.
 
@@ -146,13 +141,12 @@ class DeploymentController:
         namespace = deployment.metadata.namespace
         objects: list[Object] = []
         if not _is_written_by_hand(inputs):
+            metadata = {"name": inputs.nim_name, "namespace": namespace}
             body = {"bentoTag": deployment.spec.dynamo_nim}
-            objects.append(_object(DynamoNimRequest, namespace, inputs.nim_name, spec=body))
-        if found.to_keep:
-            data = {names.GRAPH_CONFIG_KEY: found.text}
-            kept = _object(GraphConfigMap, namespace, inputs.config_name, data=data)
-            kept["metadata"]["labels"] = {names.GRAPH_CONFIG: inputs.nim_name[:63].rstrip("-.")}
-            objects.append(kept)
+            objects.append(object_of(DynamoNimRequest, metadata, spec=body))
+        if resolution.to_keep:
+            key = Key(namespace, inputs.config_name)
+            objects.append(graph_config_map(key, inputs.nim_name, resolution.text))
         return Shared(objects, _SHARED, _MARKER)
 
     def _urls(self, component: DynamoNimDeployment) -> list[str]:
@@ -170,18 +164,7 @@ def _is_written_by_hand(inputs: DeploymentInputs) -> bool:
     """Whether a user has written the build, or the image without a build."""
     if inputs.request is not None:
         return names.SHARED_BY not in inputs.request.metadata.labels
-    return inputs.image is not None and _builder(inputs.image) is None
-
-
-def _builder(image: DynamoNim) -> str | None:
-    controller = image.metadata.controller
-    return controller.name if controller and controller.kind == DynamoNimRequest.KIND.name else None
-
-
-def _object(type_: type[Resource], namespace: str, name: str, **content: Object) -> Object:
-    return {
-        "apiVersion": type_.KIND.api_version,
-        "kind": type_.KIND.name,
-        "metadata": {"name": name, "namespace": namespace},
-        **msgspec.to_builtins(content),
-    }
+    if inputs.image is None:
+        return False
+    controller = inputs.image.metadata.controller
+    return controller is None or controller.kind != DynamoNimRequest.KIND.name

@@ -62,7 +62,7 @@ def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
             if changed.metadata.name in _names(deployment):
                 yield deployment.key
 
-    return tuple(Watches(each, of_tag) for each in (DynamoNim, DynamoNimRequest, GraphConfigMap))
+    return tuple(Watches(type_, of_tag) for type_ in (DynamoNim, DynamoNimRequest, GraphConfigMap))
 
 
 def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
@@ -76,5 +76,5 @@ def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
 
 def _text(config: GraphConfigMap) -> str:
     """What the ConfigMap says under the key of configurations; "" if it has no such key."""
-    found = msgspec.json.decode(config.data, type=dict[str, str])
-    return found.get(names.GRAPH_CONFIG_KEY, "")
+    data = msgspec.json.decode(config.data, type=dict[str, str])
+    return data.get(names.GRAPH_CONFIG_KEY, "")

@@ -4,14 +4,12 @@ A reconcile is that of a component of today (`dynamo_operator/component/controll
 renders, applies, and reports.
 """
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
 
 from dynamo_graphs.api import names
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.stop import Stop, too_expensive
@@ -19,7 +17,7 @@ from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.render import claims, nim_parts, nim_plan
+from dynamo_legacy.render import claims, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.nim import (
     claimless_status,
@@ -40,11 +38,10 @@ from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, CreateOnly
 from kube_runtime.apply.result import Applied
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Key
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import PersistentVolumeClaim, Service
@@ -56,7 +53,6 @@ from kube_runtime.types.networking import Ingress
 class NimController:
     """Turns a DynamoNimDeployment into a Deployment with its Service, autoscaler, PVC and Ingress."""
 
-    writer: Writer
     cache: Cache
     applier: Applier
     reporter: Reporter
@@ -83,11 +79,7 @@ class NimController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a component to what its spec says, and its status to what they are."""
         nim = await load_for_reconcile(
-            *(DynamoNimDeployment, key),
-            cache=self.cache,
-            client=self.applier.client,
-            writer=self.writer,
-            recorder=self.reporter.recorder,
+            DynamoNimDeployment, key, self.cache, self.applier.client, self.reporter
         )
         if isinstance(nim, Result):
             return nim
@@ -107,8 +99,8 @@ class NimController:
         if stop := _without_claim(nim, inputs):
             return await self.reporter.stopped(nim, stop)
         applied = await self._applied(nim, inputs, inputs.image.spec)
-        found = applied.get(Deployment, names.workload_name(nim.metadata.name))
-        readiness = deployment_readiness(found) if found else NO_DEPLOYMENT
+        deployment = applied.get(Deployment, names.workload_name(nim.metadata.name))
+        readiness = deployment_readiness(deployment) if deployment else NO_DEPLOYMENT
         diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
         status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
         return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
@@ -123,7 +115,7 @@ class NimController:
         )
         component = as_component(nim, image, self.settings, self.legacy)
         exposure = component_exposure(component, around, self.settings)
-        objects = (*exposure.wanted, *workloads)
+        objects = (*exposure.desired, *workloads)
         return exposure.reported(
             await self.applier.apply(
                 nim,
@@ -133,22 +125,10 @@ class NimController:
         )
 
 
-def nim_objects(  # what a worker process gets
-    nim: DynamoNimDeployment,
-    image: DynamoNimSpec,
-    facts: Facts,
-    settings: RenderSettings,
-    legacy: LegacySettings,
-    live_replicas: int | None,
-) -> Iterable[Sequence[Object]]:
-    """What is around the Deployment of a component, and the Deployment."""
-    return nim_parts(nim_plan(nim, image, facts, settings, legacy), nim, live_replicas)
-
-
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
     """The end of a reconcile whose PVC is missing and not to be created. None means: nothing is missing."""
-    wanted = nim.spec.pvc
-    if wanted is None or wanted.create or inputs.has_claim:
+    pvc = nim.spec.pvc
+    if pvc is None or pvc.create or inputs.has_claim:
         return None
     text = f"PersistentVolumeClaim {claim_name(nim)} not found (spec.pvc.create is not true)"
     status = claimless_status(nim, inputs.request, text)

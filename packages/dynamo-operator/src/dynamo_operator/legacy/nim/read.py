@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from dynamo_graphs.api import labels, names
+from dynamo_graphs.api import names
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_legacy.api.nim import DynamoNim
@@ -13,7 +13,7 @@ from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.translate import claim_name
 from dynamo_legacy.types import ServicePodAccount
-from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
 from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
@@ -75,16 +75,7 @@ def nim_watches(cache: Cache) -> tuple[Watches, ...]:
                 yield nim.key
 
     def of_namespace(changed: Resource) -> Iterator[Key]:
-        yield from (
-            each.key for each in cache.list(DynamoNimDeployment, changed.metadata.namespace)
-        )
-
-    def of_pod(pod: Pod) -> Iterator[Key]:
-        namespace, found = pod.metadata.namespace, pod.metadata.labels
-        workload = cache.get(Deployment, Key(namespace, found.get(labels.SELECTOR, "")))
-        owner = workload.metadata.controller if workload else None
-        if owner is not None and owner.kind == DynamoNimDeployment.KIND.name:
-            yield Key(namespace, owner.name)
+        yield from (nim.key for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace))
 
     return (
         Watches(DynamoNim, of_image),
@@ -92,14 +83,14 @@ def nim_watches(cache: Cache) -> tuple[Watches, ...]:
         Watches(PersistentVolumeClaim, of_claim),
         Watches(PodServiceAccount, of_namespace),
         Watches(ServicePodAccount, of_namespace),
-        Watches(Pod, of_pod),
+        component_pod_watch(cache, DynamoNimDeployment.KIND),
     )
 
 
 def _facts(namespace: str, cache: Cache) -> Facts:
     """The facts of the namespace, with the ServiceAccount that is marked in the words of that generation."""
     facts = read_facts(namespace, cache)
-    marked = (each.metadata.name for each in cache.list(ServicePodAccount, namespace))
+    marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
     account = min(marked, default=facts.component_service_account)
     return replace(facts, component_service_account=account)
 

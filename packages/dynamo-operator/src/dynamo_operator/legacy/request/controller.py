@@ -8,20 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from msgspec.structs import replace as with_fields
-
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.build.image import (
     SHARED_MARKER,
     BuiltImage,
     built_image,
-    parse_reference,
     registry_secret,
 )
 from dynamo_legacy.build.job import Build, build_job
 from dynamo_legacy.build.plan import (
-    NIM_AVAILABLE,
     BuildFacts,
     BuildPlan,
     Next,
@@ -30,15 +26,15 @@ from dynamo_legacy.build.plan import (
     fetched_config,
     plan_build,
     refused,
+    request_status,
 )
 from dynamo_legacy.build.source import Fetch, SourceUnavailable, fetch_of, token_secret
-from dynamo_legacy.build.types import BuildJob, SharedSecret
-from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY
+from dynamo_legacy.graph_config import graph_config_map
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import MESSAGE_LIMIT
-from dynamo_legacy.types import GraphConfigMap
+from dynamo_legacy.types import BuildJob, GraphConfigMap, SharedSecret
 from dynamo_legacy.validation import request_problems
-from dynamo_operator.legacy.request.probe import RegistryProbe
+from dynamo_operator.legacy.registry import RegistryProbe
 from dynamo_operator.legacy.request.read import RequestSnapshot, pod_watch, read_request
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import Reporter
@@ -51,7 +47,6 @@ from kube_runtime.apply.ownership import (
     shared_watch,
 )
 from kube_runtime.apply.result import Applied, merge
-from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
@@ -59,14 +54,11 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Resource
 
-_LABEL_LIMIT = 63
-
 
 @dataclass(frozen=True, slots=True)
 class ImageRequestController:
     """Turns a DynamoNimRequest into an image and the DynamoNim that names it."""
 
-    writer: Writer
     cache: Cache
     applier: Applier
     reporter: Reporter
@@ -84,16 +76,12 @@ class ImageRequestController:
     async def reconcile(self, key: Key) -> Result:
         """Have the image of a request, and its DynamoNim; the status shows its progress."""
         request = await load_for_reconcile(
-            *(DynamoNimRequest, key),
-            cache=self.cache,
-            client=self.applier.client,
-            writer=self.writer,
-            recorder=self.reporter.recorder,
+            DynamoNimRequest, key, self.cache, self.applier.client, self.reporter
         )
         if isinstance(request, Result):
             return request
         if problems := request_problems(request):
-            text = fitted([str(each) for each in problems], MESSAGE_LIMIT)
+            text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             plan = refused(request, "", Reason.VALIDATION_FAILED, text)
             return await self._reported(request, plan, Applied())
         try:
@@ -105,10 +93,7 @@ class ImageRequestController:
         facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
         plan = plan_build(request, facts)
         if plan.step is Next.PROBE:
-            reference, is_own = parse_reference(image.pushed), image.is_own
-            answer = await self.probe.asked(
-                reference, self.settings, is_insecure=image.is_insecure, is_own=is_own
-            )
+            answer = await self.probe.asked(image, self.settings)
             plan = plan_build(request, replace(facts, probe=answer))
         await self._end_stale(request, plan)
         plan, applied = await self._acted(request, plan, image, snapshot)
@@ -125,8 +110,10 @@ class ImageRequestController:
         logins = list(self._logins(request, image))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
-            wanted: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
-            return plan, await self.applier.apply(request, *wanted, Controlled([nim], (DynamoNim,)))
+            desired: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
+            return plan, await self.applier.apply(
+                request, *desired, Controlled([nim], (DynamoNim,))
+            )
         if plan.step is not Next.BUILD:
             return plan, await self.applier.apply(request, *_config(request, snapshot))
         made = self._job(request, image, snapshot)
@@ -160,25 +147,13 @@ class ImageRequestController:
         """Delete the Jobs of earlier states of the request, with their pods."""
         for job in plan.stale:
             if job.metadata.deletion_timestamp is None:
-                await self.writer.ensure_newest(request)
-                await self.writer.delete(BuildJob, job.key, uid=job.metadata.uid)
+                await self.reporter.writer.ensure_newest(request)
+                await self.reporter.writer.delete(BuildJob, job.key, uid=job.metadata.uid)
 
     async def _reported(
         self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied
     ) -> Result:
-        conditions = plan.conditions
-        if applied.blocked:
-            text = "; ".join(each.message for each in applied.blocked)
-            conditions = tuple(
-                with_fields(each, status="False", reason=Reason.BUILD_FAILED, message=text)
-                if each.type == NIM_AVAILABLE
-                else each
-                for each in conditions
-            )
-        status: Object = {
-            "observedGeneration": request.metadata.generation,
-            "conditions": list(conditions),
-        }
+        status = request_status(request, plan, applied.blocked)
         return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
 
     def _logins(self, request: DynamoNimRequest, image: BuiltImage) -> Iterator[Object]:
@@ -199,15 +174,5 @@ def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[Cr
     text = fetched_config(snapshot.pods)
     if not text:
         return
-    metadata = {
-        "name": request.metadata.name,
-        "namespace": request.metadata.namespace,
-        "labels": {GRAPH_CONFIG: request.metadata.name[:_LABEL_LIMIT].rstrip("-.")},
-    }
-    wanted: Object = {
-        "apiVersion": GraphConfigMap.KIND.api_version,
-        "kind": GraphConfigMap.KIND.name,
-        "metadata": metadata,
-        "data": {GRAPH_CONFIG_KEY: text},
-    }
-    yield CreateOnly([wanted], (GraphConfigMap,))
+    config_map = graph_config_map(request.key, request.metadata.name, text)
+    yield CreateOnly([config_map], (GraphConfigMap,))

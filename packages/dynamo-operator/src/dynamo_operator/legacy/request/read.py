@@ -8,14 +8,14 @@ from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.build.builder import CONFIG_MAP, NO_SETTINGS, BuilderSettings, builder_settings
 from dynamo_legacy.build.image import SHARED_MARKER
 from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER
-from dynamo_legacy.build.types import (
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.types import (
     BuilderAccount,
     BuilderConfig,
     BuildJob,
     BuildPod,
     SharedSecret,
 )
-from dynamo_legacy.settings import LegacySettings
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
@@ -47,26 +47,26 @@ def read_request(
 ) -> RequestSnapshot:
     """Everything that the reconcile of a request depends on, as it is now."""
     namespace = request.metadata.namespace
-    jobs = tuple(each for each in cache.list(BuildJob, namespace) if controls(request, each))
-    uids = {each.metadata.uid for each in jobs}
+    jobs = tuple(job for job in cache.list(BuildJob, namespace) if controls(request, job))
+    uids = {job.metadata.uid for job in jobs}
     pods = tuple(
-        each
-        for each in cache.list(BuildPod, namespace)
-        if each.metadata.controller is not None and each.metadata.controller.uid in uids
+        pod
+        for pod in cache.list(BuildPod, namespace)
+        if pod.metadata.controller is not None and pod.metadata.controller.uid in uids
     )
-    names = sorted(each.metadata.name for each in cache.list(BuilderAccount, namespace))
+    names = (account.metadata.name for account in cache.list(BuilderAccount, namespace))
     builder, error = NO_SETTINGS, ""
     if settings.builder_namespace:
-        found = cache.get(BuilderConfig, Key(settings.builder_namespace, CONFIG_MAP))
+        config = cache.get(BuilderConfig, Key(settings.builder_namespace, CONFIG_MAP))
         try:
-            builder = builder_settings(found.data) if found is not None else NO_SETTINGS
+            builder = builder_settings(config.data) if config is not None else NO_SETTINGS
         except ValueError as problem:
             error = str(problem)
     return RequestSnapshot(
         jobs=jobs,
         pods=pods,
         nim=cache.get(DynamoNim, request.key),
-        account=names[0] if names else "default",
+        account=min(names, default="default"),
         builder=builder,
         builder_error=error,
     )

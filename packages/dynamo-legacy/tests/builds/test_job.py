@@ -1,0 +1,255 @@
+"""The Job is that of the recorded operator but for what decision 45 changes."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_legacy.api.nim_request import (
+    ConfigMapSource,
+    DynamoNimRequest,
+    DynamoNimRequestSpec,
+    HttpSource,
+    OciSource,
+    PvcSource,
+    S3Source,
+    Source,
+)
+from dynamo_legacy.build.builder import builder_settings
+from dynamo_legacy.build.image import built_image
+from dynamo_legacy.build.job import (
+    FORCE,
+    REBUILD,
+    Build,
+    build_hash,
+    build_job,
+    build_seconds,
+    job_name,
+)
+from dynamo_legacy.build.source import SourceUnavailable, fetch_of
+from dynamo_legacy.settings import LegacySettings, Secret
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata
+
+RECORDED = LegacySettings(
+    endpoint="http://dynamo-store",
+    api_token=Secret("token"),
+    buildkit_url="tcp://dynamo-platform-dynamo-operator-buildkitd:1234",
+    registry_server="registry.example.com/nvidian",
+    registry_username="username",
+    registry_password=Secret("password"),
+    fetch_image="operator:1",
+)
+IMAGE = "registry.example.com/nvidian/yatai-bentos:yatai.seed-nr.jh2o6dqzpsgfued4"
+
+
+def request(annotations: dict[str, str] | None = None, **spec: Any) -> DynamoNimRequest:
+    """The request of seed 001."""
+    metadata = Metadata(
+        name="seed-nr--jh2o6dqzpsgfued4",
+        namespace="c-seed-nr",
+        uid="u",
+        annotations=annotations or {},
+    )
+    spec = {"bento_tag": "seed-nr:jh2o6dqzpsgfued4", **spec}
+    return DynamoNimRequest(metadata=metadata, spec=DynamoNimRequestSpec(**spec))
+
+
+def job(made_of: DynamoNimRequest, settings: LegacySettings = RECORDED) -> Object:
+    """The Job of a request."""
+    image = built_image(made_of, settings)
+    return build_job(made_of, Build(image, fetch_of(made_of, settings), settings))
+
+
+def containers(made: Object) -> tuple[Object, Object]:
+    """What fetches, and what builds."""
+    pod = made["spec"]["template"]["spec"]
+    (fetcher,), (builder,) = pod["initContainers"], pod["containers"]
+    return fetcher, builder
+
+
+def test_the_recorded_request() -> None:
+    made = job(request())
+    assert {
+        "yatai.ai/bento": "jh2o6dqzpsgfued4",
+        "yatai.ai/bento-repository": "seed-nr",
+        "yatai.ai/bento-request": "seed-nr--jh2o6dqzpsgfued4",
+        "yatai.ai/is-bento-image-builder": "true",
+        "yatai.ai/yatai-image-builder-separate-models": "false",
+    } == made["metadata"]["labels"]
+    fetcher, builder = containers(made)
+    assert ["buildctl"] == builder["command"]
+    assert [
+        *("--addr", "tcp://dynamo-platform-dynamo-operator-buildkitd:1234", "build"),
+        *("--frontend", "dockerfile.v0"),
+        *("--local", "context=/workspace/buildcontext"),
+        *("--local", "dockerfile=/workspace/buildcontext/env/docker"),
+        *("--output", f"type=image,name={IMAGE},push=true,registry.insecure=true"),
+    ] == builder["args"]
+    assert {"name": "DOCKER_CONFIG", "value": "/kaniko/.docker/"} in builder["env"]
+    assert [{"secretRef": {"name": "yatai-api-token"}}] == fetcher["envFrom"]
+    assert {"cpu": "100m", "memory": "1000Mi"} == fetcher["resources"]["requests"]
+    mounts = [mount["mountPath"] for mount in builder["volumeMounts"]]
+    assert ["/yatai", "/workspace", "/kaniko/.docker/"] == mounts
+    assert 86_400 == made["spec"]["ttlSecondsAfterFinished"]
+
+
+def test_no_argument_and_no_variable_has_a_secret() -> None:
+    assert "password" not in str(job(request()))
+    assert "'token'" not in str(job(request()))
+
+
+def test_a_request_with_everything() -> None:
+    made = job(
+        request(
+            download_url="s3://bucket/key.tar",
+            build_args=("A=B c",),
+            image_builder_container_resources={"limits": {"cpu": "1"}},
+            image_builder_extra_container_env=({"name": "K", "value": "V"},),
+            image_builder_extra_pod_spec={
+                "nodeSelector": {"n": "1"},
+                "containers": [{"name": "x"}],
+            },
+            downloader_container_env_from=({"secretRef": {"name": "aws"}},),
+            image_build_timeout="30m",
+            dockerfile="docker/Gpu.Dockerfile",
+        )
+    )
+    fetcher, builder = containers(made)
+    assert ["--opt", "build-arg:A=B c"] == builder["args"][-2:]
+    assert {"name": "K", "value": "V"} in builder["env"]
+    assert {"name": "K", "value": "V"} in fetcher["env"]
+    assert {"limits": {"cpu": "1"}} == builder["resources"]
+    assert [{"secretRef": {"name": "aws"}}] == fetcher["envFrom"]
+    assert 1800 == made["spec"]["activeDeadlineSeconds"]
+    assert {"n": "1"} == made["spec"]["template"]["spec"]["nodeSelector"]
+    assert "dockerfile=/workspace/buildcontext/docker" in builder["args"]
+    assert "filename=Gpu.Dockerfile" in builder["args"]
+
+
+@pytest.mark.parametrize(
+    ("engine", "url", "command", "user"),
+    [
+        ("buildkit", "tcp://b:1", "buildctl", 1000),
+        ("buildkit-rootless", "tcp://b:1", "buildctl", 1000),
+        ("buildkit-rootless", "", "buildctl-daemonless.sh", 1000),
+    ],
+)
+def test_engines_of_buildkit_need_no_privilege(
+    engine: Any, url: str, command: str, user: int
+) -> None:
+    settings = LegacySettings(
+        build_engine=engine, buildkit_url=url, registry_server="r.example.com", fetch_image="o"
+    )
+    _, builder = containers(job(request(download_url="http://x/y.tar"), settings))
+    assert ([command], user) == (builder["command"], builder["securityContext"]["runAsUser"])
+    assert "privileged" not in str(builder)
+    has_state = "/home/user/.local/share/buildkit" in str(builder["volumeMounts"])
+    assert (command == "buildctl-daemonless.sh") is has_state  # who runs a daemon has its state
+
+
+def test_kaniko_has_its_own_arguments_and_needs_an_image() -> None:
+    import msgspec
+
+    settings = msgspec.structs.replace(RECORDED, build_engine="kaniko", kaniko_image="kaniko:1")
+    _, builder = containers(job(request(), settings))
+    assert ["/kaniko/executor"] == builder["command"]
+    assert f"--destination={IMAGE}" in builder["args"]
+    assert "--cache-repo=registry.example.com/nvidian/yatai-bentos" in builder["args"]
+    without = msgspec.structs.replace(settings, kaniko_image="")
+    with pytest.raises(ValueError, match="INTERNAL_IMAGES_KANIKO"):
+        job(request(), without)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        Source(http=HttpSource(url="https://x/y.tar", header_secret_name="h")),
+        Source(s3=S3Source(uri="s3://b/k", secret_name="s")),
+        Source(oci=OciSource(ref="r.example.com/a:1", secret_name="o")),
+        Source(pvc=PvcSource(claim_name="c", path="a.tar")),
+        Source(config_map=ConfigMapSource(name="m")),
+    ],
+)
+def test_each_source_has_its_volumes_mounted(source: Source) -> None:
+    made = job(request(source=source))
+    fetcher, _ = containers(made)
+    volumes = {volume["name"] for volume in made["spec"]["template"]["spec"]["volumes"]}
+    assert {mount["name"] for mount in fetcher["volumeMounts"]} <= volumes
+
+
+def test_without_a_source_it_is_said_where_one_can_be_named() -> None:
+    settings = LegacySettings(registry_server="r.example.com")
+    with pytest.raises(SourceUnavailable, match=r"spec\.source or spec\.downloadUrl"):
+        fetch_of(request(), settings)
+    with pytest.raises(SourceUnavailable, match="unknown scheme"):
+        fetch_of(request(download_url="file:///etc/passwd"), settings)
+
+
+def test_the_name_is_the_same_until_what_decides_on_the_build_changes() -> None:
+    name = job_name(request())
+    assert name == job_name(request())
+    assert name == job_name(request(annotations={"kubectl.kubernetes.io/last-applied": "x"}))
+    others = (
+        request(build_args=("A=1",)),
+        request(annotations={REBUILD: "1"}),
+        request(annotations={FORCE: "true"}),
+    )
+    assert 4 == len({name, *map(job_name, others)})
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name)
+    assert len(name) <= 63
+
+
+@given(st.text(max_size=80), st.text(max_size=300))
+def test_a_hash_is_one_of_its_input(argument: str, value: str) -> None:
+    one = request(build_args=(argument,), annotations={REBUILD: value})
+    changed = request(build_args=(argument, ""), annotations={REBUILD: value})
+    assert build_hash(one) != build_hash(changed)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "seconds"),
+    [
+        (None, None),
+        (1_800_000_000_000, 1800),
+        ("1800000000000", 1800),
+        ("30m", 1800),
+        ("1h30m", 5400),
+    ],
+)
+def test_a_timeout_is_a_duration_or_nanoseconds(
+    timeout: int | str | None, seconds: int | None
+) -> None:
+    assert seconds == build_seconds(timeout)
+
+
+@pytest.mark.parametrize("timeout", ["soon", "-1", "1" * 10_000 + "x", "1m; rm"])
+def test_another_timeout_is_refused(timeout: str) -> None:
+    with pytest.raises(ValueError, match="invalid duration"):
+        build_seconds(timeout)
+
+
+def test_the_kubelet_expands_nothing_in_users_texts() -> None:
+    _, builder = containers(job(request(build_args=("A=$(YATAI_API_TOKEN)",))))
+    assert "build-arg:A=$$(YATAI_API_TOKEN)" == builder["args"][-1]
+
+
+def test_the_administrators_settings_come_first_and_may_be_in_lower_case() -> None:
+    settings = builder_settings(
+        {
+            "extra_pod_spec": "nodeselector: {disk: ssd}\nrestartPolicy: Always",
+            "build_args": "[A=1]",
+            "extra_container_env": "[{name: A, value: b}]",
+            "unknown": "{",
+        }
+    )
+    assert {"nodeSelector": {"disk": "ssd"}} == settings.extra_pod_spec
+    assert ("A=1",) == settings.build_args
+    with pytest.raises(ValueError, match="build_args"):
+        builder_settings({"build_args": "{a: 1}"})
+    with pytest.raises(ValueError, match="build_args"):
+        builder_settings({"build_args": "[a"})
+    with pytest.raises(ValueError, match=r"duplicate key 'a'; .*duplicate key 'b'"):
+        builder_settings({"build_args": "{a: '1', a: '2', b: '1', b: '2'}"})

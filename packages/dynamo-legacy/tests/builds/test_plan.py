@@ -1,0 +1,220 @@
+"""What a request needs next, from each state that a build can be in."""
+
+import base64
+import zlib
+from typing import Any
+
+import pytest
+
+from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api.nim_request import (
+    DynamoNimRequest,
+    DynamoNimRequestSpec,
+    DynamoNimRequestStatus,
+)
+from dynamo_legacy.build.job import FETCHER, FORCE, HASH, build_hash, job_name
+from dynamo_legacy.build.plan import (
+    BuildFacts,
+    BuildPlan,
+    Next,
+    Probe,
+    Reason,
+    dynamo_nim,
+    fetched_config,
+    plan_build,
+    request_status,
+)
+from dynamo_legacy.types import BuildJob, BuildPod
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.types.batch import JobPodStatus, JobStatus
+from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
+from kube_runtime.types.meta import Condition, Metadata
+
+IMAGE = "registry.example.com/a:1"
+
+
+def request(annotations: dict[str, str] | None = None, *conditions: Condition) -> DynamoNimRequest:
+    """A request whose status has these conditions."""
+    return DynamoNimRequest(
+        metadata=Metadata(name="r", namespace="n", generation=3, annotations=annotations or {}),
+        spec=DynamoNimRequestSpec(bento_tag="a:1"),
+        status=DynamoNimRequestStatus(conditions=conditions),
+    )
+
+
+def job(made_of: DynamoNimRequest, *ends: tuple[str, str]) -> BuildJob:
+    """The Job of a request, with conditions from pairs of type and reason."""
+    conditions = tuple(Condition(type_, "True", reason) for type_, reason in ends)
+    name = job_name(made_of)
+    return BuildJob(metadata=Metadata(name=name), status=JobStatus(conditions=conditions))
+
+
+def pod(made_of: DynamoNimRequest, container: str, code: int, text: str) -> BuildPod:
+    """A pod of that Job, one container of which has ended."""
+    ended = ContainerState(terminated=Terminated(exit_code=code, message=text))
+    status = ContainerStatus(name=container, state=ended)
+    is_first = container == FETCHER
+    pod_status = JobPodStatus(
+        init_container_statuses=(status,) if is_first else (),
+        container_statuses=() if is_first else (status,),
+    )
+    labels = {"job-name": job_name(made_of)}
+    return BuildPod(metadata=Metadata(name="p", labels=labels), status=pod_status)
+
+
+def statuses(plan: BuildPlan) -> dict[str, str]:
+    """The status of each condition."""
+    return {reported.type: reported.status for reported in plan.conditions}
+
+
+def message(plan: BuildPlan, type_: str) -> str:
+    """The message of a condition."""
+    return next(reported.message for reported in plan.conditions if reported.type == type_)
+
+
+def test_a_new_request_asks_the_registry_first() -> None:
+    plan = plan_build(request(), BuildFacts(IMAGE))
+    assert Next.PROBE is plan.step
+    assert {"ImageBuilding": "Unknown", "DynamoNimAvailable": "Unknown"} == statuses(plan)
+
+
+def test_an_image_that_exists_is_recorded() -> None:
+    plan = plan_build(request(), BuildFacts(IMAGE, probe=Probe(exists=True)))
+    assert Next.RECORD is plan.step
+    assert {
+        "ImageBuilding": "False",
+        "DynamoNimAvailable": "True",
+        "ImageExists": "True",
+        "ImageExistsChecked": "True",
+    } == statuses(plan)
+    assert IMAGE == message(plan, "ImageExists")
+
+
+def test_an_image_that_is_missing_is_built() -> None:
+    plan = plan_build(request(), BuildFacts(IMAGE, probe=Probe()))
+    assert Next.BUILD is plan.step
+    assert "False" == statuses(plan)["ImageExistsChecked"]
+    assert f"Image not exists: {IMAGE}" == message(plan, "ImageExistsChecked")
+
+
+def test_what_was_found_once_is_not_asked_again() -> None:
+    same = Condition("ImageExists", "True", message=IMAGE)
+    assert Next.RECORD is plan_build(request(None, same), BuildFacts(IMAGE)).step
+    different = Condition("ImageExists", "True", message="another:1")
+    assert Next.PROBE is plan_build(request(None, different), BuildFacts(IMAGE)).step
+
+
+def test_a_registry_without_an_answer_is_asked_again_when_it_says() -> None:
+    probe = Probe(error="r: too many requests", retry_seconds=90)
+    plan = plan_build(request(), BuildFacts(IMAGE, probe=probe))
+    assert (Next.NOTHING, 90) == (plan.step, plan.requeue_after_seconds)
+    assert "r: too many requests" == message(plan, "DynamoNimAvailable")
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+def test_a_job_that_runs_is_waited_for(phase: str) -> None:
+    made_of = request()
+    status = JobPodStatus(phase=phase)
+    job_pod = BuildPod(metadata=Metadata(labels={"job-name": job_name(made_of)}), status=status)
+    plan = plan_build(made_of, BuildFacts(IMAGE, [job(made_of)], [job_pod]))
+    assert Next.WAIT is plan.step
+    assert {"Pending": "Unknown", "Running": "True"}[phase] == statuses(plan)["ImageBuilding"]
+
+
+def test_a_job_that_succeeded_gives_the_image() -> None:
+    made_of = request()
+    plan = plan_build(made_of, BuildFacts(IMAGE, [job(made_of, ("Complete", ""))]))
+    assert (Next.RECORD, "True") == (plan.step, statuses(plan)["ImageExists"])
+    assert f"Image building job {job_name(made_of)} is succeeded." == message(plan, "ImageBuilding")
+
+
+def test_a_failed_job_says_the_last_line_of_its_log() -> None:
+    made_of = request()
+    log = "#5 RUN pip install x\nerror: failed to solve: exit code 1\n"
+    facts = BuildFacts(
+        IMAGE, [job(made_of, ("Failed", "PodFailurePolicy"))], [pod(made_of, "builder", 1, log)]
+    )
+    plan = plan_build(made_of, facts)
+    assert Next.NOTHING is plan.step
+    assert "False" == statuses(plan)["DynamoNimAvailable"]
+    assert message(plan, "DynamoNimAvailable").endswith(
+        "is failed. builder: error: failed to solve: exit code 1 (exit code 1)"
+    )
+
+
+def test_a_job_that_took_too_long_says_so() -> None:
+    made_of = request()
+    plan = plan_build(made_of, BuildFacts(IMAGE, [job(made_of, ("Failed", "DeadlineExceeded"))]))
+    assert Reason.TIMEOUT == next(reported.reason for reported in plan.conditions)
+
+
+@pytest.mark.parametrize("ends", [(), (("Complete", ""),), (("Failed", "PodFailurePolicy"),)])
+def test_a_job_says_that_there_was_no_image_also_to_who_did_not_ask(
+    ends: tuple[tuple[str, str], ...],
+) -> None:
+    made_of = request()
+    plan = plan_build(made_of, BuildFacts(IMAGE, [job(made_of, *ends)]))
+    assert "False" == statuses(plan)["ImageExistsChecked"]
+
+
+def test_jobs_of_an_earlier_state_are_stale() -> None:
+    earlier = job(request({FORCE: "true"}))
+    plan = plan_build(request(), BuildFacts(IMAGE, [earlier], probe=Probe()))
+    assert (Next.BUILD, (earlier,)) == (plan.step, plan.stale)
+
+
+def test_a_forced_build_is_done_once() -> None:
+    forced = request({FORCE: "true"}, Condition("ImageExists", "True", message=IMAGE))
+    assert Next.BUILD is plan_build(forced, BuildFacts(IMAGE)).step
+    built = DynamoNim(metadata=Metadata(annotations={HASH: build_hash(forced)}))
+    assert Next.RECORD is plan_build(forced, BuildFacts(IMAGE, nim=built)).step
+    again = request({FORCE: "true", "nvidia.com/rebuild": "2"}, *forced.status.conditions)
+    assert Next.BUILD is plan_build(again, BuildFacts(IMAGE, nim=built)).step
+
+
+def test_the_nim_has_what_the_request_says() -> None:
+    nim = dynamo_nim(request(), IMAGE, "login")
+    assert {"tag": "a:1", "image": IMAGE, "imagePullSecrets": [{"name": "login"}]} == nim["spec"]
+    assert {"tag": "a:1", "image": IMAGE} == dynamo_nim(request(), IMAGE, "")["spec"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"services":[]}', '{"services":[]}'),
+        ("zlib:" + base64.b64encode(zlib.compress(b"{}")).decode(), "{}"),
+        ("zlib:not base64", ""),
+        ("zlib:" + base64.b64encode(b"no zlib").decode(), ""),
+    ],
+)
+def test_the_configuration_comes_from_the_container_that_fetched_it(
+    text: str, expected: str
+) -> None:
+    assert expected == fetched_config([pod(request(), FETCHER, 0, text)])
+    assert "" == fetched_config([pod(request(), FETCHER, 1, text)])
+
+
+def test_a_configuration_that_expands_without_end_is_cut() -> None:
+    bomb: Any = zlib.compress(bytes(64 * 1024**2), 9)
+    text = "zlib:" + base64.b64encode(bomb).decode()
+    assert 1024**2 >= len(fetched_config([pod(request(), FETCHER, 0, text)]))
+
+
+def test_a_request_that_was_paused_says_that_it_is_not_any_more() -> None:
+    paused = request(None, Condition("Paused", "True", "Paused"))
+    conditions = request_status(paused, plan_build(paused, BuildFacts(IMAGE)), ()).conditions
+    assert [("Paused", "False")] == [
+        (reported.type, reported.status) for reported in conditions if reported.type == "Paused"
+    ]
+    never = request_status(request(), plan_build(request(), BuildFacts(IMAGE)), ()).conditions
+    assert all(reported.type != "Paused" for reported in never)
+
+
+def test_what_could_not_be_written_makes_the_dynamonim_unavailable() -> None:
+    plan = plan_build(request(), BuildFacts(IMAGE, probe=Probe(exists=True)))
+    blocked = Blocked(Obstacle.REJECTED, "DynamoNim", "r", "denied")
+    status = request_status(request(), plan, [blocked])
+    reported = {each.type: (each.status, each.reason, each.message) for each in status.conditions}
+    assert ("False", Reason.BUILD_FAILED, "denied") == reported["DynamoNimAvailable"]
+    assert "True" == reported["ImageExists"][0]
+    assert 3 == status.observed_generation

@@ -1,1 +1,0 @@
-"""Which namespaces this operator owns."""

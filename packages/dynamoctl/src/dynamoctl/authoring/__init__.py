@@ -1,0 +1,1 @@
+"""Files and the objects in them: nothing here needs a cluster."""

@@ -1,0 +1,247 @@
+"""`dynamoctl convert`: manifests of the older generation as objects of today."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.crd import filled, whole_schema
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.settings import RenderSettings
+from dynamo_legacy.api.deployment import DynamoDeployment
+from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
+from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.convert import (
+    Circumstances,
+    Conversion,
+    Level,
+    converted_component,
+    converted_deployment,
+)
+from dynamo_legacy.generate import services_only
+from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
+from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_name
+from dynamo_legacy.settings import read_legacy_settings
+from dynamo_operator.cli.configuration import text_of
+from dynamoctl.authoring.manifests import Manifest
+from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.options import ConvertOptions, Where
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.decode import decode
+from kube_runtime.errors import ConfigError, DecodeError
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource, condition
+
+R = TypeVar("R", bound=Resource)
+
+_CONVERTED = (DynamoDeployment, DynamoNimDeployment)
+_READ = (DynamoNim, DynamoNimRequest)
+"""Kinds of which nothing becomes an object: they say which image a tag has."""
+_KINDS = {type_.KIND.name: type_ for type_ in (*_CONVERTED, *_READ)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the objects are resolved by: images by name of the DynamoNim, configurations by ConfigMap."""
+
+    images: Mapping[tuple[str, str], DynamoNimSpec]
+    configurations: Mapping[tuple[str, str], str]
+    choices: ConvertOptions
+    at: Circumstances
+    graph: GraphConfig | None
+
+
+def convert(
+    manifests: Sequence[Manifest], choices: ConvertOptions, *, prints_others: bool = True
+) -> ExitCode:
+    """Prints what the objects become, and on stderr one line for each remark; others as they are, on demand.
+
+    Nothing is printed on stdout when anything is wrong. With `--strict`, it is a problem if something of an
+    object was dropped or guessed.
+
+    Raises: ExceptionGroup of ConfigError.
+    """
+    context = _context(manifests, choices)
+    problems: list[ConfigError] = []
+    objects: list[Object] = []
+    lost = 0
+    parents = {_identity(manifest) for manifest in manifests if _is(manifest, DynamoDeployment)}
+    for manifest in manifests:
+        kind = _legacy_kind(manifest)
+        if kind is None:
+            objects += [manifest.value] if prints_others else []
+            continue
+        if kind in _READ or _parent(manifest) in parents:
+            continue
+        try:
+            result = _converted(manifest, context)
+        except ConfigError as error:
+            problems.append(error)
+            continue
+        problems += _refused(manifest, result.objects, context.at.settings)
+        objects += result.objects
+        lost += sum(remark.level is not Level.NOTE for remark in result.remarks)
+        for remark in result.remarks:
+            place = manifest.place(remark.path)
+            print(f"{remark.level}: {place}: {remark.path}: {remark.message}", file=sys.stderr)
+    if problems:
+        raise ExceptionGroup("manifests", problems)
+    (write_yaml if choices.output == "yaml" else write_json)(objects, sys.stdout)
+    return ExitCode.PROBLEMS if choices.is_strict and lost else ExitCode.OK
+
+
+async def convert_cluster(where: Where, choices: ConvertOptions) -> ExitCode:
+    """Prints what the objects in a namespace of a cluster become.
+
+    Raises: OperatorError; ExceptionGroup of ConfigError.
+    """
+    from dynamo_graphs.files.yaml_reader import documents
+    from dynamoctl.cluster.target import cluster
+    from kube_runtime.types.core import ConfigMap
+
+    values: list[Object] = []
+    async with cluster(where) as at:
+        for type_ in _KINDS.values():
+            values += await at.reading.all_raw(type_.KIND, at.namespace)
+        values += await at.reading.all_raw(ConfigMap.KIND, at.namespace, labels=GRAPH_CONFIG)
+    manifests = [
+        Manifest(body, document)
+        for body in values
+        for document in documents(
+            f"{body['kind']}/{body['metadata']['name']}", msgspec.json.encode(body).decode()
+        )
+    ]
+    return convert(manifests, choices, prints_others=False)
+
+
+def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context:
+    graph = None
+    if choices.graph_config is not None:
+        graph = _graph(str(choices.graph_config), text_of(choices.graph_config))
+    images: dict[tuple[str, str], DynamoNimSpec] = {}
+    configurations: dict[tuple[str, str], str] = {}
+    for manifest in manifests:
+        place = _identity(manifest)
+        if _is(manifest, DynamoNimRequest):
+            if image := _built(_decoded(manifest, DynamoNimRequest)):
+                images.setdefault(place, image)
+        elif _is(manifest, DynamoNim):
+            images[place] = _decoded(manifest, DynamoNim).spec
+        elif manifest.value.get("kind") == "ConfigMap":
+            data = manifest.value.get("data")
+            text = data.get(GRAPH_CONFIG_KEY) if isinstance(data, dict) else None
+            if isinstance(text, str):
+                configurations[place] = text
+    at = Circumstances(
+        rendering_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
+    )
+    return _Context(images, configurations, choices, at, graph)
+
+
+def _built(request: DynamoNimRequest) -> DynamoNimSpec | None:
+    """The image that a request names, or has built."""
+    exists = condition(request.status.conditions, "ImageExists")
+    is_there = exists is not None and exists.status == "True"
+    image = request.spec.image or (exists.message if exists and is_there else "")
+    return DynamoNimSpec(tag=request.spec.bento_tag, image=image) if image else None
+
+
+def _converted(manifest: Manifest, context: _Context) -> Conversion:
+    """Raises: ConfigError."""
+    if _is(manifest, DynamoNimDeployment):
+        nim = _decoded(manifest, DynamoNimDeployment)
+        image = _image(manifest, nim.metadata.namespace, nim.spec.dynamo_nim, context)
+        return converted_component(nim, manifest.value.get("spec") or {}, image, context.at)
+    deployment = _decoded(manifest, DynamoDeployment)
+    tag = deployment.spec.dynamo_nim
+    try:
+        name = nim_name(tag)
+        image = _image(manifest, deployment.metadata.namespace, name, context)
+        graph = context.graph or _graph_of(manifest, deployment, name, context)
+        return converted_deployment(deployment, graph, image, context.at)
+    except ValueError as error:
+        raise manifest.problem("spec", str(error)) from error
+
+
+def _image(manifest: Manifest, namespace: str, nim: str, context: _Context) -> DynamoNimSpec:
+    spec = context.images.get((namespace, nim))
+    if context.choices.image:
+        tag = spec.tag if spec else nim.replace("--", ":", 1)
+        secrets = spec.image_pull_secrets if spec else ()
+        return DynamoNimSpec(tag=tag, image=context.choices.image, image_pull_secrets=secrets)
+    if spec is None:
+        text = f"unknown image of {nim} (add its DynamoNim, or name one with --image)"
+        raise manifest.problem("spec.dynamoNim", text)
+    return spec
+
+
+def _graph_of(
+    manifest: Manifest, deployment: DynamoDeployment, name: str, context: _Context
+) -> GraphConfig:
+    """The configuration beside the object; else its own services are the graph."""
+    annotations = deployment.metadata.annotations
+    chosen = annotations.get(GRAPH_CONFIG) or name
+    text = context.configurations.get((deployment.metadata.namespace, chosen))
+    if text is not None:
+        return _graph(f"ConfigMap {chosen}", text)
+    if not deployment.spec.services:
+        text = f"unknown services of {name} (add the ConfigMap {chosen}, or name a file with --graph-config)"
+        raise manifest.problem("spec.dynamoNim", text)
+    return services_only(deployment, annotations.get(DYNAMO_TAG, ""))
+
+
+def _graph(place: str, text: str) -> GraphConfig:
+    try:
+        return parse_graph_config(text)
+    except ValueError as error:
+        raise ConfigError(place, str(error)) from error
+
+
+def _decoded(manifest: Manifest, type_: type[R]) -> R:
+    try:
+        return decode(type_, msgspec.json.encode(filled(manifest.value, whole_schema(type_))))
+    except DecodeError as error:
+        raise ConfigError(manifest.place(), error.message) from error
+
+
+def _refused(
+    manifest: Manifest, objects: Iterable[Object], settings: RenderSettings
+) -> Iterator[ConfigError]:
+    """What today's operator would say against the result."""
+    facts = Facts(istio_served=True)
+    for body in objects:
+        if body["apiVersion"].startswith(f"{GROUP}/"):
+            placed = {**body, "metadata": {"namespace": "default", **body["metadata"]}}
+            for problem in expanded(placed, facts, settings).problems:
+                yield manifest.problem("spec", f"what it becomes is invalid: {problem}")
+
+
+def _legacy_kind(manifest: Manifest) -> type[Resource] | None:
+    version = str(manifest.value.get("apiVersion"))
+    kind = _KINDS.get(str(manifest.value.get("kind")))
+    return kind if kind and version == kind.KIND.api_version else None
+
+
+def _is(manifest: Manifest, type_: type[Resource]) -> bool:
+    return _legacy_kind(manifest) is type_
+
+
+def _identity(manifest: Manifest) -> tuple[str, str]:
+    metadata = manifest.metadata
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+def _parent(manifest: Manifest) -> tuple[str, str] | None:
+    """The DynamoDeployment that made a component, which is converted in its place."""
+    owners = manifest.metadata.get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("kind") == DynamoDeployment.KIND.name:
+            return _identity(manifest)[0], str(owner.get("name"))
+    return None

@@ -1,0 +1,145 @@
+"""The objects in files, folders and standard input, each with its place."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.files.yaml_reader import Document, documents
+from dynamo_graphs.validation.syntax import nearest
+from dynamo_operator.cli.configuration import text_of
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+
+STANDARD_INPUT = "-"
+DEFAULT_NAMESPACE = "default"
+"""Of objects that name none, where neither a command line nor a context names one."""
+KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object and where it was written: a document, or an item of a List."""
+
+    value: Object
+    document: Document
+    prefix: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a kind of ours, is probably meant to be, or is not a Kubernetes object."""
+        version, kind = self.value.get("apiVersion"), self.value.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
+            return True
+        if version.partition("/")[0] != GROUP:
+            return False  # of another project, though its name may be like one of ours
+        return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
+
+    @property
+    def metadata(self) -> Object:
+        """The metadata; {} if there is none, or none that is a mapping."""
+        metadata = self.value.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    @property
+    def source(self) -> str:
+        """The file that contains it."""
+        return self.document.source
+
+    def problem(self, path: str, message: str) -> ConfigError:
+        """A problem of one field, with the line where it stands."""
+        return ConfigError(self.place(path), f"{path}: {message}")
+
+    def placed(self, given: str, default: str) -> Object:
+        """The object with its namespace: its own, else the given one, else the default.
+
+        Raises: ConfigError if its own is not the given one.
+        """
+        metadata = self.value.get("metadata")
+        if not isinstance(metadata, dict):
+            return self.value
+        own = metadata.get("namespace")
+        if own and given and own != given:
+            message = f'"{own}" does not match the namespace "{given}" of the command line'
+            raise self.problem("metadata.namespace", message)
+        return {**self.value, "metadata": {**metadata, "namespace": own or given or default}}
+
+    def place(self, path: str = "") -> str:
+        """The file, line and column of a field, or of the object."""
+        parts = filter(None, (self.prefix, path))
+        return self.document.place(".".join(parts))
+
+
+def read_manifests(files: Sequence[str]) -> list[Manifest]:
+    """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
+
+    Raises: ExceptionGroup of ConfigError, one for each mistake in any of them.
+    """
+    manifests: list[Manifest] = []
+    mistakes: list[Exception] = []
+    for file in files:
+        try:
+            sources = _sources(file)
+        except ConfigError as error:
+            mistakes.append(error)
+            continue
+        for source in sources:
+            try:
+                manifests += _objects(source)
+            except ConfigError as error:
+                mistakes.append(error)
+            except ExceptionGroup as group:
+                mistakes += group.exceptions
+    if not manifests and not mistakes:
+        mistakes.append(ConfigError(", ".join(files), "no objects found"))
+    if mistakes:
+        raise ExceptionGroup("manifests", mistakes)
+    return manifests
+
+
+def _sources(file: str) -> Sequence[str]:
+    """The file itself, or the files of a folder by name; a folder inside it is not searched.
+
+    Raises: ConfigError for a folder without any.
+    """
+    folder = Path(file)
+    if file == STANDARD_INPUT or not folder.is_dir():
+        return [file]
+    files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
+    if not files:
+        raise ConfigError(file, "no YAML or JSON file found")
+    return files
+
+
+def _objects(source: str) -> Iterator[Manifest]:
+    if source == STANDARD_INPUT:
+        name, text = "<stdin>", _standard_input()
+    else:
+        name, text = source, text_of(Path(source))
+    for document in documents(name, text):
+        yield from _unlisted(document)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("<stdin>", "expected UTF-8 text") from error
+
+
+def _unlisted(document: Document) -> Iterator[Manifest]:
+    """The object of a document, or each item of a List: kubectl prints several objects as one."""
+    value = document.value
+    is_list = isinstance(value, dict) and value.get("kind") == "List"
+    items: object = value.get("items") if is_list else None
+    entries = enumerate(items) if isinstance(items, list) else [(None, value)]
+    for index, body in entries:
+        prefix = "" if index is None else f"items[{index}]"
+        if not isinstance(body, dict):
+            raise ConfigError(
+                document.place(prefix), ("expected an object with apiVersion and kind")
+            )
+        yield Manifest(body, document, prefix)

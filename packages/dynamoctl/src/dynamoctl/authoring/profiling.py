@@ -1,0 +1,131 @@
+"""`dynamoctl profile` and `dynamoctl new`: a graph from a model, GPUs and targets, without a cluster."""
+
+import csv
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynamo_graphs import Latency
+from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_profiler.charts import COLUMNS, row
+from dynamo_profiler.pareto import Candidate
+from dynamo_profiler.progress import Progress
+from dynamo_profiler.study import Study, study
+from dynamoctl.options import ProfileOptions
+from dynamoctl.screen import show, show_json, table
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Fields
+
+_HEAD = (
+    "MODE",
+    "WORKERS",
+    "GPUS",
+    "AT ONCE",
+    "TTFT ms",
+    "ITL ms",
+    "TOK/S/GPU",
+    "TOK/S/USER",
+    "TARGETS",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where pictures go; None means: nowhere."""
+
+    plot: Path | None = None
+    report: Path | None = None
+
+
+def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
+    """Print the recommended graph, or the candidates that it was chosen from.
+
+    Raises: OperatorError: a value is invalid, or no graph meets the targets.
+    """
+    result = _study(options)
+    if files.plot:
+        _write(files.plot, result.svg())
+    if files.report:
+        _write(files.report, result.html())
+    if output == "yaml":
+        write_yaml(result.documents, sys.stdout)
+    elif output == "csv":
+        rows = [COLUMNS, *map(row, result.candidates)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+    elif output == "json":
+        choice = result.choice.text()
+        show_json({"choice": choice, "notes": [result.note], "candidates": result.rows()})
+    else:
+        shown = table(_HEAD, map(_cells, result.front))
+        show(result.note, "", shown, "", f"Choice: {result.choice.text()}")
+
+
+def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
+    """Print the manifest of a graph for a model: the smallest engine that meets the targets, so many times.
+
+    Raises: OperatorError: a value is invalid, or the model does not fit.
+    """
+    result = _study(options, name)
+    graph = result.documents[0]
+    for service in graph["spec"]["services"].values():
+        if service["componentType"] == "worker" and replicas:
+            service["replicas"] = replicas
+    print(f"# {result.choice.text()}")
+    write_yaml([graph], sys.stdout)
+
+
+def _study(options: ProfileOptions, name: str = "") -> Study:
+    return study(
+        options.model,
+        gpu=options.gpu,
+        latency=Latency(
+            first_token_ms=options.ttft,
+            next_token_ms=options.itl,
+            input_tokens=options.isl,
+            output_tokens=options.osl,
+        ),
+        seen=_show_step,
+        name=name,
+        model_config=_config(options.model_config),
+        precision=options.precision,
+        backend=options.backend,
+        gpus_per_node=options.gpus_per_node,
+        max_gpus=options.max_gpus,
+        max_nodes=options.max_nodes,
+        requests_per_second=options.requests_per_second,
+        mode=options.mode,
+        engine=options.engine,
+        margin=options.margin,
+    )
+
+
+def _show_step(step: Progress) -> None:
+    print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True)
+
+
+def _config(file: Path | None) -> Fields | None:
+    if file is None:
+        return None
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(str(file), str(error.strerror)) from None
+    except ValueError as error:
+        raise ConfigError(str(file), f"not JSON: {error}") from None
+    if not isinstance(config, Mapping):
+        raise ConfigError(str(file), "not a JSON object")
+    return config
+
+
+def _cells(candidate: Candidate) -> list[str]:
+    *values, meets = row(candidate)
+    return [*map(str, values), "met" if meets else "missed"]
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), str(error.strerror)) from None

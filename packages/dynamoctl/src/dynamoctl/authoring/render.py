@@ -1,0 +1,92 @@
+"""`dynamoctl render`: the objects that the controllers would apply, offline, through the same code."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identity
+from dynamo_graphs.settings import RenderSettings
+from dynamoctl.authoring.facts_file import surroundings, with_facts_file
+from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests
+from dynamoctl.installation.installed import rendering_settings
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+
+
+def print_objects(
+    files: Sequence[str],
+    *,
+    orchestrator: str,
+    settings: Path | None,
+    namespace: str,
+    output: str,
+    facts: Path | None = None,
+) -> None:
+    """Prints what the objects in the files become. Nothing is printed when anything is wrong.
+
+    Objects that do not become others, of whatever kind, are printed as they are, where they stand.
+    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing. `facts` is a file
+    that says more of the cluster.
+
+    Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
+    """
+    cluster_facts = Facts(
+        lws_served=orchestrator == "lws", grove_served=orchestrator == "grove", istio_served=True
+    )
+    if facts is not None:
+        cluster_facts = with_facts_file(cluster_facts, facts)
+    objects = rendered(
+        read_manifests(files), namespace, cluster_facts, rendering_settings(settings)
+    )
+    (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
+
+
+def rendered(
+    manifests: Sequence[Manifest], namespace: str, facts: Facts, settings: RenderSettings
+) -> list[Object]:
+    """The objects that all manifests together become.
+
+    Raises: ExceptionGroup of ConfigError, one for each problem.
+    """
+    values = [manifest.value for manifest in manifests]
+    by_namespace = surroundings(values, facts, namespace or DEFAULT_NAMESPACE)
+    anywhere = (facts, NOTHING)
+    objects: dict[tuple[str, ...], Object] = {}  # what several components share is there once
+    problems: list[ConfigError] = []
+    places: dict[tuple[str, ...], str] = {}
+    for index, manifest in enumerate(manifests):
+        if not manifest.is_ours:
+            objects["as it is", str(index)] = manifest.value
+            continue
+        document = manifest.value
+        try:
+            document = manifest.placed(namespace, DEFAULT_NAMESPACE)
+        except ConfigError as error:
+            problems.append(error)
+        in_namespace, beside = by_namespace.get(_namespace(document), anywhere)
+        expansion = expanded(document, in_namespace, settings, beside)
+        problems += (
+            manifest.problem(problem.path, problem.message) for problem in expansion.problems
+        )
+        if expansion.problems:
+            continue
+        place = manifest.place()
+        first = places.setdefault(identity(document), place)
+        if first != place:
+            problems.append(
+                manifest.problem("metadata.name", (f"duplicate object, first defined at {first}"))
+            )
+        if document["kind"] not in RENDERED:
+            objects["as it is", str(index)] = manifest.value
+        for body in expansion.objects:
+            objects.setdefault(identity(body), body)
+    if problems:
+        raise ExceptionGroup("manifests", problems)
+    return list(objects.values())
+
+
+def _namespace(document: Object) -> str:
+    metadata = document.get("metadata")
+    return str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""

@@ -1,0 +1,1 @@
+"""What writes to the cluster, or says what a write would do."""

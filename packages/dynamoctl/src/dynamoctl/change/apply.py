@@ -1,0 +1,171 @@
+"""`dynamoctl apply`: server-side apply of objects of any kind, and waiting until they are ready."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from dynamo_graphs.status.readiness import Stated, is_ready
+from dynamoctl.authoring.manifests import Manifest
+from dynamoctl.change.edits import MANAGER
+from dynamoctl.cluster.target import STATED, Cluster, Target, cluster
+from dynamoctl.inspect.views import explained, once_ready, print_explanation
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.options import Where
+from kube_runtime.client.requests import APPLY_PATCH
+from kube_runtime.client.transport import Request
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import Conflict, NotFound
+from kube_runtime.kind import Kind, Object, key_of
+
+_KNOWN_LATER = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
+"""Metadata that the API server writes."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+async def bodies_of(
+    manifests: Sequence[Manifest], at: Cluster, where: Where
+) -> list[tuple[Kind, Object]]:
+    """The objects with their kinds, each in its namespace.
+
+    Raises: ConfigError for one that the cluster does not serve, or that does not fit the command line.
+    """
+    bodies = []
+    for manifest in manifests:
+        kind = await _kind_of(at.reading, manifest)
+        body = manifest.value
+        if kind.namespaced:
+            body = manifest.placed(where.namespace, at.namespace)
+        bodies.append((kind, body))
+    return bodies
+
+
+async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
+    """The kind of an object, from the discovery of the cluster.
+
+    Raises: ConfigError if the cluster does not serve it, or if there is no apiVersion, kind or name.
+    """
+    value = manifest.value
+    version, name = value.get("apiVersion"), value.get("kind")
+    if not isinstance(version, str) or not isinstance(name, str):
+        raise manifest.problem("kind", "missing (expected an object with apiVersion and kind)")
+    if not isinstance(manifest.metadata.get("name"), str):
+        raise manifest.problem("metadata.name", "missing")
+    group, _, plain = version.rpartition("/")
+    path = f"/apis/{group}/{plain}" if group else f"/api/{plain}"
+    try:
+        resources = (await reading.client.get_json(path))["resources"]
+    except NotFound:
+        resources = []
+    for resource in resources:
+        if resource["kind"] == name and "/" not in resource["name"]:
+            return Kind(group, plain, name, resource["name"], namespaced=resource["namespaced"])
+    raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An object after an apply, and what that did: `created`, `configured` or `unchanged`."""
+
+    verb: Literal["created", "configured", "unchanged"]
+    body: Object
+
+
+async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
+    """Apply an object.
+
+    Raises: as `server_apply`.
+    """
+    live = await reading.raw(kind, key_of(body))
+    after = await server_apply(reading, kind, body, is_dry=False, force=force)
+    if live is None:
+        return Applied("created", after)
+    versions = (live["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"])
+    return Applied("unchanged" if versions[0] == versions[1] else "configured", after)
+
+
+async def server_apply(
+    reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool
+) -> Object:
+    """The object as it is after the apply, or would be if that is a dry run.
+
+    Raises:
+        Conflict: another manager owns a field that would change, and `force` is not set.
+        ApiError: it is refused.
+    """
+    query = {"fieldManager": MANAGER, "force": "true" if force else "false"}
+    if is_dry:
+        query["dryRun"] = "All"
+    path = kind.path(*key_of(body))
+    request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
+    try:
+        return await reading.send(request, kind, key_of(body))
+    except Conflict as error:
+        error.message += "; --force-conflicts takes these fields over"
+        raise
+
+
+def comparable(body: Object | None) -> Object:
+    """An object without its status and without what the API server writes; {} if there is none."""
+    if body is None:
+        return {}
+    metadata = {k: v for k, v in body["metadata"].items() if k not in _KNOWN_LATER}
+    notes = {k: v for k, v in metadata.pop("annotations", {}).items() if k != _LAST_APPLIED}
+    if notes:
+        metadata["annotations"] = notes
+    rest = {k: v for k, v in body.items() if k not in ("metadata", "status")}
+    return {
+        "apiVersion": rest.pop("apiVersion"),
+        "kind": rest.pop("kind"),
+        "metadata": metadata,
+    } | rest
+
+
+_GOES_ON = "stopped waiting; the objects stay, and the operator continues: dynamoctl get --watch"
+
+_TYPES = {type_.KIND.name: type_ for type_ in STATED}
+
+
+async def print_applied(
+    manifests: Sequence[Manifest], where: Where, *, force: bool, wait: bool, timeout_seconds: float
+) -> ExitCode:
+    """Apply the objects in their order and print what became of each; 1 if they are not ready in time.
+
+    Raises: OperatorError, or a group of ConfigError. What was applied before an error stays.
+    """
+    targets: list[Target[Stated]] = []
+    async with cluster(where) as at:
+        bodies = await bodies_of(manifests, at, where)  # all, before the first one is written
+        for kind, body in bodies:
+            key = key_of(body)
+            done = await applied(at.reading, kind, body, force=force)
+            print(visible(f"{kind.name} {key} {done.verb}"), flush=True)
+            if kind.name in _TYPES:
+                targets.append(Target(at.reading, _TYPES[kind.name], key))
+        if not wait:
+            return ExitCode.OK
+        return await _ready(at, targets, timeout_seconds)
+
+
+async def _ready(
+    at: Cluster, targets: Sequence[Target[Stated]], timeout_seconds: float
+) -> ExitCode:
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            for target in targets:
+                await once_ready(target, "text")
+    except asyncio.CancelledError:  # Ctrl-C
+        print(_GOES_ON, file=sys.stderr)
+        raise
+    except TimeoutError:
+        late = [await target.get() for target in targets]
+        print(f"error: not ready within {timeout_seconds:g} s", file=sys.stderr)
+        for stated in late:
+            if not is_ready(stated):
+                print_explanation(await explained(at.reading, stated))
+        return ExitCode.PROBLEMS
+    return ExitCode.OK

@@ -1,0 +1,233 @@
+"""`dynamoctl rollout history` and `rollout undo`: the former specs of a graph, and the way back to one.
+
+The operator keeps each spec in a ControllerRevision, without the fields that have their defaults. An undo is
+a merge patch of what differs from the present spec in the same form, for exactly the version that was read.
+Replicas and the restart stay as they are, as with `kubectl rollout undo`: scaling adapters, autoscalers and
+`dynamoctl scale` own them.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
+from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamoctl.ages import short_age
+from dynamoctl.change.apply import comparable
+from dynamoctl.change.diff import Change, print_changes, with_effects
+from dynamoctl.change.edits import MANAGER, tell
+from dynamoctl.change.patches import Unwritable, obstacles
+from dynamoctl.change.restarts import differences
+from dynamoctl.cluster.target import GRAPHS, Cluster, Target, place
+from dynamoctl.options import Where
+from dynamoctl.screen import Cell, Styled, show, show_json, table
+from kube_runtime.client.requests import MERGE_PATCH
+from kube_runtime.client.transport import Request
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import ControllerRevision
+
+_MOST_PATHS = 3
+"""Changed fields that a line of the history names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A former or the current spec. `created` is RFC 3339; `cause` is "" without one."""
+
+    number: int
+    spec: Object
+    created: str
+    cause: str
+
+
+async def print_history(name: str, where: Where, output: str, number: int | None) -> None:
+    """Print the revisions of a graph, the newest last, or the spec of one of them.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.get()
+        revisions = await _revisions(at, graph)
+    if number is not None:
+        spec = _numbered(graph, revisions, number).spec
+        if output == "json":
+            show_json(spec)
+        else:
+            write_yaml([spec], sys.stdout)
+    elif output == "json":
+        show_json([_json(revision, paths) for revision, paths in _with_changes(revisions)])
+    else:
+        now = datetime.now(UTC)
+        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), _rows(revisions, now)))
+
+
+async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> None:
+    """Bring a former spec back: that of a revision, or the one before the current.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.get()
+        revisions = await _revisions(at, graph)
+        chosen = (
+            _numbered(graph, revisions, number) if number is not None else _before(graph, revisions)
+        )
+        present = spec_of(graph)
+        patch = merge_patch(present, undone(present, chosen.spec))
+        if not patch:
+            print(f"{graph.key} already has the spec of revision {chosen.number}.")
+            return
+        if is_dry:
+            await _print_effects(at, graph, patch)
+            return
+        await _patched(at, graph, patch, is_dry=False)
+    tell(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
+
+
+def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
+    """The revisions that an owner controls, by their numbers."""
+    owned = [
+        body
+        for body in bodies
+        if any(
+            owner.get("controller") and owner["uid"] == uid
+            for owner in body["metadata"].get("ownerReferences", ())
+        )
+    ]
+    return sorted((_revision(body) for body in owned), key=lambda revision: revision.number)
+
+
+def undone(live: Object, revision: Object) -> Object:
+    """The spec of a revision with the numbers and the restart that the graph has now."""
+    kept = {name: live[name] for name in SIZES if name in live}
+    present = live.get("services", {})
+    services = {
+        key: _resized(service, present.get(key))
+        for key, service in revision.get("services", {}).items()
+    }
+    rest = {name: value for name, value in revision.items() if name not in SIZES}
+    return {**rest, **kept, "services": services}
+
+
+def merge_patch(before: Object, after: Object) -> Object:
+    """The JSON merge patch (RFC 7386) that makes one of the other; {} if they are alike."""
+    patch: Object = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        present = before.get(name)
+        if isinstance(present, dict) and isinstance(value, dict):
+            if part := merge_patch(present, value):
+                patch[name] = part
+        elif name not in before or present != value:
+            patch[name] = value
+    return patch
+
+
+def _resized(service: Object, present: Object | None) -> Object:
+    """A service as it was, with its present number; one that was removed gets its former number back."""
+    if present is None:
+        return service
+    rest = {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
+    if SIZE_OF_SERVICE in present:
+        rest[SIZE_OF_SERVICE] = present[SIZE_OF_SERVICE]
+    return rest
+
+
+async def _revisions(
+    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment
+) -> list[Revision]:
+    """The revisions of a graph.
+
+    Raises: Unwritable if there are none.
+    """
+    kind, namespace = ControllerRevision.KIND, graph.metadata.namespace
+    every = await at.reading.all_raw(kind, namespace, labels=labels.GRAPH_REVISION)
+    if revisions := revisions_of(graph.metadata.uid, every):
+        return revisions
+    if graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT) == "0":
+        raise Unwritable(
+            f"graph {graph.key} keeps no history: its annotation {labels.REVISION_HISTORY_LIMIT} is 0"
+        )
+    raise Unwritable(
+        f"graph {graph.key} has no revisions: the operator has not processed a valid spec of it, or "
+        "is older than `rollout history`"
+    )
+
+
+async def _print_effects(
+    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object
+) -> None:
+    """Print what the API server would store, and what that does to the pods."""
+    live = await at.reading.raw(DynamoGraphDeployment.KIND, graph.key)
+    after = await _patched(at, graph, patch, is_dry=True)
+    scene = Cluster(at.reading, graph.metadata.namespace)
+    change = Change(f"{DynamoGraphDeployment.KIND.name} {graph.key}", "change")
+    print_changes([await with_effects(scene, change, comparable(live), comparable(after))])
+
+
+async def _patched(
+    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object, *, is_dry: bool
+) -> Object:
+    """The graph after the patch, or as it would be."""
+    version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
+    query = {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
+    kind = DynamoGraphDeployment.KIND
+    body = msgspec.json.encode({"metadata": version, "spec": patch})
+    request = Request("PATCH", kind.path(*graph.key), query, body, MERGE_PATCH)
+    return await at.reading.send(request, kind, graph.key)
+
+
+def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], number: int) -> Revision:
+    for revision in revisions:
+        if revision.number == number:
+            return revision
+    numbers = ", ".join(str(revision.number) for revision in revisions)
+    raise Unwritable(f"graph {graph.key}: revision {number} not found (revisions: {numbers})")
+
+
+def _before(graph: DynamoGraphDeployment, revisions: Sequence[Revision]) -> Revision:
+    """The revision before the current one."""
+    if len(revisions) > 1:
+        return revisions[-2]
+    raise Unwritable(
+        f"graph {graph.key} has one revision only, {revisions[0].number}: there is nothing to return to"
+    )
+
+
+def _revision(body: Object) -> Revision:
+    metadata = body["metadata"]
+    cause = metadata.get("annotations", {}).get(CHANGE_CAUSE, "")
+    data = body.get("data") or {}
+    return Revision(body["revision"], data.get("spec", {}), metadata["creationTimestamp"], cause)
+
+
+def _with_changes(revisions: Sequence[Revision]) -> Iterator[tuple[Revision, list[str]]]:
+    """Each revision with the fields that differ from the one before."""
+    for number, revision in enumerate(revisions):
+        before = revisions[number - 1].spec if number else None
+        paths = differences(without_sizes(before), without_sizes(revision.spec)) if before else ()
+        yield revision, list(paths)
+
+
+def _rows(revisions: Sequence[Revision], now: datetime) -> Iterator[Sequence[Cell]]:
+    for revision, paths in _with_changes(revisions):
+        is_current = revision is revisions[-1]
+        number = f"{revision.number} (current)" if is_current else str(revision.number)
+        more = [f"and {len(paths) - _MOST_PATHS} more"] if len(paths) > _MOST_PATHS else []
+        change = "; ".join((*paths[:_MOST_PATHS], *more)) or "-"
+        first: Cell = Styled(number, "bold") if is_current else number
+        yield first, short_age(revision.created, now), change, revision.cause or "-"
+
+
+def _json(revision: Revision, changes: Sequence[str]) -> Mapping[str, object]:
+    return {
+        "revision": revision.number,
+        "created": revision.created,
+        "cause": revision.cause,
+        "changes": list(changes),
+        "spec": revision.spec,
+    }

@@ -1,0 +1,165 @@
+"""What `dynamoctl scale`, `suspend`, `resume` and `rollout` write. Pure: objects in, patch and sentence out.
+
+A number of replicas belongs to the service's scaling adapter where there is one; else to the service, whose
+own number the graph's `spec.replicas` multiplies.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.deployment_config import as_configured, base_replicas
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.roles import is_under_factor
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.status.readiness import Stated
+from dynamo_graphs.validation.syntax import nearest
+from dynamo_graphs.validation.update import ROLLING
+from dynamoctl.ages import counted
+from dynamoctl.cluster.target import NOUNS
+from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Object
+
+_MARKS = {
+    labels.PAUSED: ("paused", "rollout resume", "Pausing"),
+    labels.SUSPEND: ("suspended", "resume", "Suspending"),
+}
+"""Annotations that stop the operator's work: the object's state, the command that ends it, the verb."""
+
+
+class Unwritable(OperatorError):
+    """What was asked for cannot be written on this object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A merge patch of one object (None: nothing to change), and a sentence for the user without its dot."""
+
+    patch: Object | None
+    message: str
+
+
+def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
+    """The service of that name.
+
+    Raises:
+        Unwritable: the graph has none; the message names those that it has.
+    """
+    services = graph.spec.services
+    if name not in services:
+        listing = f" (services: {', '.join(sorted(services))})" if services else ""
+        hint = nearest(name, services)
+        raise Unwritable(f"graph {graph.key}: service {name} not found{hint or listing}")
+    return services[name]
+
+
+def adapter_of(
+    graph: DynamoGraphDeployment,
+    service: str,
+    adapters: Iterable[DynamoGraphDeploymentScalingAdapter],
+) -> DynamoGraphDeploymentScalingAdapter:
+    """The scaling adapter that the operator created for a service; any other has no effect.
+
+    Raises:
+        Unwritable: there is none yet.
+    """
+    for adapter in adapters:
+        controller = adapter.metadata.controller
+        is_of_graph = controller is not None and controller.uid == graph.metadata.uid
+        if adapter.metadata.deletion_timestamp:
+            continue
+        if (
+            is_of_graph
+            and adapter.spec is not None
+            and adapter.spec.dgd_ref.service_name == service
+        ):
+            return adapter
+    raise Unwritable(
+        f"the scaling adapter of service {service} of graph {graph.key} does not exist yet; the "
+        "operator creates it"
+    )
+
+
+def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Edit:
+    """So many replicas, asked of the adapter."""
+    before = None if adapter.spec is None else adapter.spec.replicas
+    ref = None if adapter.spec is None else adapter.spec.dgd_ref
+    place = f"{adapter.metadata.namespace}/"
+    service = f"{place}{ref.name}/{ref.service_name}" if ref else f"{place}{adapter.metadata.name}"
+    by = f" through scaling adapter {adapter.metadata.name}"
+    if before == replicas:
+        return Edit(None, f"{service} is already set to {counted(replicas, 'replica')}{by}")
+    return Edit({"spec": {"replicas": replicas}}, _scaling(service, before, replicas, by))
+
+
+def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Edit:
+    """So many replicas in all, asked of the graph.
+
+    Raises:
+        Unwritable: the graph's factor makes no such number.
+    """
+    spec = graph.spec.services[service]
+    factor = 1 if graph.spec.replicas is None or not is_under_factor(spec) else graph.spec.replicas
+    has_number = as_configured(graph, service).replicas is not None
+    before = base_replicas(graph, service) * factor
+    if before == replicas and (has_number or factor != 1):
+        return Edit(None, f"{graph.key}/{service} is already set to {counted(replicas, 'replica')}")
+    own, rest = divmod(replicas, factor) if factor else (0, 1)
+    if rest:
+        raise Unwritable(
+            f"spec.replicas of graph {graph.key} is {factor} and multiplies the replicas of "
+            f"{service}: {replicas} is not a multiple of {factor}"
+        )
+    was = before if has_number or factor != 1 else None
+    by = "" if factor == 1 else f" ({own} \N{MULTIPLICATION SIGN} spec.replicas {factor})"
+    version = {"resourceVersion": graph.metadata.resource_version}
+    # The version keeps a service that is gone by now from being made again, of nothing but a number.
+    patch = {"metadata": version, "spec": {"services": {service: {"replicas": own}}}}
+    return Edit(patch, _scaling(f"{graph.key}/{service}", was, replicas, by))
+
+
+def marked(stated: Stated, key: str, *, is_on: bool) -> Edit:
+    """The annotation with the value `true`, or no such annotation."""
+    word, _, verb = _MARKS[key]
+    subject = f"{NOUNS[type(stated)]} {stated.key}"
+    present = stated.metadata.annotations.get(key)
+    value = "true" if is_on else None
+    if present == value:
+        return Edit(None, f"{subject.capitalize()} is {'already' if is_on else 'not'} {word}")
+    patch = {"metadata": {"annotations": {key: value}}}
+    return Edit(patch, f"{verb if is_on else 'Resuming'} {subject}")
+
+
+def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
+    """A restart whose id is the time; the order of the one before stays.
+
+    Raises:
+        Unwritable: a managed rollout is in progress; webhooks, where there are any, refuse it as well.
+    """
+    rolling = graph.status.rolling_update
+    if rolling is not None and rolling.phase in ROLLING:
+        raise Unwritable(
+            f"the workers of graph {graph.key} are already being replaced; retry when the rollout "
+            "is complete (`dynamoctl rollout status` waits for it)"
+        )
+    identity = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    message = f"Restarting graph {graph.key} (spec.restart.id {identity})"
+    return Edit({"spec": {"restart": {"id": identity}}}, message)
+
+
+def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
+    """Why nothing will come of an edit for now. `besides` are annotations that do not count."""
+    noun, name = NOUNS[type(stated)], stated.metadata.name
+    kind = type(stated).DEFINITION.short_names[0]
+    if stated.metadata.deletion_timestamp:
+        yield f"the {noun} {name} is being deleted"
+    for key, (word, command, _) in _MARKS.items():
+        if key not in besides and stated.metadata.annotations.get(key) == "true":
+            yield f"the {noun} {name} is {word}; `dynamoctl {command} {kind}/{name}` ends that"
+
+
+def _scaling(service: str, before: int | None, replicas: int, by: str) -> str:
+    origin = "" if before is None else f"from {before} "
+    return f"Scaling {service} {origin}to {counted(replicas, 'replica')}{by}"

@@ -1,0 +1,150 @@
+"""`dynamoctl uninstall`: removes the finalizers that nothing serves any more, and says what remains.
+
+A DynamoModel keeps `nvidia.com/finalizer` while an adapter may be loaded; the Go operator put the same on
+graphs and components. Once the operator is gone nothing removes it, and the object and its namespace hang in
+deletion.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamoctl.cluster.target import cluster
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.running import operators
+from dynamoctl.options import Where
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import Forbidden, NotFound
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.coordination import Lease
+from kube_runtime.types.meta import Resource
+
+_ELECTION = Key("kube-system", "dynamo.nvidia.com")
+_GROUP_SUFFIX = ".nvidia.com"
+
+
+@dataclass(slots=True)
+class _Remains:
+    """What there is of ours in a cluster."""
+
+    held: list[Resource] = field(default_factory=list[Resource])
+    counts: dict[str, int] = field(default_factory=dict[str, int])
+    unseen: list[str] = field(default_factory=list[str])
+
+
+async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
+    """Remove our finalizers in a namespace, or in all; print what was done and what remains.
+
+    Raises: OperatorError.
+    """
+    async with cluster(where) as at:
+        reading = at.reading
+        if text := await _running(reading, where.namespace):
+            print(visible(f"{'note' if is_dry else 'error'}: {text}"), file=sys.stderr)
+            if not is_dry:
+                return ExitCode.PROBLEMS
+        remains = await _read_remains(reading, where.namespace)
+        for resource in remains.held:
+            if not is_dry:
+                await _release(reading, resource)
+            _tell_release(resource, is_dry=is_dry)
+        for line in (*_remaining(remains), *await _cluster_objects(reading)):
+            print(visible(line))
+        for kind in remains.unseen:
+            print(visible(f"note: you cannot list {kind}"), file=sys.stderr)
+    return ExitCode.OK
+
+
+async def _running(reading: Reading, namespace: str) -> str:
+    """That an operator still acts there; "" if none is seen."""
+    try:
+        running = await operators(reading)
+    except Forbidden:
+        return ""
+    for operator in running:
+        if not namespace or operator.namespace in ("", namespace):
+            return (
+                f"an operator is still running in namespace {operator.account.namespace} and would "
+                "add its finalizer again; delete the models while it runs, so that it unloads "
+                "LoRAs (kubectl delete dm --all --all-namespaces), then the operator (helm "
+                "uninstall)"
+            )
+    return ""
+
+
+async def _read_remains(reading: Reading, namespace: str) -> _Remains:
+    remains = _Remains()
+    for type_ in RESOURCES:
+        try:
+            every: Sequence[Resource] = await reading.all(type_, namespace=namespace)
+        except NotFound:
+            continue  # not installed
+        except Forbidden:
+            remains.unseen.append(type_.KIND.plural)
+            continue
+        if every:
+            remains.counts[type_.KIND.name] = len(every)
+        remains.held += [
+            resource for resource in every if FINALIZER in resource.metadata.finalizers
+        ]
+    return remains
+
+
+async def _release(reading: Reading, resource: Resource) -> None:
+    """Remove our finalizer from an object; those of others stay."""
+    type_, uid = type(resource), resource.metadata.uid
+    live: Resource | None = resource
+    while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:
+        others = [finalizer for finalizer in live.metadata.finalizers if finalizer != FINALIZER]
+        version = live.metadata.resource_version
+        patch: Object = {"metadata": {"finalizers": others, "resourceVersion": version}}
+        try:
+            await reading.client.merge_patch(type_, live.key, patch, uid=uid)
+        except NotFound:
+            return
+        live = await reading.one(type_, live.key)
+
+
+def _tell_release(resource: Resource, *, is_dry: bool) -> None:
+    verb = "would remove" if is_dry else "removed"
+    print(visible(f"{verb} the finalizer of {resource.KIND.name} {resource.key}"))
+    if isinstance(resource, DynamoModel):
+        loaded = sum(
+            bool(endpoint.loaded_name or endpoint.tried_name)
+            for endpoint in resource.status.endpoints
+        )
+        if loaded:
+            print(f"  {loaded} worker(s) keep its LoRA until they restart")
+
+
+def _remaining(remains: _Remains) -> list[str]:
+    if not remains.counts:
+        return ["no objects of Dynamo kinds remain"]
+    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(remains.counts.items()))
+    return [
+        f"remaining: {counts}",
+        "  their pods keep running; kubectl delete removes both, and PVCs without `retain`",
+    ]
+
+
+async def _cluster_objects(reading: Reading) -> list[str]:
+    """What else remains, as far as it may be seen: webhooks that would refuse every write, the Lease."""
+    lines: list[str] = []
+    try:
+        for configuration in await reading.all(ValidatingWebhookConfiguration):
+            if any(hook.name.endswith(_GROUP_SUFFIX) for hook in configuration.webhooks):
+                name = configuration.metadata.name
+                lines.append(f"remaining: ValidatingWebhookConfiguration {name}")
+                lines.append("  without its operator it refuses writes of Dynamo kinds: delete it")
+        if await reading.one(Lease, _ELECTION) is not None:
+            lines.append(f"remaining: Lease {_ELECTION.name} in namespace {_ELECTION.namespace}")
+    except Forbidden as error:
+        print(visible(f"note: {error}"), file=sys.stderr)
+    return [
+        *lines,
+        "CRDs are kept: deleting them deletes every object of their kinds",
+    ]

@@ -1,0 +1,1 @@
+"""The cluster of a command line, and what belongs to an object in it."""

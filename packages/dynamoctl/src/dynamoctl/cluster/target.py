@@ -1,0 +1,208 @@
+"""The cluster of a command line, and the object in it that a command is about: `chat` or `dgd/chat`."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from cyclopts import CycloptsError
+
+from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.product import user_agent
+from dynamo_graphs.status.readiness import Stated
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.options import Where
+from kube_runtime.client.connect import connect, default_namespace
+from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.meta import Resource
+
+S = TypeVar("S", bound=Stated)
+
+NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+"""What the API server takes as a name. Anything else would be another path of its URL."""
+
+GRAPHS = (DynamoGraphDeployment,)
+STATED: tuple[type[Stated], ...] = (
+    DynamoGraphDeployment,
+    DynamoComponentDeployment,
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoModel,
+    DynamoGraphDeploymentRequest,
+)
+
+NOUNS: Mapping[type[Resource], str] = {
+    DynamoGraphDeployment: "graph",
+    DynamoComponentDeployment: "component",
+    DynamoGraphDeploymentScalingAdapter: "scaling adapter",
+    DynamoModel: "model",
+    DynamoGraphDeploymentRequest: "request",
+}
+
+
+def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
+    """The type and the name of the object; without a type the first one is meant.
+
+    Raises:
+        CycloptsError: it is another kind, or no name.
+    """
+    kind, slash, name = text.rpartition("/")
+    if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
+        raise CycloptsError(
+            f"invalid name {text!r} (expected NAME or KIND/NAME, for example dgd/chat)"
+        )
+    if not slash:
+        return types[0], name
+    return type_named(kind, types), name
+
+
+def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
+    """The type by any name that kubectl takes for its kind.
+
+    Raises: CycloptsError.
+    """
+    chosen = next((type_ for type_ in types if kind.lower() in _names(type_)), None)
+    if chosen is None:
+        names = ", ".join(type_.DEFINITION.short_names[0] for type_ in types)
+        raise CycloptsError(f"unsupported kind {kind!r} (expected one of {names})")
+    return chosen
+
+
+def _names(type_: Any) -> set[str]:
+    kind, definition = type_.KIND, type_.DEFINITION
+    full = {kind.name.lower(), kind.plural}
+    grouped = {
+        f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")
+    }
+    return {*definition.short_names, *full, *grouped}
+
+
+class Missing(OperatorError):
+    """There is no such object, no such kind of object, or no such part of it."""
+
+
+class _Namespace(Resource):
+    """A namespace; only whether it exists matters."""
+
+    KIND = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster that answers requests, and the namespace of the command line or of the context."""
+
+    reading: Reading
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[S]):
+    """The object, and how it is read."""
+
+    reading: Reading
+    type_: type[S]
+    key: Key
+
+    async def get(self) -> S:
+        """The object.
+
+        Raises:
+            Missing: it is not there; with similar names, or that the namespace does not exist.
+        """
+        try:
+            return await self.reading.client.get(self.type_, self.key)
+        except NotFound as error:
+            if (error.details or {}).get("name") == self.key.name:
+                hint = await self._hint()
+                raise Missing(f"{self.missing()}{hint}") from None
+            raise not_served(self.type_) from None
+
+    async def raw(self) -> Object:
+        """The object as it is stored.
+
+        Raises: Missing, as `get`.
+        """
+        body = await self.reading.raw(self.type_.KIND, self.key)
+        if body is None:
+            await self.get()  # raises with a hint
+            raise self.missing()
+        return body
+
+    def missing(self) -> Missing:
+        """That the object is not there."""
+        return Missing(
+            f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
+        )
+
+    async def _hint(self) -> str:
+        """What the user may have meant; "" if nothing is similar, or the user may not know."""
+        from dynamo_graphs.validation.syntax import nearest
+
+        name, namespace = self.key.name, self.key.namespace
+        text = await absent_namespace(self.reading, namespace)
+        try:
+            every = await self.reading.all(self.type_, namespace="")
+        except Forbidden:
+            try:
+                every = [] if text else await self.reading.all(self.type_, namespace=namespace)
+            except Forbidden:
+                every = []
+        beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})
+        elsewhere = [str(it.key) for it in every if it.metadata.name == name]
+        if elsewhere:
+            return f"{text}; there is {', '.join(sorted(elsewhere)[:3])}"
+        return f"{text}{nearest(name, beside)}"
+
+
+def not_served(type_: type[Resource]) -> Missing:
+    """That the cluster has no such kind."""
+    return Missing(f"{type_.KIND} is not served; `dynamoctl check` reports what is")
+
+
+async def absent_namespace(reading: Reading, namespace: str) -> str:
+    """`: namespace NAME does not exist`; "" if it exists or the user may not ask."""
+    try:
+        if await reading.one(_Namespace, Key("", namespace)) is None:
+            return f": namespace {namespace} does not exist"
+    except ApiError:  # the answer that asked for this hint is reported either way
+        return ""
+    return ""
+
+
+def named_place(namespace: str) -> str:
+    """A namespace in words; "" is any."""
+    return f"namespace {namespace}" if namespace else "any namespace"
+
+
+@asynccontextmanager
+async def cluster(where: Where) -> AsyncIterator[Cluster]:
+    """The cluster of a command line, with a connection that is closed afterwards.
+
+    Raises:
+        CycloptsError: the namespace cannot be one; it would be another path of the API server's URL.
+        OperatorError: there are no usable credentials.
+    """
+    if where.namespace and not NAME.fullmatch(where.namespace):
+        raise CycloptsError(
+            f"invalid namespace {where.namespace!r} (expected a name, for example prod)"
+        )
+    async with await connect(
+        where.kubeconfig, where.context or None, user_agent=user_agent()
+    ) as transport:
+        yield Cluster(Reading(transport), where.namespace or await default_namespace(transport))
+
+
+@asynccontextmanager
+async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
+    """Where the object of that name is, with a connection that is closed afterwards.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    type_, plain = named(name, types)
+    async with cluster(where) as at:
+        yield Target(at.reading, type_, Key(at.namespace, plain))

@@ -1,0 +1,103 @@
+"""Follow one object, or all objects of a kind, through their changes.
+
+A watch that breaks resumes where it was, with a backoff and a limit.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
+from kube_runtime.kind import Key
+from kube_runtime.rate_limits import Backoff
+from kube_runtime.types.meta import R
+from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
+from kube_runtime.watch.machine import Watch
+from kube_runtime.watch.selector import Selector
+
+_OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
+_TRIES = 6
+"""So often in a row a watch may fail before it is given up: half a minute or more."""
+
+
+async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, None]:
+    """The object now, and after each change; ends when it is gone.
+
+    Raises:
+        DecodeError: it does not fit its type.
+        OperatorError: it may not be watched, or the API server has not answered for half a minute.
+    """
+    selection = Selector(key.namespace, fields=f"metadata.name={key.name}")
+    is_there = False
+    async with aclosing(_events(client, type_, selection)) as events:
+        async for event in events:
+            match event:
+                case Started():  # it may have been deleted while the watch was down
+                    is_there = False
+                case Present(resource) | Changed(resource):
+                    is_there = True
+                    yield resource
+                case Broken(error):
+                    raise error
+                case Removed():
+                    return
+                case Synced() if not is_there:
+                    return
+                case _:
+                    pass
+
+
+async def snapshots(
+    client: Client, type_: type[R], selection: Selector
+) -> AsyncGenerator[dict[Key, R], None]:
+    """All selected objects now, and after each change of one of them. The dictionary is updated in place.
+
+    An object that does not fit its type is left out.
+
+    Raises:
+        OperatorError: they may not be watched, or the API server has not answered for half a minute.
+    """
+    shown: dict[Key, R] = {}
+    listed: dict[Key, R] | None = None
+    async with aclosing(_events(client, type_, selection)) as events:
+        async for event in events:
+            match event:
+                case Started():
+                    listed = {}
+                    continue
+                case Present(resource) | Changed(resource):
+                    (shown if listed is None else listed)[resource.key] = resource
+                case Removed(key):
+                    (shown if listed is None else listed).pop(key, None)
+                case Synced() if listed is not None:
+                    shown, listed = listed, None
+                case _:
+                    continue
+            if listed is None:
+                yield shown
+
+
+async def _events(
+    client: Client, type_: type[R], selection: Selector
+) -> AsyncGenerator[Event[R], None]:
+    """The events of a watch, through outages up to the limit."""
+    watch = Watch(client, type_, selection)
+    failures = 0
+    try:
+        while True:
+            try:
+                events = await watch.step()
+            except (Expired, ServerFailure, Throttled, Unreachable):
+                failures += 1
+                if failures == _TRIES:
+                    raise
+                await asyncio.sleep(_OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
+                continue
+            for event in events:
+                if isinstance(event, Present | Changed | Synced):
+                    failures = 0
+                yield event
+    finally:
+        await watch.aclose()

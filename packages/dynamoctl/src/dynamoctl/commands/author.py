@@ -1,0 +1,118 @@
+"""The commands that help to write objects and command lines, as they are typed."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dynamoctl.options import Name, ProfileOptions, TextOrJson
+
+
+def explain(
+    field: Annotated[str, Parameter(metavar="FIELD", show_default=False)] = "",
+    /,
+    *,
+    output: TextOrJson = "text",
+) -> None:
+    """Explain a field of a graph or of another kind: type, default, rules and the fields below it.
+
+    It needs no cluster. Example: dynamoctl explain services.resources.limits
+
+    Parameters
+    ----------
+    field
+        Path of the field, for example dgdr.spec.profilingConfig (default: the graph).
+    output
+        Output format: `text` for people, `json` prints its JSON schema.
+    """
+    from dynamoctl.authoring.fields import print_field
+
+    print_field(field, output)
+
+
+def schema(
+    *kinds: Annotated[str, Parameter(metavar="KIND", show_default=False)],
+) -> None:
+    """Print a JSON schema for editors.
+
+    Example: dynamoctl schema > dynamo.json, and as the first line of a YAML file
+    # yaml-language-server: $schema=dynamo.json
+
+    Parameters
+    ----------
+    kinds
+        Kinds, plurals or short names, for example dgd (default: all).
+    """
+    from dynamoctl.authoring.fields import print_schema
+
+    print_schema(kinds)
+
+
+def completion(
+    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(metavar="SHELL")],
+    /,
+) -> None:
+    """Print a script that completes commands, options and names from the cluster.
+
+    Example: source <(dynamoctl completion bash)
+
+    Parameters
+    ----------
+    shell
+        Shell that the script is for.
+    """
+    from dynamoctl.commands.completion import SCRIPTS
+
+    print(SCRIPTS[shell], end="")
+
+
+def profile(
+    *,
+    options: ProfileOptions,
+    output: Annotated[
+        Literal["table", "csv", "json", "yaml"], Parameter(name=["--output", "-o"])
+    ] = "table",
+    plot: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+    report: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+) -> None:
+    """Find the cheapest graph that meets latency targets, without a GPU or a cluster.
+
+    It predicts and measures nothing; each result names its engine and its error.
+    Exits with 1 if no graph meets the targets, and reports what would be possible.
+    Example: dynamoctl profile --model Qwen/Qwen3-32B --gpu h200_sxm --ttft 300 --itl 20
+
+    Parameters
+    ----------
+    output
+        Output format: `yaml` is the graph, the others are the candidates.
+    plot
+        SVG file to write: the speed of a GPU against that of an answer.
+    report
+        HTML file to write: the plot and all candidates, in one file.
+    """
+    from dynamoctl.authoring.profiling import Files, print_profile
+
+    print_profile(options, output, Files(plot, report))
+
+
+def new(
+    name: Name,
+    /,
+    *,
+    options: ProfileOptions,
+    replicas: Annotated[int, Parameter(metavar="NUMBER", show_default=False)] = 0,
+) -> None:
+    """Print the manifest of a graph for a model, with sizes derived from its shape.
+
+    Example: dynamoctl new chat --model Qwen/Qwen3-32B --gpu h200_sxm > chat.yaml
+
+    Parameters
+    ----------
+    name
+        Name of the graph.
+    replicas
+        Replicas of each kind of worker (default: those that the load takes).
+    """
+    from dynamoctl.authoring.profiling import print_new
+
+    print_new(options, name, replicas)

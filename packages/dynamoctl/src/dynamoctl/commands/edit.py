@@ -1,0 +1,181 @@
+"""The commands that write, as they are typed: what they do is imported when they are called."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import App, Parameter, Token
+
+from dynamoctl.options import HERE, GraphName, ObjectName, TextOutput, Where, run
+from kube_runtime.commandline.application import application
+
+_LARGEST = 2**31 - 1
+_Revision = Annotated[int | None, Parameter(metavar="N", show_default=False)]
+
+
+def _count(_type: type, tokens: Sequence[Token]) -> int:
+    """A number of replicas: digits and no more, for half a replica must not become none."""
+    text = tokens[0].value
+    if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
+        raise ValueError(f"expected a whole number from 0 to {_LARGEST}, got {text!r}")
+    return int(text)
+
+
+def scale(
+    name: Annotated[str, Parameter(metavar="GRAPH/SERVICE", show_default=False)],
+    /,
+    *,
+    replicas: Annotated[int, Parameter(converter=_count, allow_leading_hyphen=True)],
+    where: Where = HERE,
+) -> None:
+    """Set the replicas of a service, through its scaling adapter where it has one.
+
+    An autoscaler that controls the adapter overwrites this number.
+
+    Parameters
+    ----------
+    name
+        Graph and the key of one of its services, for example chat/Decode.
+    replicas
+        The desired number.
+    """
+    from dynamoctl.change import edits
+
+    run(edits.scale(name, replicas, where))
+
+
+def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
+    """Scale all services of a graph to zero, workers first.
+
+    The spec keeps its numbers; volumes, Services and configuration stay.
+    """
+    from dynamoctl.change import edits
+
+    run(edits.suspend(name, where, is_on=True))
+
+
+def resume(name: GraphName, /, *, where: Where = HERE) -> None:
+    """Restore the replicas of a suspended graph, frontends first."""
+    from dynamoctl.change import edits
+
+    run(edits.suspend(name, where, is_on=False))
+
+
+def rollout() -> App:
+    """`dynamoctl rollout …`."""
+    tool = application("rollout", "Follow, pause, resume, restart and undo the rollout of a graph.")
+    tool.command(_status, name="status")
+    tool.command(_pause, name="pause")
+    tool.command(_resume, name="resume")
+    tool.command(_restart, name="restart")
+    tool.command(_history, name="history")
+    tool.command(_undo, name="undo")
+    return tool
+
+
+def _status(
+    name: ObjectName,
+    /,
+    *,
+    where: Where = HERE,
+    output: TextOutput = "text",
+) -> int:
+    """Print the status of a graph on each change until it is ready: `dynamoctl status --watch`."""
+    from dynamoctl.inspect.views import print_status
+
+    return run(print_status(name, where, output, watch=True))
+
+
+def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
+    """Pause the reconciliation of an object until `rollout resume`.
+
+    Running pods keep running, and Kubernetes keeps working on existing objects. A
+    paused graph can be edited and deleted.
+    """
+    from dynamoctl.change import edits
+
+    run(edits.pause(name, where, is_on=True))
+
+
+def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
+    """Resume the reconciliation of an object and roll out pending changes at once."""
+    from dynamoctl.change import edits
+
+    run(edits.pause(name, where, is_on=False))
+
+
+def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
+    """Restart the services of a graph, in the order of `spec.restart.strategy`.
+
+    It sets `spec.restart.id` to the current time. It is refused during a managed
+    rollout, which replaces the workers anyway.
+    """
+    from dynamoctl.change import edits
+
+    run(edits.restart(name, where))
+
+
+def _history(
+    name: GraphName,
+    /,
+    *,
+    revision: _Revision = None,
+    where: Where = HERE,
+    output: TextOutput = "text",
+) -> None:
+    """List the former specs of a graph, the current one last, with what changed in each.
+
+    The operator keeps the last 10, or as many as the graph's annotation
+    `nvidia.com/revision-history-limit` says. Scaling and restarts make no revision.
+
+    Parameters
+    ----------
+    revision
+        Print the whole spec of this revision instead.
+    """
+    from dynamoctl.change.history import print_history
+
+    run(print_history(name, where, output, revision))
+
+
+def _undo(
+    name: GraphName,
+    /,
+    *,
+    to_revision: _Revision = None,
+    dry_run: bool = False,
+    where: Where = HERE,
+) -> None:
+    """Return a graph to a former spec. Replicas stay as they are.
+
+    A service that was removed comes back with the replicas that it had. A GitOps
+    tool or the next apply of the manifest overwrites it: change the manifest too.
+    Example: dynamoctl rollout undo chat --to-revision 3 --dry-run
+
+    Parameters
+    ----------
+    to_revision
+        Revision to return to (default: the one before the current).
+    dry_run
+        Show what would change, and which pods that restarts, without changing it.
+    """
+    from dynamoctl.change.history import undo
+
+    run(undo(name, where, to_revision, is_dry=dry_run))
+
+
+def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:
+    """Remove the finalizers of a removed operator and list what remains.
+
+    Run it after `helm uninstall`. Without --namespace it covers all namespaces. It
+    deletes nothing: no graph, no PVC, no CRD. While an operator still runs there,
+    it exits with 1 and changes nothing.
+
+    Parameters
+    ----------
+    dry_run
+        Print what would change, without changing it.
+    """
+    from dynamoctl.change.uninstall import uninstall as remove_finalizers
+
+    return run(remove_finalizers(where, is_dry=dry_run))

@@ -1,0 +1,232 @@
+"""The commands that list and follow what graphs are made of, as they are typed."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from dynamoctl.options import (
+    HERE,
+    LOGS,
+    Everywhere,
+    GraphName,
+    LogOptions,
+    Name,
+    TextOrJson,
+    TextOutput,
+    Watch,
+    Where,
+    run,
+)
+from kube_runtime.commandline.application import application
+
+_Selector = Annotated[
+    str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)
+]
+_Rows = Annotated[
+    Literal["table", "wide", "json", "yaml", "name"], Parameter(name=["--output", "-o"])
+]
+
+
+def get(
+    kind: Annotated[str, Parameter(metavar="KIND", show_default=False)] = "dgd",
+    /,
+    *,
+    where: Where = HERE,
+    everywhere: Everywhere = False,
+    selector: _Selector = "",
+    watch: Watch = False,
+    output: _Rows = "table",
+) -> int:
+    """List graphs, or the objects of another kind: dgd, dcd, dgdsa, dm or dgdr.
+
+    Example: dynamoctl get -A -o wide
+
+    Parameters
+    ----------
+    kind
+        Kind to list (default: dgd, the graphs).
+    everywhere
+        List all namespaces.
+    selector
+        Label selector, for example team=search.
+    watch
+        Redraw the table on each change until Ctrl-C; a pipe gets each changed row.
+    output
+        Output format: `wide` adds columns, `name` prints one KIND/NAME per line.
+    """
+    from dynamoctl.inspect.listing import print_list
+
+    return run(
+        print_list(kind, where, output, everywhere=everywhere, selector=selector, watch=watch)
+    )
+
+
+def models(
+    name: Name = "",
+    /,
+    *,
+    where: Where = HERE,
+    everywhere: Everywhere = False,
+    watch: Watch = False,
+    output: _Rows = "table",
+) -> int:
+    """List models, or show where one is loaded and why not everywhere.
+
+    Example: dynamoctl models support-lora
+
+    Parameters
+    ----------
+    name
+        Model to show: its endpoints with their load state (default: list all models).
+    everywhere
+        List all namespaces.
+    watch
+        Redraw the list on each change until Ctrl-C.
+    output
+        Output format.
+    """
+    return _listed_or_shown("dm", name, where, everywhere, watch, output)
+
+
+def requests() -> App:
+    """`dynamoctl requests …`."""
+    tool = application("requests")
+    tool.default(_requests)
+    tool.command(_why, name="why")
+    return tool
+
+
+def _requests(
+    name: Name = "",
+    /,
+    *,
+    where: Where = HERE,
+    everywhere: Everywhere = False,
+    watch: Watch = False,
+    output: _Rows = "table",
+) -> int:
+    """List profiling requests, or show the phase of one and why it is there.
+
+    Example: dynamoctl requests llama-sla
+
+    Parameters
+    ----------
+    name
+        Request to show (default: list all requests).
+    everywhere
+        List all namespaces.
+    watch
+        Redraw the list on each change until Ctrl-C.
+    output
+        Output format.
+    """
+    return _listed_or_shown("dgdr", name, where, everywhere, watch, output)
+
+
+def _listed_or_shown(
+    kind: str, name: str, where: Where, everywhere: bool, watch: bool, output: str
+) -> int:
+    if name:
+        from dynamoctl.inspect.details import print_detail
+
+        return run(print_detail(kind, name, where, output))
+    from dynamoctl.inspect.listing import print_list
+
+    return run(print_list(kind, where, output, everywhere=everywhere, selector="", watch=watch))
+
+
+def _why(
+    name: Name,
+    /,
+    *,
+    where: Where = HERE,
+    interval: Annotated[str, Parameter(metavar="DURATION")] = "10s",
+    output: TextOrJson = "text",
+) -> int:
+    """Compare the latency that a request asked for with that of its running graph.
+
+    It reads the metrics of each frontend pod through the API server, twice, and
+    says which target is missed, by how much, and what to do. Without requests in
+    between, it shows the means since the frontends started. Exits with 1 if a
+    target is missed or nothing can be measured.
+    Example: dynamoctl requests why llama-sla
+
+    Parameters
+    ----------
+    name
+        Request: NAME or dgdr/NAME.
+    interval
+        Time between two readings, from 1s to 1h.
+    output
+        Output format: `text` for people, `json` for machines; times in seconds.
+    """
+    from dynamoctl.ages import interval_seconds
+    from dynamoctl.inspect.measured import print_measured
+
+    return run(print_measured(name, where, output, interval_seconds(interval)))
+
+
+def events(
+    name: GraphName,
+    /,
+    *,
+    where: Where = HERE,
+    warnings: Annotated[bool, Parameter(name="--warnings")] = False,
+    output: TextOutput = "text",
+) -> int:
+    """Show the Events of a graph and of every object that it owns, the newest last.
+
+    Example: dynamoctl events chat --warnings
+
+    Parameters
+    ----------
+    warnings
+        Show Events of type Warning only.
+    """
+    from dynamoctl.inspect.events import print_events
+
+    return run(print_events(name, where, output, only_warnings=warnings))
+
+
+def logs(
+    name: Annotated[str, Parameter(metavar="NAME[/SERVICE]", show_default=False)],
+    /,
+    *,
+    where: Where = HERE,
+    options: LogOptions = LOGS,
+) -> int:
+    """Print the logs of all pods of a graph or of one service, each line after its pod.
+
+    Example: dynamoctl logs chat/Decode -f
+
+    Parameters
+    ----------
+    name
+        Graph, or a graph and the key of one of its services, for example chat/Decode.
+    """
+    from dynamoctl.inspect.logs import print_logs
+
+    return run(print_logs(name, where, options))
+
+
+def report(
+    name: GraphName,
+    /,
+    *,
+    where: Where = HERE,
+    file: Annotated[Path | None, Parameter(metavar="FILE", show_default=False)] = None,
+) -> int:
+    """Write an archive about a graph for others to read: objects, Events, logs, no secrets.
+
+    It never reads Secrets and removes values that look like tokens or passwords.
+    Example: dynamoctl report chat --file chat.tar.gz
+
+    Parameters
+    ----------
+    file
+        Archive to create (default: dynamo-NAME-TIME.tar.gz).
+    """
+    from dynamoctl.inspect.report import write_report
+
+    return run(write_report(name, where, file))

@@ -1,0 +1,1 @@
+"""Local control planes: the playground and the demo."""

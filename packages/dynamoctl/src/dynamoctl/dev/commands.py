@@ -1,0 +1,328 @@
+"""`dynamoctl dev`: local control planes to develop and test against."""
+
+import os
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter, validators
+
+from devcluster import optional_crds
+from devcluster.binaries import find
+from devcluster.image_build import ImageBuild
+from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.machine import require_node_support
+from devcluster.progress import Silent, shown
+from kube_runtime.commandline.application import application
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dynamoctl.dev.playground.control import Playground
+
+
+_CHUNK = 1 << 16
+_BETWEEN_READS_SECONDS = 0.2
+
+app = application(
+    "dev", ("Run local control planes: real API server and controllers, fake GPU nodes.")
+)
+_kinds = application("crds", "Install the CRDs of other projects in a local control plane.")
+app.command(_kinds)
+app.command(
+    "dynamoctl.dev.demo:demo",
+    name="demo",
+    help="Start a control plane and the operator, apply a graph, show its objects, remove everything.",
+)
+
+Follow = Annotated[bool, Parameter(name=["--follow", "-f"])]
+NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
+
+
+@app.command
+def build() -> None:
+    """Find or build the programs of the control plane. The first build takes minutes."""
+    with shown() as progress:
+        binaries = find(progress)
+    for name, path in binaries.items():
+        print(f"{name}\t{path}")
+
+
+@app.command
+def support() -> None:
+    """Check whether this machine supports a real node. Installs missing Debian packages."""
+    with shown() as progress:
+        require_node_support(progress)
+    print("this machine supports a real node")
+
+
+@app.command
+def up(
+    name: str = DEFAULT_NAME,
+    /,
+    *,
+    nodes: NodeCount = None,
+    real: bool = False,
+    crds: str = "",
+    no_operator: bool = False,
+) -> None:
+    """Start a control plane and the operator, or what of it does not run.
+
+    The operator runs in the background, installed as by the chart: CRDs, webhooks, ClusterRoles.
+
+    Parameters
+    ----------
+    name:
+        Instance. Several run side by side.
+    nodes:
+        Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
+    real:
+        Add one real node that runs containers, in namespaces of its own. Requires root. Without the operator.
+    crds:
+        CRDs of other projects to install, comma-separated: see `crds install`.
+    no_operator:
+        Start the control plane only.
+    """
+    instance = Instance(name)
+    has_operator = not (no_operator or real)
+    kinds = [kind for kind in crds.split(",") if kind]
+    with shown() as progress:
+        if has_operator:
+            _playground(instance).up(progress, nodes=nodes, crds=kinds)
+        else:
+            instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
+    print(f"{name} is up at {instance.server}")
+    print(f"export KUBECONFIG={instance.kubeconfig}")
+    if has_operator:
+        hint = "" if name == DEFAULT_NAME else f" {name}"
+        print_next(
+            (f'eval "$({program()} dev env{hint})"', "kubectl and dynamoctl use this cluster"),
+            ("kubectl apply -f examples/vllm-disaggregated.yaml", "a graph"),
+            (f"{program()} dev logs -f{hint}", "what the operator does"),
+        )
+
+
+@app.command
+def env(name: str = DEFAULT_NAME, /) -> None:
+    """Print shell commands that make kubectl and dynamoctl use an instance: `eval "$(dynamoctl dev env)"`.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    """
+    instance = Instance(name)
+    print(f"export KUBECONFIG={shlex.quote(str(instance.kubeconfig))}")
+    missing = [] if shutil.which("dynamoctl") else [Path(sys.executable).parent]
+    if not shutil.which("kubectl"):
+        missing.append(find(Silent())["kubectl"].parent)
+    if missing:
+        print(f'export PATH="$PATH":{shlex.quote(":".join(map(str, missing)))}')
+
+
+@app.command
+def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
+    """Print the operator's log.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    follow:
+        Print what is added, until interrupted.
+    """
+    instance = Instance(name)
+    if not instance.exists:
+        raise ConfigError(name, f"there is no such instance; create it: dynamoctl dev up {name}")
+    log = instance.companion.log
+    if not log.exists():
+        raise ConfigError(name, f"has no operator; start it: dynamoctl dev up {name}")
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        while (text := lines.read(_CHUNK)) or follow:
+            sys.stdout.write(text)
+            if not text:
+                sys.stdout.flush()
+                time.sleep(_BETWEEN_READS_SECONDS)
+
+
+@app.command
+def restart(name: str = DEFAULT_NAME, /) -> None:
+    """Restart the operator, with the code as it is now. The control plane and its objects stay.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    """
+    with shown() as progress:
+        _playground(Instance(name)).restart(progress)
+
+
+@app.command(name="exec")
+def execute(
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: str = DEFAULT_NAME
+) -> None:
+    """Run a command in the network of a real node, which reaches Services and pods.
+
+    Parameters
+    ----------
+    command:
+        Command and arguments, after `--`.
+    instance:
+        Instance.
+    """
+    if not command:
+        raise ConfigError(
+            "dev exec", ("missing command, for example: dev exec -- curl http://10.96.0.1")
+        )
+    words = [*Instance(instance).entering, *command]
+    os.execvp(words[0], words)  # noqa: S606 - what the user asks for
+
+
+@app.command
+def image(
+    source: Path = Path(), /, *, name: str, output: Path, label: list[str] | None = None
+) -> None:
+    """Build an image from a Containerfile, without a container engine or a registry. Requires root.
+
+    Parameters
+    ----------
+    source:
+        Folder with the Containerfile and the files it copies.
+    name:
+        Name of the image, for example `localhost/dynamo-operator:0.1.0`.
+    output:
+        OCI archive to write.
+    label:
+        Label as NAME=VALUE. Repeatable.
+    """
+    labels = dict(_label(pair) for pair in label or ())
+    with shown() as progress:
+        digest = ImageBuild(source, name, labels=labels).write(output.absolute(), progress)
+    print(f"{output}\t{name}@{digest}")
+
+
+@app.command
+def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
+    """Load the images of an OCI archive into a real node.
+
+    Parameters
+    ----------
+    file:
+        Archive, as written by `dynamoctl dev image`.
+    instance:
+        Instance.
+    """
+    with shown() as progress:
+        progress.step(f"loading {file.name}")
+        Instance(instance).load_image(file.absolute())
+
+
+@app.command
+def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A002 - the flag's name
+    """Stop a control plane and delete all its data.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    all:
+        Stop every instance.
+    """
+    if all and name:
+        raise ConfigError("dev down", "takes a name or --all, not both")
+    chosen = Instance.all() if all else [Instance(name or DEFAULT_NAME)]
+    with shown() as progress:
+        for instance in chosen:
+            instance.down(progress=progress)
+
+
+@app.command
+def status(name: str | None = None, /) -> ExitCode:
+    """Show the processes of control planes. Exits with 1 if one does not run.
+
+    Parameters
+    ----------
+    name:
+        Instance (default: all).
+    """
+    made = (instance for instance in Instance.all() if instance.exists)
+    chosen = made if name is None else [Instance(name)]
+    return max((_show(instance) for instance in chosen), default=ExitCode.OK)
+
+
+@app.command
+def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
+    """Print the path of the administrator's kubeconfig.
+
+    Parameters
+    ----------
+    name:
+        Instance.
+    content:
+        Print the file's content instead.
+    """
+    path = Instance(name).kubeconfig
+    print(path.read_text() if content else path, end="" if content else "\n")
+
+
+@_kinds.command
+def install(*names: str, instance: str = DEFAULT_NAME) -> None:
+    """Install CRDs of other projects: grove, inferencepool, istio, kai, lws, podgroup.
+
+    Parameters
+    ----------
+    names:
+        Projects (default: all).
+    instance:
+        Instance.
+    """
+    with shown() as progress:
+        Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)
+
+
+def _playground(instance: Instance) -> "Playground":
+    from dynamoctl.dev.playground.control import Playground
+
+    return Playground(instance)
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--label {text}", "invalid label (expected NAME=VALUE)")
+    return name, value
+
+
+def _show(instance: Instance) -> ExitCode:
+    state = instance.status()
+    word = "running" if state.is_whole else "broken" if state.is_alive else "stopped"
+    print(f"{instance.name:<16} {word:<8} {state.version or 'no answer':<10} {state.server}")
+    for process, pid in state.pids.items():
+        print(f"  {process:<24} {pid or 'not running'}")
+    if instance.companion.log.exists():
+        print(f"  {instance.companion.name:<24} {instance.companion.pid() or 'not running'}")
+    return ExitCode.OK if state.is_whole else ExitCode.PROBLEMS
+
+
+def program() -> str:
+    """What a user types for `dynamoctl` in the folder where the command ran."""
+    own = Path(sys.executable).with_name("dynamoctl")
+    # `uv run`, as in `make demo`, activates an environment that the user's shell does not have.
+    is_active = "UV_RUN_RECURSION_DEPTH" not in os.environ
+    if (
+        is_active and own.parent == Path(os.environ.get("VIRTUAL_ENV", ""), "bin")
+    ) or not own.exists():
+        return "dynamoctl"
+    return os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own)
+
+
+def print_next(*steps: tuple[str, str]) -> None:
+    """Print commands, one per line, and what each is for."""
+    width = max(len(command) for command, _ in steps)
+    print("\nNext:")
+    for command, purpose in steps:
+        print(f"  {command:<{width}}  # {purpose}")

@@ -1,0 +1,132 @@
+"""`dynamoctl dev demo`: a graph becomes ready on a local control plane, and its objects are shown.
+
+Everything is as in a cluster but for the nodes and their pods, which are simulated: a real API server, the
+operator with its webhooks and roles, and a graph as a user writes it.
+"""
+
+import asyncio
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+from rich.tree import Tree
+
+from devcluster.instance import Instance
+from devcluster.progress import ProgressReporter, shown
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.product import user_agent
+from dynamo_graphs.status.readiness import is_ready, summary
+from dynamoctl.cluster.members import members
+from dynamoctl.cluster.watching import states
+from dynamoctl.dev.commands import print_next, program
+from dynamoctl.dev.playground.control import Playground
+from dynamoctl.inspect.tree import drawn, grown
+from kube_runtime.client.connect import connect
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.kind import Object, key_of
+
+_NAMESPACE = "default"
+_PATIENCE_SECONDS = 60.0
+
+
+class DemoError(OperatorError):
+    """The graph did not become ready."""
+
+
+def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
+    """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
+
+    Parameters
+    ----------
+    graph:
+        File with one DynamoGraphDeployment.
+    name:
+        Instance to create, and to remove at the end.
+    keep:
+        Keep the control plane and the operator running.
+    """
+    desired = _graph(graph)
+    instance = Instance(name)
+    try:
+        with shown() as progress:
+            Playground(instance).up(progress)
+            drawn = asyncio.run(_show(instance, desired, progress))
+        Console().print(drawn)
+    finally:
+        if not keep:
+            instance.down()
+    _print_next(graph, desired, name if keep else "")
+
+
+def _print_next(file: Path, desired: Object, kept: str) -> None:
+    dynamoctl, graph = program(), desired["metadata"]["name"]
+    if kept:
+        print_next(
+            (f'eval "$({dynamoctl} dev env {kept})"', "kubectl and dynamoctl use this cluster"),
+            (f"{dynamoctl} status {graph}", "the graph; `kubectl get all` shows its objects"),
+            (f"{dynamoctl} dev down {kept}", "remove the cluster"),
+        )
+        return
+    print_next(
+        (f"{dynamoctl} dev up", "a cluster with the operator that stays until `dev down`"),
+        (f'eval "$({dynamoctl} dev env)"', "kubectl and dynamoctl use it"),
+        (f"kubectl apply -f {file}", f"then: {dynamoctl} status {graph}"),
+    )
+
+
+def _graph(path: Path) -> Object:
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=ShallowLoader)  # noqa: S506
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(str(path), str(error)) from None
+    if not isinstance(document, dict) or document.get("kind") != DynamoGraphDeployment.KIND.name:
+        raise ConfigError(str(path), "expected one DynamoGraphDeployment")
+    document["metadata"].setdefault("namespace", _NAMESPACE)
+    return document
+
+
+async def _show(instance: Instance, desired: Object, progress: ProgressReporter) -> Tree:
+    async with await connect(instance.kubeconfig, user_agent=user_agent()) as transport:
+        client = Client(transport, field_manager="dynamoctl")
+        progress.step(f"waiting for {key_of(desired)}")
+        graph = await _ready(client, desired, progress)
+        dependents = await members(client, graph.key)
+        return drawn(grown(graph, dependents.by_owner, now=datetime.now(UTC)))
+
+
+async def _ready(
+    client: Client, desired: Object, progress: ProgressReporter
+) -> DynamoGraphDeployment:
+    """The graph, once it is applied and ready.
+
+    Raises:
+        DemoError: it takes too long; with what the status says.
+    """
+    graph = await client.apply(DynamoGraphDeployment, desired, force=True)
+    try:
+        async with (
+            asyncio.timeout(_PATIENCE_SECONDS),
+            aclosing(states(client, DynamoGraphDeployment, graph.key)) as stream,
+        ):
+            async for graph in stream:
+                _advance(graph, progress)
+                if is_ready(graph):
+                    return graph
+    except TimeoutError:
+        pass
+    ready = summary(graph)
+    cause = ready.message if ready else "it has no status"
+    raise DemoError(f"{graph.key} is not ready: {cause}")
+
+
+def _advance(graph: DynamoGraphDeployment, progress: ProgressReporter) -> None:
+    counts = graph.status.services.values()
+    progress.advance(
+        sum(bool(service.available_replicas) for service in counts), len(graph.spec.services)
+    )

@@ -1,0 +1,1 @@
+"""The frontend of a graph: chat, requests, port-forwarding, its metrics."""

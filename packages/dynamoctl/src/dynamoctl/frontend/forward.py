@@ -1,0 +1,83 @@
+"""`dynamoctl port-forward`: a local port whose HTTP requests go to the frontend of a graph.
+
+Each request goes through the API server's proxy of Services, so pods may come and go meanwhile.
+"""
+
+import asyncio
+import signal
+import sys
+
+from aiohttp import web
+
+from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.frontend.proxy import Frontend, frontend_of
+from dynamoctl.options import Where
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import ConfigError, OperatorError
+
+_LARGEST_BYTES = 64 * 1024**2
+"""Of a request: images of multimodal prompts are the largest."""
+
+_BAD_GATEWAY = 502
+_BAD_REQUEST = 400
+
+
+async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCode:
+    """Forward until Ctrl-C. Port 0 means: any free one.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    async with place(name, where, GRAPHS) as at:
+        frontend = await frontend_of(at)
+        runner = web.AppRunner(application_of(frontend), access_log=None)
+        await runner.setup()
+        try:
+            try:
+                await web.TCPSite(runner, address, port).start()
+            except OSError as error:
+                raise ConfigError(
+                    f"{address}:{port}", f"cannot listen: {error.strerror}"
+                ) from error
+            opened = runner.addresses[0][1]
+            print(f"http://{address}:{opened}", flush=True)
+            to = visible(f"{at.key}, service {frontend.service}:{frontend.port}")
+            print(f"forwarding to {to}; Ctrl-C ends it", file=sys.stderr)
+            stop = asyncio.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            await stop.wait()
+        finally:
+            await runner.cleanup()
+    return ExitCode.OK
+
+
+def application_of(frontend: Frontend) -> web.Application:
+    """A web application that hands every request to the frontend."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            answer = await frontend.send(
+                request.method,
+                request.raw_path.partition("?")[0],
+                body=await request.read() or None,
+                query=request.query,
+                content_type=request.content_type,
+            )
+        except ConfigError as error:
+            return web.json_response({"error": str(error)}, status=_BAD_REQUEST)
+        except OperatorError as error:
+            return web.json_response({"error": str(error)}, status=_BAD_GATEWAY)
+        try:
+            kind = answer.headers.get("content-type", "application/octet-stream")
+            response = web.StreamResponse(status=answer.status, headers={"Content-Type": kind})
+            await response.prepare(request)
+            async for chunk in answer.body:
+                await response.write(chunk)
+            await response.write_eof()
+            return response
+        finally:
+            await answer.aclose()
+
+    app = web.Application(client_max_size=_LARGEST_BYTES)
+    app.router.add_route("*", "/{path:.*}", handle)
+    return app

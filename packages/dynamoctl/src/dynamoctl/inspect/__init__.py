@@ -1,0 +1,1 @@
+"""What is there, and why: nothing here writes to the cluster."""

@@ -1,0 +1,251 @@
+"""`dynamoctl check`: reads a cluster and says what it lacks. It changes nothing."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from rich.text import Text
+
+from dynamo_graphs.api.crd import RESOURCES
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_operator.reconcile.read import registries_only
+from dynamoctl.cluster.target import cluster
+from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
+from dynamoctl.installation.checks import CheckResult, Finding
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.inventory import Definition, ResourceQuota, StorageClass
+from dynamoctl.installation.kinds import PROJECTS
+from dynamoctl.installation.permissions import MARKER_LEASE
+from dynamoctl.installation.running import operators, rendering_settings
+from dynamoctl.installation.upgrade_preview import PULL_SECRETS
+from dynamoctl.options import CheckOptions, Where
+from dynamoctl.screen import show, show_json
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import ConfigError, Forbidden, NotFound, Unreachable
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.coordination import Lease
+from kube_runtime.types.core import Node, Pod, PullSecret
+
+T = TypeVar("T")
+
+_STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
+_ELECTION = Key("kube-system", "dynamo.nvidia.com")
+_OURS = "app.kubernetes.io/created-by=dynamo-operator"
+
+
+async def print_findings(options: CheckOptions, output: str) -> ExitCode:
+    """Print what was found; the exit code that it means.
+
+    Raises: CycloptsError: the namespace cannot be one; OperatorError.
+    """
+    findings, code = await _findings(options)
+    if output == "json":
+        show_json(
+            [
+                {"name": f.name, "verdict": f.verdict.value, "text": f.text, "remedy": f.remedy}
+                for f in findings
+            ]
+        )
+        return code
+    print(checks.headline(findings))
+    for finding in findings:
+        style = _STYLES[finding.verdict]
+        show(
+            Text.assemble(
+                (f"{finding.verdict.value:<8} ", style), visible(f"{finding.name}: {finding.text}")
+            )
+        )
+        if finding.remedy:
+            show(visible(f"{'':<8} → {finding.remedy}"))
+    print(checks.summary(findings))
+    return code
+
+
+async def _findings(options: CheckOptions) -> tuple[list[Finding], ExitCode]:
+    try:
+        async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
+            findings = [finding async for finding in _checked(at.reading, options)]
+    except Unreachable as error:
+        return checks.unreachable(str(error)), ExitCode.UNREACHABLE
+    has_failed = any(finding.verdict is CheckResult.FAIL for finding in findings)
+    return findings, ExitCode.PROBLEMS if has_failed else ExitCode.OK
+
+
+async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
+    version = (await reading.client.get_json("/version"))["gitVersion"]
+    yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
+    if not options.is_self:
+        yield await _judged(checks.STORAGE, reading.all(StorageClass), checks.default_storage)
+        yield await _judged(checks.GPUS, reading.all(Node), checks.gpus)
+        gpu_operator = reading.all(Pod, labels="app=gpu-operator")
+        yield await _judged(checks.GPU_OPERATOR, gpu_operator, checks.gpu_operator)
+    yield checks.kubernetes_version(version)
+    async for finding in _definitions(reading, options):
+        yield finding
+    if not options.is_self:
+        async for finding in _operators(reading, options):
+            yield finding
+    if options.account or options.is_self:
+        yield await _seen(checks.PERMISSIONS, _permissions(reading, options))
+    if options.is_self or not options.is_before:
+        yield await _seen(webhooks.ADMISSION, _admission(reading, options))
+    if options.namespace and not options.is_self:
+        quotas = reading.all(ResourceQuota, namespace=options.namespace)
+        yield await _judged(checks.QUOTA, quotas, checks.quota)
+        yield await _seen(checks.PULL_SECRETS, _pull_secrets(reading, options.namespace))
+    if options.is_before_upgrade:
+        yield await _seen(upgrade.DEFINITIONS, upgrade.definitions(reading))
+        yield await _seen(upgrade.PODS, _pods(reading, options.namespace))
+
+
+async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
+    """The finding, or that the one who asks may not look."""
+    try:
+        return await finding
+    except Forbidden as error:
+        text = f"cannot read it: {error.message}"
+        return Finding(
+            name,
+            CheckResult.WARNING,
+            text,
+            ("run it as a user who can, or ask an administrator"),
+        )
+
+
+async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
+    """The finding about objects of the cluster, or that the one who asks may not read them."""
+
+    async def finding() -> Finding:
+        return judge(await objects)
+
+    return await _seen(name, finding())
+
+
+async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
+    try:
+        present = {
+            definition.metadata.name: definition for definition in await reading.all(Definition)
+        }
+    except Forbidden as error:
+        text = f"cannot read it: {error.message}"
+        yield Finding(kinds.DEFINITIONS, CheckResult.WARNING, text)
+        return
+    ours = [resource.KIND for resource in RESOURCES]
+    yield kinds.definitions(ours, present, is_before=options.is_before)
+    forbidden = await _forbidden(reading, options, present)
+    for finding in kinds.other_projects(present, PROJECTS, forbidden):
+        yield finding
+
+
+async def _forbidden(
+    reading: Reading, options: CheckOptions, present: Collection[str]
+) -> dict[Kind, list[str]] | None:
+    """The ServiceAccounts of operators that may not read an installed kind of an optional API, by that kind.
+
+    None if no operator is known, or if only the operator itself may ask.
+    """
+    forbidden: dict[Kind, list[str]] = {}
+    installed = [kind for api in OPTIONAL_APIS for kind in api.kinds if str(kind) in present]
+    try:
+        accounts = await _accounts(reading, options)
+        for title, user, namespace in accounts:
+            for kind in installed:
+                if not await reviews.may_read(reading, user, kind, namespace):
+                    forbidden.setdefault(kind, []).append(title)
+    except Forbidden:
+        return None
+    return forbidden if accounts else None
+
+
+async def _accounts(reading: Reading, options: CheckOptions) -> list[tuple[str, str, str]]:
+    """Whose permissions to check: a name to show, a user name ("" is the caller), and a namespace or ""."""
+    if options.is_self:
+        return [("the current user", "", options.namespace)]
+    if options.account:
+        return [(options.account, _user(options.account), options.namespace)]
+    return [
+        (str(operator.account), _user(str(operator.account)), operator.namespace)
+        for operator in await operators(reading)
+    ]
+
+
+def _user(account: str) -> str:
+    """The user name of a ServiceAccount. Raises: ConfigError if it is not NAMESPACE/NAME."""
+    namespace, slash, name = account.partition("/")
+    if not slash:
+        raise ConfigError("--account", f"expected NAMESPACE/NAME, got {account!r}")
+    return f"system:serviceaccount:{namespace}:{name}"
+
+
+async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
+    async def leader() -> Finding:
+        lease = await reading.one(Lease, _ELECTION)
+        finding = checks.leader(lease, datetime.now(UTC), is_before=options.is_before)
+        if checks.is_led(lease, datetime.now(UTC)):
+            return finding
+        try:
+            running = await operators(reading)
+        except Forbidden:
+            return finding
+        alone = [
+            operator.account for operator in running if not (operator.namespace or operator.elects)
+        ]
+        return checks.without_election(alone, is_before=options.is_before) if alone else finding
+
+    yield await _seen(checks.LEADER, leader())
+    markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
+    yield await _judged(checks.NAMESPACES, markers, checks.own_operators)
+    configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
+    yield await _judged(
+        webhooks.AUTHORITIES, configurations, partial(webhooks.authorities, now=datetime.now(UTC))
+    )
+
+
+async def _permissions(reading: Reading, options: CheckOptions) -> Finding:
+    user = _user(options.account) if options.account else ""
+    lacks = await reviews.missing(reading, user, options.namespace)
+    return checks.permissions(lacks, options.account or "the current user")
+
+
+async def _admission(reading: Reading, options: CheckOptions) -> Finding:
+    """What comes of a dry run of a graph that breaks a rule of admission, not its schema."""
+    graph = DynamoGraphDeployment.KIND
+    service = {"componentType": "frontend", "ingress": {"enabled": True}}
+    body: Object = {
+        "apiVersion": graph.api_version,
+        "kind": graph.name,
+        "metadata": {"name": "dynamoctl-check", "namespace": options.namespace or "default"},
+        "spec": {"services": {"Frontend": service}},
+    }
+    answer = await reading.tried(graph, body)
+    return webhooks.admission(answer, is_expected=options.expects_webhooks)
+
+
+async def _pull_secrets(reading: Reading, namespace: str) -> Finding:
+    try:
+        graphs = await reading.all_raw(DynamoGraphDeployment.KIND, namespace)
+    except NotFound:  # our CRDs are not installed, which is a finding of its own
+        graphs = []
+    images = {image for graph in graphs for image in _images(graph.get("spec"))}
+    secrets = await reading.all(PullSecret, namespace=namespace, fields=PULL_SECRETS)
+    registries = {host for secret in secrets for host in registries_only(secret).data}
+    return checks.pull_secrets(images, registries)
+
+
+async def _pods(reading: Reading, namespace: str) -> Finding:
+    return await upgrade.pods(reading, await rendering_settings(reading), namespace)
+
+
+def _images(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            if key == "image" and isinstance(entry, str):
+                yield entry
+            else:
+                yield from _images(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from _images(entry)

@@ -1,0 +1,125 @@
+"""`dynamoctl events`: the Events about a graph and about everything that it owns."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dynamoctl.ages import short_age
+from dynamoctl.cluster.members import members
+from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.options import Where
+from dynamoctl.screen import Styled, show, show_json, table, warn
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.kind import Fields, Object
+from kube_runtime.types.core import Event
+from kube_runtime.types.meta import Resource
+
+_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """One Event, in the form of the older and of the newer API. `last_seen` is RFC 3339, UTC, or ""."""
+
+    last_seen: str
+    type: str
+    reason: str
+    about: str
+    count: int
+    message: str
+
+
+async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
+    """Print the Events, the newest last.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    async with place(name, where, GRAPHS) as at:
+        graph = await at.get()
+        dependents = await members(at.reading.client, graph.key)
+        listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
+    for note in dependents.unread:
+        warn(note)
+    uids = owned_uids(graph, dependents.by_owner)
+    shown = happenings(listed, uids, only_warnings=only_warnings)
+    if output == "json":
+        show_json([_json(event) for event in shown])
+    elif shown:
+        now = datetime.now(UTC)
+        show(
+            table(
+                _HEAD,
+                (
+                    (
+                        short_age(event.last_seen or None, now),
+                        event.type,
+                        event.reason,
+                        Styled(event.about, "bold"),
+                        str(event.count),
+                        event.message,
+                    )
+                    for event in shown
+                ),
+            )
+        )
+    else:
+        which = "Warning Events" if only_warnings else "Events"
+        warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+    return ExitCode.OK
+
+
+def happenings(
+    events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
+) -> list[Happening]:
+    """The Events about objects with these uids, the oldest first."""
+    matching = [
+        _happening(event)
+        for event in events
+        if (event.get("involvedObject") or {}).get("uid") in uids
+        and (not only_warnings or event.get("type") == "Warning")
+    ]
+    return sorted(matching, key=lambda it: it.last_seen)
+
+
+def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
+    """The uids of an object and of everything below it."""
+    return frozenset(_below(root.metadata.uid, by_owner, set()))
+
+
+def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
+    if uid in seen:  # any user may write owners, also such as own each other
+        return
+    seen.add(uid)
+    yield uid
+    for child in by_owner.get(uid, ()):
+        yield from _below(child.metadata.uid, by_owner, seen)
+
+
+def _happening(event: Fields) -> Happening:
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    about = event["involvedObject"]
+    return Happening(
+        last_seen=str(next(filter(None, times), "")),
+        type=str(event.get("type", "")),
+        reason=str(event.get("reason", "")),
+        about=f"{about.get('kind', '')}/{about.get('name', '')}",
+        count=int(series.get("count") or event.get("count") or 1),
+        message=str(event.get("message", "")),
+    )
+
+
+def _json(event: Happening) -> Object:
+    return {
+        "lastSeen": event.last_seen or None,
+        "type": event.type,
+        "reason": event.reason,
+        "object": event.about,
+        "count": event.count,
+        "message": event.message,
+    }

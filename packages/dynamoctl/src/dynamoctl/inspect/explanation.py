@@ -1,0 +1,302 @@
+"""Why an object is not ready: the text of `dynamoctl why`. Pure: an object in, text out.
+
+Each fact appears once, although conditions repeat each other's reasons and a graph's message joins those of
+its services. The advice is that of the table from which docs/status.md is generated.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dynamo_graphs.api.component import GROUP, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_graphs.api.service_status import BlockedPod
+from dynamo_graphs.plan.request import RequestConditionType, RequestReason
+from dynamo_graphs.status import configuration
+from dynamo_graphs.status.condition_catalog import meaning
+from dynamo_graphs.status.condition_meaning import NO_ACTION
+from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.readiness import (
+    Stated,
+    is_behind,
+    is_ready,
+    seen_generation,
+    summary,
+)
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason
+from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.service import Service, services
+from dynamoctl.ages import age, ago, since
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, condition
+
+_PATIENCE = timedelta(minutes=1)
+"""Seconds within which a running operator has reconciled a change."""
+
+_PAUSED = {
+    DynamoGraphDeployment: Condition("Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
+    DynamoComponentDeployment: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
+    DynamoGraphDeploymentScalingAdapter: Condition("Ready", "Unknown", ScalingReason.PAUSED),
+    DynamoModel: Condition("Paused", "True", PauseReason.COMPONENT_PAUSED),
+    DynamoGraphDeploymentRequest: Condition(
+        RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED
+    ),
+}
+"""What a paused object says of itself, once the operator has seen that it is paused."""
+
+_OF_SERVICES = frozenset(
+    (
+        GraphReason.MIXED,
+        ComponentReason.DEPLOYMENT_NOT_READY,
+        ComponentReason.GROUPS_NOT_READY,
+    )
+)
+"""Reasons that stand for those of services, beside these themselves."""
+
+_CHECK = "Run `dynamoctl check`: it reports whether an operator runs and leads, and what it lacks."
+_AGAIN = f"Repeat in a minute. If nothing has changed: {_CHECK}"
+_FINALIZERS = {
+    f"{GROUP}/": f"The operator removes its own finalizer within a minute. {_CHECK}",
+    "foregroundDeletion": (
+        "It disappears with the last object it owns; `dynamoctl tree` shows what is left of a graph."
+    ),
+}
+"""What to do about a finalizer, by its beginning."""
+
+_OTHERS = "The program that set a finalizer removes it: check that it is running."
+_LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
+"""A link of a page of docs/, which the texts of the table are written for."""
+
+_OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
+"""Where a command in an advice takes the object that the advice is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """How an object stands: what was found, the gist first, and what to do about it."""
+
+    said: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """All of it, what to do after an arrow."""
+        return [*self.said, *(f"→ {remedy}" for remedy in self.advice)]
+
+
+def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
+    """Why the object is not ready, or that it is. None means: it is not known when the spec was changed."""
+    named = str(stated.key)
+    if stated.metadata.deletion_timestamp:
+        return _deletion(stated, named, now)
+    if not stated.status.conditions:
+        return _unseen(stated, named, now)
+    overall = summary(stated)
+    time = overall.last_transition_time if overall else None
+    if is_ready(stated):
+        texts, remedies = _warnings(stated)
+        standing = _standing(named, "ready", since(time, now))
+        return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
+    is_old_news = overall is not None and overall.status == "True"
+    lines = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
+    advice: list[str] = []
+    for texts, remedies in (
+        _pause(stated),
+        _behind(stated, changed_at, now),
+        _troubles(stated, now),
+    ):
+        lines += texts
+        advice += remedies
+    advice = [_named(remedy, stated) for remedy in advice]
+    return Explanation(tuple(dict.fromkeys(lines)), tuple(dict.fromkeys(advice)))
+
+
+def _warnings(stated: Stated) -> tuple[list[str], list[str]]:
+    """What will not work as it is written, although every pod is ready."""
+    warning = condition(stated.status.conditions, configuration.TYPE)
+    if warning is None or warning.status != "True":
+        return [], []
+    texts, advice = _condition_texts(stated, warning)
+    return [*texts, f"The operator reports: {warning.message}"], advice
+
+
+def _standing(named: str, standing: str, since_then: str) -> str:
+    if not since_then:
+        return f"{named} is {standing}."
+    return f"{named} has {'not ' * standing.startswith('not ')}been ready{since_then}."
+
+
+def changed_at(raw: Object) -> str | None:
+    """The last write of an object other than its status; None if managed fields do not record it."""
+    entries: list[Object] = raw.get("metadata", {}).get("managedFields", [])
+    return max(
+        (entry["time"] for entry in entries if entry.get("time") and not entry.get("subresource")),
+        default=None,
+    )
+
+
+def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
+    metadata = stated.metadata
+    head = f"{named} is being deleted{since(metadata.deletion_timestamp, now)}."
+    if not metadata.finalizers:
+        return Explanation((head, "No finalizer blocks the deletion."), (_AGAIN,))
+    text = f"These finalizers block the deletion: {', '.join(metadata.finalizers)}."
+    advice = [
+        remedy
+        for start, remedy in _FINALIZERS.items()
+        if any(finalizer.startswith(start) for finalizer in metadata.finalizers)
+    ]
+    return Explanation((head, text), tuple(advice) or (_OTHERS,))
+
+
+def _unseen(stated: Stated, named: str, now: datetime) -> Explanation:
+    created = stated.metadata.creation_timestamp
+    text = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
+    advice = _CHECK if _is_long_ago(created, now) else _AGAIN
+    return Explanation((f"{named} is not ready.", text, *_pause(stated)[0]), (advice,))
+
+
+def _pause(stated: Stated) -> tuple[list[str], list[str]]:
+    return _condition_texts(stated, _PAUSED[type(stated)]) if is_paused(stated) else ([], [])
+
+
+def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list[str], list[str]]:
+    if not is_behind(stated):
+        return [], []
+    newest, seen = stated.metadata.generation, seen_generation(stated)
+    text = (
+        f"No operator has reconciled its newest spec (generation {newest}) yet; "
+        f"the status describes generation {seen}."
+    )
+    if changed_at is None or not _is_long_ago(changed_at, now):
+        return [text], [_AGAIN]
+    return [text, f"It was changed{ago(changed_at, now)}."], [_CHECK]
+
+
+def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
+    """The causes from the conditions, each reason once, then the services that are not ready."""
+    late = _late(stated)
+    lines: list[str] = []
+    advice: list[str] = []
+    for cause in _bad_conditions(stated):
+        texts, remedies = _condition_texts(stated, cause)
+        lines += texts
+        if late and cause == summary(stated):
+            continue  # the services follow, each with its own advice
+        advice += remedies
+        if cause.message:
+            lines.append(f"The operator reports: {cause.message}")
+    progress = condition(stated.status.conditions, "Progressing")
+    if progress is not None and progress.reason == GraphReason.UPDATING:
+        lines.append(f"Progress: {progress.message}.")
+    lines += (_service(service, now) for service in late)
+    return lines, [*advice, *_advice(late, stated.metadata.namespace)]
+
+
+def _late(stated: Stated) -> list[Service]:
+    """The services that the summary is about.
+
+    Where it is about something else, such as a spec that was refused, they are from before.
+    """
+    overall = summary(stated)
+    every = [service for service in services(stated) if service.reason or service.message]
+    reasons = {service.reason for service in every if service.reason}
+    is_about_them = overall is not None and overall.reason in (reasons | _OF_SERVICES)
+    return every if reasons and is_about_them else []
+
+
+_BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
+"""Conditions that are there to say that something is unusual."""
+
+
+def _bad_conditions(stated: Stated) -> Iterator[Condition]:
+    """Those that a reader has to know of, the one first that says most."""
+    first = summary(stated)
+    reasons = set()
+    # Where `Valid` is false the summary says no more than: see there.
+    order = sorted(stated.status.conditions, key=lambda it: (it.type != "Valid", it != first))
+    for candidate in order:
+        is_bad = candidate.status == "False"
+        if candidate.type in _BAD_WHEN_TRUE:
+            is_bad = candidate.status != "False"
+        elif candidate == first:
+            is_bad = candidate.status != "True"
+        if is_bad and candidate.type != "Paused" and candidate.reason not in reasons:
+            reasons.add(candidate.reason)
+            yield candidate
+
+
+def _service(service: Service, now: datetime) -> str:
+    head = (
+        f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
+        f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
+    )
+    if not service.blocked_pods:
+        return f"{head}; {service.message or 'no pod reports a cause'}"
+    pod, *others = service.blocked_pods
+    container = f", container {pod.container}" if pod.container else ""
+    message = f": {pod.message}" if pod.message else ""
+    restarts = f", restarted {pod.restarts} times" if pod.restarts else ""
+    more = f" (and {len(others)} more such pods)" if others else ""
+    time = since(pod.since, now)
+    return f"{head}; pod {pod.name}{container}: {pod.reason}{time}{restarts}{message}{more}"
+
+
+def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
+    """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
+    by_reason: dict[str, list[Service]] = defaultdict(list)
+    for service in late:
+        by_reason[service.reason or GraphReason.SOME_NOT_READY].append(service)
+    for reason, affected in by_reason.items():
+        row = meaning(DynamoGraphDeployment.KIND.name, Condition("Ready", "False", reason))
+        prefix = (
+            f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
+        )
+        blocked = next((pod for service in affected for pod in service.blocked_pods), None)
+        remedy = _of_pod(_shown(row.advice), blocked, namespace) if row else _unknown(reason)
+        yield f"{prefix}{remedy}"
+
+
+def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
+    """The advice with the names of a pod and of its container in the commands."""
+    if pod is None:
+        return advice
+    container = f" -c {pod.container}" if pod.container else ""
+    named = f"{pod.name} -n {namespace}"
+    text = advice.replace(" -c CONTAINER", container).replace(" pod NAME", f" pod {named}")
+    return text.replace(" logs POD", f" logs {named}")
+
+
+def _named(advice: str, stated: Stated) -> str:
+    """The advice with the name of the object in the commands that take it."""
+    name, namespace = stated.metadata.name, stated.metadata.namespace
+    return _OWN_NAME.sub(rf"\g<1>{name} -n {namespace}", advice)
+
+
+def _condition_texts(stated: Stated, cause: Condition) -> tuple[list[str], list[str]]:
+    """What a condition means, and what to do about it, by the table."""
+    row = meaning(stated.KIND.name, cause)
+    if row is None:
+        return [f"{cause.type} is {cause.status}: {cause.reason}."], [_unknown(cause.reason)]
+    advice = [] if row.advice == NO_ACTION else [_shown(row.advice)]
+    return [f"{cause.type} is {cause.status}, {cause.reason}: {_shown(row.text)}"], advice
+
+
+def _unknown(reason: str) -> str:
+    return f"Unknown reason {reason}: see docs/status.md of the operator's version."
+
+
+def _shown(text: str) -> str:
+    """A text of the table, where it is read on its own."""
+    return _LINK.sub(r"docs/\1", text)
+
+
+def _is_long_ago(time: str | None, now: datetime) -> bool:
+    passed = age(time, now)
+    return passed is not None and passed > _PATIENCE

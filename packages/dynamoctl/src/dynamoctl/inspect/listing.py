@@ -1,0 +1,171 @@
+"""`dynamoctl get`, `models` and `requests`: the objects of a kind, with the columns of their CRD."""
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from dynamoctl.ages import short_age
+from dynamoctl.cluster.target import (
+    NOUNS,
+    STATED,
+    Cluster,
+    absent_namespace,
+    cluster,
+    named_place,
+    not_served,
+    type_named,
+)
+from dynamoctl.options import Where
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.crd.declare import Column
+from kube_runtime.errors import NotFound
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.meta import Resource
+
+RAW = ("json", "yaml", "name")
+"""Output formats of objects as they are stored."""
+
+_STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
+"""One field of a path, and the type of the condition that is meant of a list of them."""
+
+
+class _Listed(Resource):
+    """An object of any kind of ours: metadata, and the rest as JSON values."""
+
+    spec: Object = {}
+    status: Object = {}
+
+
+async def print_list(
+    kind: str, where: Where, output: str, *, everywhere: bool, selector: str, watch: bool
+) -> ExitCode:
+    """Print the objects of a kind, and again on each change if they are watched.
+
+    `kind` is any name that kubectl takes. A watch ends with Ctrl-C only.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    type_ = type_named(kind, STATED)
+    columns = [
+        column for column in type_.DEFINITION.columns if output == "wide" or not column.priority
+    ]
+    async with cluster(where) as at:
+        namespace = "" if everywhere else at.namespace
+        try:
+            if watch:
+                await _watched(at, type_.KIND, namespace, selector, columns)
+                return ExitCode.OK
+            objects = await at.reading.all_raw(type_.KIND, namespace, labels=selector)
+        except NotFound:
+            raise not_served(type_) from None
+        hint = "" if objects or everywhere else await absent_namespace(at.reading, namespace)
+    if output in RAW:
+        whole = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects}
+        print_raw(type_.KIND, objects, whole, output)
+    elif objects:
+        head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
+        show(table(head, body))
+    else:
+        print(f"no {NOUNS[type_]}s found in {named_place(namespace)}{hint}", file=sys.stderr)
+    return ExitCode.PROBLEMS if hint else ExitCode.OK
+
+
+def rows(
+    columns: Sequence[Column], objects: Iterable[Object], *, everywhere: bool, now: datetime
+) -> tuple[list[str], list[list[Cell]]]:
+    """The head and the rows of a table, sorted by namespace and name."""
+    head = [
+        *(["NAMESPACE"] if everywhere else []),
+        "NAME",
+        *(column.name.upper() for column in columns),
+    ]
+    ordered = sorted(objects, key=lambda it: (_namespace(it), it["metadata"]["name"]))
+    return head, [
+        [
+            *([_namespace(body)] if everywhere else []),
+            Styled(body["metadata"]["name"], "bold"),
+            *(_cell(column, body, now) for column in columns),
+        ]
+        for body in ordered
+    ]
+
+
+def value_at(path: str, value: object) -> object:
+    """The value at a path of a column, such as `.status.state`; None if there is none.
+
+    The paths are those of our CRDs: fields, and one condition by its type.
+    """
+    for field, type_ in _STEP.findall(path):
+        value = value.get(field) if isinstance(value, dict) else None
+        if type_:
+            items = value if isinstance(value, list) else []
+            value = next((condition for condition in items if condition.get("type") == type_), None)
+    return value
+
+
+async def _watched(
+    at: Cluster, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
+) -> None:
+    """Draw the table in place on each change; on a pipe, print each changed row."""
+    from dynamoctl.cluster.watching import snapshots
+    from kube_runtime.watch.selector import Selector
+
+    changes = snapshots(at.reading.client, _listed(kind), Selector(namespace, labels=selector))
+    if not sys.stdout.isatty():
+        await _printed_rows(changes, columns, everywhere=not namespace)
+        return
+    with redrawing() as live:
+        async with aclosing(changes) as states:
+            async for state in states:
+                objects = map(msgspec.to_builtins, state.values())
+                drawn = rows(columns, objects, everywhere=not namespace, now=datetime.now(UTC))
+                live.update(table(*drawn), refresh=True)
+
+
+async def _printed_rows(changes: Any, columns: Sequence[Column], *, everywhere: bool) -> None:
+    before: Mapping[Key, Resource] = {}
+    async with aclosing(changes) as states:
+        async for state in states:
+            changed = [it for key, it in state.items() if before.get(key) != it]
+            objects = map(msgspec.to_builtins, changed)
+            head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
+            if changed or not before:
+                show(table([] if before else head, body))
+            before = dict(state)
+
+
+@cache
+def _listed(kind: Kind) -> type[_Listed]:
+    return type(f"Listed{kind.name}", (_Listed,), {"KIND": kind, "__module__": __name__})
+
+
+def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str) -> None:
+    """Print objects as they are stored, in a format of `RAW`; as JSON they are the document `whole`."""
+    for body in objects:
+        body["metadata"].pop("managedFields", None)  # as kubectl does
+    if output == "json":
+        show_json(whole)
+    elif output == "name":
+        sys.stdout.write("".join(f"{kind}/{body['metadata']['name']}\n" for body in objects))
+    else:
+        from dynamo_graphs.files.yaml_writer import write_yaml
+
+        write_yaml(objects, sys.stdout)
+
+
+def _cell(column: Column, item: Object, now: datetime) -> str:
+    value = value_at(column.path, item)
+    if column.type == "date":
+        return short_age(str(value) if value else None, now)
+    return "-" if value is None or value == "" else str(value)
+
+
+def _namespace(item: Object) -> str:
+    return str(item["metadata"].get("namespace", ""))

@@ -1,0 +1,237 @@
+"""`dynamoctl logs`: the logs of all pods of a graph or of one service, each line after its pod.
+
+Lines are printed as they come and none is kept, whatever the length of the logs.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from cyclopts import CycloptsError
+from rich.console import Console
+from rich.text import Text
+
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import label_value
+from dynamo_graphs.validation.syntax import nearest
+from dynamoctl.ages import seconds
+from dynamoctl.cluster.target import GRAPHS, Missing, Target, place
+from dynamoctl.log_lines import LogLine, bounded_lines, log_line
+from dynamoctl.options import LogOptions, Where
+from dynamoctl.screen import console, warn
+from kube_runtime.client.api_errors import error_of_answer
+from kube_runtime.client.transport import Request, Transport
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import ApiError, NotFound, Unreachable
+from kube_runtime.kind import Key
+from kube_runtime.types.core import Pod
+
+_AGAIN_SECONDS = 1.0
+"""Pause before the log of a container that ended or has not started is asked for again."""
+
+_COLOURS = (
+    "cyan",
+    "green",
+    "yellow",
+    "magenta",
+    "blue",
+    "bright_cyan",
+    "bright_green",
+    "bright_magenta",
+)
+_OK = 200
+
+
+def log_query(options: LogOptions) -> dict[str, str]:
+    """The parameters of the request for a log.
+
+    Raises: CycloptsError.
+    """
+    if options.tail < -1:
+        raise CycloptsError(f"invalid --tail {options.tail} (expected a number of lines, or -1)")
+    if options.previous and options.follow:
+        raise CycloptsError("--previous and --follow exclude each other")
+    query = {"container": options.container, "timestamps": "true"}
+    if options.tail >= 0:
+        query["tailLines"] = str(options.tail)
+    if options.since:
+        query["sinceSeconds"] = str(seconds(options.since))
+    for name, is_on in (("previous", options.previous), ("follow", options.follow)):
+        if is_on:
+            query[name] = "true"
+    return query
+
+
+async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
+    """Print the logs; `name` is GRAPH or GRAPH/SERVICE.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    graph, slash, service = name.partition("/")
+    if slash and not (graph and service):
+        raise CycloptsError(
+            f"invalid target {name!r}: expected GRAPH or GRAPH/SERVICE, for example chat/Decode"
+        )
+    query = log_query(options)
+    printer = LogPrinter(console(), has_timestamps=options.timestamps)
+    async with place(graph, where, GRAPHS) as at:
+        selector = pod_selector(await at.get(), service)
+        if options.follow:
+            await _follow(at, selector, query, printer)
+            return ExitCode.OK
+        results = [
+            await _printed(PodLog(at.reading.transport, pod, query, printer.write))
+            for pod in await pods_of(at, service, selector)
+        ]
+    return ExitCode.OK if any(results) else ExitCode.PROBLEMS
+
+
+class LogPrinter:
+    """Prints lines after the name of their pod, each pod in a colour of its own on a terminal."""
+
+    def __init__(self, screen: Console, *, has_timestamps: bool) -> None:
+        self._screen = screen
+        self._has_timestamps = has_timestamps
+        self._colours: dict[str, str] = {}
+
+    def write(self, pod: str, line: LogLine) -> None:
+        """Print one line."""
+        time = f"{line.time} " if self._has_timestamps and line.time else ""
+        if not self._screen.is_terminal:
+            sys.stdout.write(f"{pod}  {time}{line.text}\n")
+            sys.stdout.flush()
+            return
+        colour = self._colours.setdefault(pod, _COLOURS[len(self._colours) % len(_COLOURS)])
+        text = Text.assemble((pod, colour), "  ", (time, "dim"), line.text)
+        self._screen.print(text, soft_wrap=True)
+
+
+async def log_of(
+    transport: Transport, pod: Key, query: Mapping[str, str], *, timeout_seconds: float | None
+) -> AsyncGenerator[LogLine, None]:
+    """The lines of the log of a container.
+
+    Raises:
+        ApiError: there is no such log, or it may not be read.
+        Unreachable: the connection was cut.
+    """
+    path = Pod.KIND.path(*pod, "log")
+    request = Request("GET", path, query, timeout_seconds=timeout_seconds, accept="*/*")
+    answer = await transport.send(request)
+    try:
+        if answer.status != _OK:
+            raise error_of_answer(answer.status, answer.headers, await answer.read())
+        async with aclosing(bounded_lines(answer.body)) as lines:
+            async for line in lines:
+                yield log_line(line)
+    finally:
+        await answer.aclose()
+
+
+@dataclass(slots=True)
+class PodLog:
+    """The log of one container, whose lines `write` gets with the pod's name, and the last that it got."""
+
+    transport: Transport
+    pod: Pod
+    query: Mapping[str, str]
+    write: Callable[[str, LogLine], None]
+    printed: LogLine = field(default_factory=lambda: LogLine("", ""))
+
+    async def print(self) -> None:
+        """Print the log as far as it goes now, or until the container ends if it is followed.
+
+        Raises:
+            ApiError: there is no such log, or it may not be read.
+            Unreachable: the connection was cut.
+        """
+        stream = log_of(self.transport, self.pod.key, self.query, timeout_seconds=None)
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                if not line.time or line.order > self.printed.order:
+                    self.write(self.pod.metadata.name, line)
+                    self.printed = line if line.time else self.printed
+
+    async def follow(self) -> None:
+        """Print the log until the pod is gone, through restarts of the container and cuts."""
+        reported = ""
+        while True:
+            try:
+                await self.print()
+            except NotFound:
+                return
+            except (ApiError, Unreachable) as error:
+                if str(error) != reported:  # once, though it is asked every second
+                    reported = str(error)
+                    _warn(self.pod, error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+            if self.printed.time:
+                rest = {key: value for key, value in self.query.items() if key != "tailLines"}
+                rest.pop("sinceSeconds", None)
+                self.query = {**rest, "sinceTime": self.printed.time}
+
+
+def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
+    """The label selector of the pods of a graph, or of one of its services.
+
+    Raises:
+        Missing: there is no such service.
+    """
+    selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
+    if not service:
+        return selector
+    services = sorted(graph.spec.services)
+    if service not in services:
+        hint = nearest(service, services) or f" (services: {', '.join(services)})"
+        raise Missing(f"graph {graph.key} has no service {service!r}{hint}")
+    return f"{selector},{labels.COMPONENT}={label_value(service)}"
+
+
+async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
+    """The pods of a graph, or of one of its services, by name.
+
+    Raises:
+        Missing: there are none.
+    """
+    pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
+    if not pods:
+        raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")
+    return sorted(pods, key=lambda it: it.metadata.name)
+
+
+async def _printed(log: PodLog) -> bool:
+    """Whether the log could be printed; if not, that has been reported."""
+    try:
+        await log.print()
+    except ApiError as error:
+        _warn(log.pod, error)
+        return False
+    return True
+
+
+async def _follow(
+    at: Target[DynamoGraphDeployment], selector: str, query: Mapping[str, str], printer: LogPrinter
+) -> None:
+    from dynamoctl.cluster.watching import snapshots
+    from kube_runtime.watch.selector import Selector
+
+    selection = Selector(at.key.namespace, labels=selector)
+    followed: dict[str, asyncio.Task[None]] = {}
+    states = snapshots(at.reading.client, Pod, selection)
+    async with asyncio.TaskGroup() as together, aclosing(states):
+        async for pods in states:
+            for pod in pods.values():
+                if pod.metadata.uid not in followed:
+                    log = PodLog(at.reading.transport, pod, query, printer.write)
+                    followed[pod.metadata.uid] = together.create_task(log.follow())
+            uids = {pod.metadata.uid for pod in pods.values()}
+            for uid in followed.keys() - uids:
+                if followed[uid].done():
+                    del followed[uid]
+
+
+def _warn(pod: Pod, error: Exception) -> None:
+    warn(f"{pod.metadata.name}: {error}")

@@ -1,0 +1,284 @@
+"""`dynamoctl requests why`: whether the graph of a request meets its targets, by its frontends' metrics."""
+
+import asyncio
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import label_value
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.plan.request import accepted_spec
+from dynamo_profiler.configuration import Targets, targets_of
+from dynamo_profiler.section import Section
+from dynamoctl.cluster.target import Missing, place
+from dynamoctl.frontend.load import Load, load_of
+from dynamoctl.frontend.scrapes import frontends, samples
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.options import Where
+from dynamoctl.screen import Cell, Styled, show, show_json, table, warn
+from kube_runtime.clock import loop_time
+from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Object
+
+_NOTABLE = 1.1
+"""Times the length or the load that was promised; below it a target is not missed for this reason."""
+_MOST_PER_SECOND = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What a graph was chosen for. `requests_per_second` None means: the request does not say."""
+
+    targets: Targets
+    requests_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A target and the mean that was measured. Units: seconds; None means: nothing to measure."""
+
+    name: str
+    target: float
+    measured: float | None
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether the mean is above the target."""
+        return self.measured is not None and self.measured > self.target
+
+    @property
+    def verdict(self) -> str:
+        """Whether the target is met, and by how much it is missed."""
+        if self.measured is None:
+            return "not measured"
+        if not self.is_missed:
+            return "met"
+        return f"missed by {self.measured / self.target - 1:.0%}"
+
+
+def promise_of(request: DynamoGraphDeploymentRequest) -> Promise:
+    """What the request was accepted with.
+
+    Raises:
+        ConfigError: a target is not a number that a profiler takes, or the spec is missing.
+    """
+    try:
+        spec = accepted_spec(request)
+    except ValueError:
+        raise ConfigError("spec", "is missing") from None
+    whole = Section(spec.profiling_config.config or {})
+    targets = targets_of(whole.section("sla"))
+    rate = whole.section("analytic").number("requestsPerSecond", None, most=_MOST_PER_SECOND)
+    if whole.mistakes:
+        raise ConfigError("spec.profilingConfig.config", "; ".join(whole.mistakes))
+    return Promise(targets, rate)
+
+
+def _other_lengths(targets: Targets, load: Load) -> Iterator[str]:
+    pairs = (("prompts", "isl", targets.isl, load.isl), ("answers", "osl", targets.osl, load.osl))
+    for noun, key, promised, measured in pairs:
+        if measured is not None and measured > promised * _NOTABLE:
+            yield (
+                f"{noun} have {measured:.0f} tokens on average, and the graph is for {promised}: "
+                f"create a request with sla.{key}: {math.ceil(measured)}"
+            )
+
+
+def _scaled(check: Check, graph: DynamoGraphDeployment, factor: float) -> str:
+    """The command that gives the workers which a target depends on more replicas, at least one."""
+    half = "prefill" if check.name == "TTFT" else "decode"
+    workers = {
+        key: service
+        for key, service in graph.spec.services.items()
+        if service.component_type == "worker"
+    }
+    keys = [key for key, service in workers.items() if service.sub_component_type == half]
+    keys = keys or sorted(workers) or ["SERVICE"]
+    service = workers.get(keys[0])
+    now = (service.replicas if service else None) or 1
+    replicas = max(now + 1, math.ceil(now * factor))
+    return f"`dynamoctl scale {graph.metadata.name}/{keys[0]} --replicas {replicas}`"
+
+
+_HEAD = ("", "PROMISED", "MEASURED", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the frontends of a request's graph did. `when` says in words over which time.
+
+    `problems` are pods that could not be asked, in words.
+    """
+
+    request: DynamoGraphDeploymentRequest
+    graph: DynamoGraphDeployment
+    promise: Promise
+    load: Load
+    when: str
+    problems: tuple[str, ...] = ()
+
+    @property
+    def checks(self) -> tuple[Check, Check]:
+        """Both targets with what was measured."""
+        targets, load = self.promise.targets, self.load
+        return Check("TTFT", targets.ttft, load.ttft), Check("ITL", targets.itl, load.itl)
+
+    @property
+    def advice(self) -> list[str]:
+        """What to do about the targets that are missed; nothing if all are met.
+
+        A graph that gets other requests than it was chosen for needs another choice, or more replicas. With
+        the promised ones its engines are slower than predicted, or requests wait for each other.
+        """
+        missed = [check for check in self.checks if check.is_missed]
+        if not missed:
+            return []
+        load, promise = self.load, self.promise
+        reasons = list(_other_lengths(promise.targets, load))
+        rate, promised = load.requests, promise.requests_per_second
+        if rate is not None and promised is not None and rate > promised * _NOTABLE:
+            scale = ", ".join(_scaled(check, self.graph, rate / promised) for check in missed)
+            reasons.append(
+                f"{rate:.3g} requests/s come, and the graph is for {promised:g}: {scale}"
+            )
+        if reasons:
+            return reasons
+        if load.in_flight is not None and load.in_flight <= 1:
+            text = "requests do not wait for each other, so replicas do not help: the engine is slower than "
+            return [
+                f"{text}predicted; create a request with a larger analytic.margin or a stricter target"
+            ]
+        scale = ", ".join(_scaled(check, self.graph, 1) for check in missed)
+        return [f"the requests are those that the graph is for, and wait for each other: {scale}"]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether no target is missed."""
+        return not any(check.is_missed for check in self.checks)
+
+
+async def print_measured(name: str, where: Where, output: str, interval_seconds: float) -> ExitCode:
+    """Print the promised and the measured latency of a request's graph; 0 if its targets are met.
+
+    Raises: CycloptsError; OperatorError: it cannot be measured.
+    """
+    async with place(name, where, (DynamoGraphDeploymentRequest,)) as at:
+        measurement = await measured(at.reading, await at.get(), interval_seconds)
+    for problem in measurement.problems:
+        warn(problem)
+    if output == "json":
+        show_json(document(measurement))
+    else:
+        show(*parts(measurement))
+    return ExitCode.OK if measurement.is_well else ExitCode.PROBLEMS
+
+
+async def measured(
+    reading: Reading, request: DynamoGraphDeploymentRequest, interval_seconds: float
+) -> Measured:
+    """What the graph of a request does within the interval, or without requests since its frontends started.
+
+    Raises:
+        Missing: there is no graph, no frontend that runs, or no metrics, or no request was answered.
+        OperatorError: the request has no usable targets, or the API server does not answer.
+    """
+    promise = promise_of(request)
+    graph = await _graph(reading, request)
+    namespace, name = graph.key
+    pods_by_graph = await frontends(reading, namespace, name)
+    pods = pods_by_graph.get((namespace, label_value(name)), [])
+    if not pods:
+        raise Missing(f"graph {graph.key} has no running frontend; see `dynamoctl why {name}`")
+    before, _ = await samples(reading, pods)
+    since = loop_time()
+    await asyncio.sleep(interval_seconds)
+    after, problems = await samples(reading, pods)
+    passed = loop_time() - since
+    if not after:
+        raise Missing("; ".join(problems))
+    pairs = [(before[pod], after[pod]) for pod in after if pod in before]
+    load, when = load_of(pairs, passed), f"in the last {interval_seconds:.0f} s"
+    if load.ttft is None:
+        total = load_of([({}, sample) for sample in after.values()], passed)
+        load, when = replace(total, requests=None), "since its frontends started"
+    if load.ttft is None:
+        raise Missing(
+            f"graph {graph.key} has answered no request since its frontends started; send one, for example "
+            f"`dynamoctl chat {name} hello`"
+        )
+    return Measured(request, graph, promise, load, when, tuple(problems))
+
+
+def parts(measurement: Measured) -> list[RenderableType]:
+    """The parts of a screen: over which time, promised and measured values, and what to do."""
+    spec = measurement.request.spec
+    engines = ", simulated engines (useMocker)" if spec and spec.use_mocker else ""
+    lines = [visible(f"→ {remedy}") for remedy in measurement.advice]
+    title = visible(f"graph {measurement.graph.key}, means {measurement.when}{engines}")
+    return [title, "", _table(measurement), *(["", *lines] if lines else ())]
+
+
+def document(measurement: Measured) -> Object:
+    """The same for machines. Units: seconds, tokens, requests per second."""
+    return {
+        "request": str(measurement.request.key),
+        "graph": str(measurement.graph.key),
+        "meetsTargets": measurement.is_well,
+        "when": measurement.when,
+        "promised": asdict(measurement.promise),
+        "measured": asdict(measurement.load),
+        "advice": measurement.advice,
+    }
+
+
+async def _graph(reading: Reading, request: DynamoGraphDeploymentRequest) -> DynamoGraphDeployment:
+    """The graph that was made for a request, by the operator or by its user.
+
+    Raises: Missing.
+    """
+    status, own = request.status, request.metadata.namespace
+    state = f"{status.state or 'not reconciled yet'}: {status.message or 'no message'}"
+    if status.deployment is not None and status.deployment.name:
+        key = Key(status.deployment.namespace or own, status.deployment.name)
+    elif status.generated_deployment is not None:
+        metadata = status.generated_deployment.get("metadata") or {}
+        key = Key(metadata.get("namespace") or own, metadata.get("name") or request.metadata.name)
+    else:
+        raise Missing(f"request {request.key} has no graph: {state}")
+    graph = await reading.one(DynamoGraphDeployment, key)
+    if graph is None:
+        raise Missing(f"graph {key} of request {request.key} does not exist: {state}")
+    return graph
+
+
+def _table(measurement: Measured) -> Table:
+    load, promise = measurement.load, measurement.promise
+    rows: list[tuple[Cell, ...]] = [
+        (check.name, _milliseconds(check.target), _milliseconds(check.measured), _verdict(check))
+        for check in measurement.checks
+    ]
+    pairs = (
+        ("tokens of a prompt", promise.targets.isl, load.isl),
+        ("tokens of an answer", promise.targets.osl, load.osl),
+        ("requests/s", promise.requests_per_second, load.requests),
+    )
+    rows += [(quantity, _number(promised), _number(actual)) for quantity, promised, actual in pairs]
+    return table(_HEAD, rows)
+
+
+def _verdict(check: Check) -> Cell:
+    style = "red" if check.is_missed else "green"
+    return Styled(check.verdict, style) if check.measured is not None else check.verdict
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.4g} ms"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"

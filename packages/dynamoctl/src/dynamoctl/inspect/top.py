@@ -1,0 +1,150 @@
+"""`dynamoctl top`: replicas, GPUs and load of graphs, from their status and their frontends' metrics."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from itertools import count
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.names import label_value
+from dynamoctl.cluster.target import (
+    GRAPHS,
+    Cluster,
+    Missing,
+    absent_namespace,
+    cluster,
+    named,
+    named_place,
+)
+from dynamoctl.frontend.load import Load, Sample, load_of
+from dynamoctl.frontend.scrapes import PodName, frontends, samples
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.options import Where
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from kube_runtime.clock import loop_time
+from kube_runtime.commandline.errors import visible
+
+_HEAD = ("GRAPH", "SERVICES", "GPUS", "REQUESTS/S", "IN FLIGHT", "TTFT", "ITL")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A graph, what its status says of it, and its load."""
+
+    graph: str
+    services: str
+    gpus: int | None
+    load: Load
+
+
+async def print_top(
+    name: str,
+    where: Where,
+    output: str,
+    *,
+    everywhere: bool,
+    watch: bool,
+    interval_seconds: float,
+) -> None:
+    """Print the load of one graph or of all, once or after each interval until Ctrl-C.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    plain = named(name, GRAPHS)[1] if name else ""
+    async with cluster(where) as at:
+        namespace = "" if everywhere else at.namespace
+        async with aclosing(rows(at.reading, namespace, plain, interval_seconds)) as turns:
+            if watch and sys.stdout.isatty():
+                with redrawing() as live:
+                    async for graph_rows, problems in turns:
+                        notes = (Text(visible(problem), style="yellow") for problem in problems)
+                        live.update(Group(_table(graph_rows), *notes), refresh=True)
+            async for graph_rows, problems in turns:
+                await _print(at, namespace, graph_rows, problems, output)
+                if not watch:
+                    return
+
+
+async def rows(
+    reading: Reading, namespace: str, name: str, interval_seconds: float
+) -> AsyncGenerator[tuple[list[Row], list[str]]]:
+    """The graphs and their load in each interval, with what could not be measured, in words.
+
+    An empty namespace means all, an empty name all graphs.
+
+    Raises: OperatorError.
+    """
+    before: dict[PodName, Sample] = {}
+    since = loop_time()
+    for turn in count():
+        graphs = await _graphs(reading, namespace, name)
+        pods = await frontends(reading, namespace, name)
+        after, problems = await samples(reading, [pod for of in pods.values() for pod in of])
+        now = loop_time()
+        if turn:
+            yield [_row(graph, pods, before, after, now - since) for graph in graphs], problems
+        before, since = after, now
+        await asyncio.sleep(interval_seconds)
+
+
+async def _print(
+    at: Cluster, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
+) -> None:
+    if output == "json":
+        show_json([asdict(row) for row in graph_rows])
+    elif graph_rows:
+        show(_table(graph_rows))
+    else:
+        hint = await absent_namespace(at.reading, namespace) if namespace else ""
+        print(f"no graphs found in {named_place(namespace)}{hint}", file=sys.stderr)
+    for problem in problems:
+        warn(problem)
+
+
+def _table(graph_rows: Sequence[Row]) -> Table:
+    return table(_HEAD, map(_cells, graph_rows))
+
+
+def _cells(row: Row) -> Sequence[Cell]:
+    load = row.load
+    return (
+        Styled(row.graph, "bold"),
+        row.services or "-",
+        "-" if row.gpus is None else str(row.gpus),
+        "-" if load.requests is None else f"{load.requests:.1f}",
+        "-" if load.in_flight is None else f"{load.in_flight:.0f}",
+        _milliseconds(load.ttft),
+        _milliseconds(load.itl),
+    )
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
+
+
+async def _graphs(reading: Reading, namespace: str, name: str) -> list[DynamoGraphDeployment]:
+    graphs = await reading.all(DynamoGraphDeployment, namespace=namespace)
+    chosen = [graph for graph in graphs if name in ("", graph.metadata.name)]
+    if name and not chosen:
+        raise Missing(f"graph {name} not found in {named_place(namespace)}")
+    return sorted(chosen, key=lambda graph: graph.key)
+
+
+def _row(
+    graph: DynamoGraphDeployment,
+    pods: Mapping[PodName, Sequence[tuple[PodName, int]]],
+    before: Mapping[PodName, Sample],
+    after: Mapping[PodName, Sample],
+    seconds: float,
+) -> Row:
+    namespace, name = graph.key
+    names = [pod for pod, _ in pods.get((namespace, label_value(name)), ())]
+    pairs = [(before[pod], after[pod]) for pod in names if pod in before and pod in after]
+    status = graph.status
+    return Row(str(graph.key), status.ready_services or "", status.gpus, load_of(pairs, seconds))

@@ -1,0 +1,254 @@
+"""The arguments of commands; parsed before the code of the commands is imported.
+
+A constant beside a class has the values of a command line that names none.
+"""
+
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import CycloptsError, Parameter
+
+Name = Annotated[str, Parameter(metavar="NAME", show_default=False)]
+Namespace = Annotated[
+    str, Parameter(name=["--namespace", "-n"], metavar="NAME", show_default=False)
+]
+GraphName = Annotated[Name, Parameter(help="Graph: NAME or dgd/NAME.")]
+ObjectName = Annotated[
+    Name, Parameter(help="Graph, or KIND/NAME for another kind: dgd, dcd, dgdsa, dm or dgdr.")
+]
+Everywhere = Annotated[bool, Parameter(name=["--all-namespaces", "-A"])]
+Watch = Annotated[bool, Parameter(name=["--watch", "-w"])]
+OptionalFile = Annotated[Path | None, Parameter(metavar="FILE")]
+SettingsFile = Annotated[
+    OptionalFile,
+    Parameter(help="Settings file of the operator (default: those of a default installation)."),
+]
+TextOrJson = Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])]
+TextOutput = Annotated[
+    TextOrJson, Parameter(help="Output format: `text` for people, `json` for machines.")
+]
+YamlOutput = Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])]
+Paths = Annotated[
+    str,
+    Parameter(
+        metavar="FILE",
+        show_default=False,
+        allow_leading_hyphen=True,
+        help="YAML or JSON files, folders of such files, or `-` for stdin.",
+    ),
+]
+Files = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name=["--filename", "-f"],
+        metavar="FILE",
+        show_default=False,
+        allow_leading_hyphen=True,
+        help="File, folder or `-`, as for kubectl. Repeatable.",
+    ),
+]
+
+
+def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
+    """The files of a command line, of which there must be one.
+
+    Raises: CycloptsError.
+    """
+    if not (paths or files):
+        raise CycloptsError(msg="missing file: expected FILE or --filename FILE")
+    return [*paths, *files]
+
+
+def run(command: Coroutine[object, object, int | None]) -> int:
+    """The exit code of a command."""
+    import asyncio
+
+    return int(asyncio.run(command) or 0)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the object is.
+
+    Parameters
+    ----------
+    namespace
+        Namespace (default: the context's, else `default`).
+    context
+        Context in the kubeconfig (default: the current one).
+    kubeconfig
+        Kubeconfig file (default: kubectl's).
+    """
+
+    namespace: Namespace = ""
+    context: Name = ""
+    kubeconfig: OptionalFile = None
+
+
+HERE = Where()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What to check.
+
+    Parameters
+    ----------
+    kubeconfig
+        Kubeconfig file (default: kubectl's).
+    context
+        Context in the kubeconfig (default: the current one).
+    is_before
+        Accept missing CRDs, and warn about an operator that already leads.
+    is_before_upgrade
+        Preview what an upgrade to this version would change (read-only).
+    is_self
+        Check only what an operator's own ServiceAccount can see, as `helm test` does.
+    expects_webhooks
+        Fail if no webhook refuses an invalid graph.
+    account
+        Check the permissions of this operator's ServiceAccount.
+    namespace
+        Check quota and pull secrets of this namespace; with a restricted operator, the one it watches.
+    """
+
+    kubeconfig: OptionalFile = None
+    context: Name = ""
+    is_before: Annotated[bool, Parameter(name="--before-install")] = False
+    is_before_upgrade: Annotated[bool, Parameter(name="--before-upgrade")] = False
+    is_self: Annotated[bool, Parameter(name="--self")] = False
+    expects_webhooks: Annotated[bool, Parameter(name="--expect-webhooks")] = False
+    account: Annotated[str, Parameter(metavar="NAMESPACE/NAME", show_default=False)] = ""
+    namespace: Namespace = ""
+
+
+CHECKS = CheckOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ConvertOptions:
+    """How to convert.
+
+    Parameters
+    ----------
+    graph_config
+        The `bento.yaml` of all DynamoDeployments.
+    image
+        Image of all services (default: what a DynamoNim or DynamoNimRequest says).
+    suffix
+        Text to append to names, so that old and new can run in one namespace.
+    is_strict
+        Exit with 1 if anything was dropped or guessed.
+    output
+        Output format: `yaml` prints one document per object, `json` one List.
+    """
+
+    graph_config: OptionalFile = None
+    image: Annotated[str, Parameter(metavar="IMAGE", show_default=False)] = ""
+    suffix: Annotated[
+        str, Parameter(metavar="TEXT", show_default=False, allow_leading_hyphen=True)
+    ] = ""
+    settings: SettingsFile = None
+    is_strict: Annotated[bool, Parameter(name="--strict")] = False
+    output: YamlOutput = "yaml"
+
+
+CONVERSION = ConvertOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Which lines to print.
+
+    Parameters
+    ----------
+    follow
+        Follow the logs until Ctrl-C, through restarts and of new pods too.
+    previous
+        Print the logs of the container before its last restart.
+    container
+        Container of the pods.
+    tail
+        Last lines of each pod to begin with; -1 is all of them.
+    since
+        Only lines of this last time, for example 10m.
+    timestamps
+        Print the time of each line.
+    """
+
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False
+    previous: Annotated[bool, Parameter(name=["--previous", "-p"])] = False
+    container: Annotated[str, Parameter(name=["--container", "-c"], metavar="NAME")] = "main"
+    tail: Annotated[int, Parameter(metavar="LINES", allow_leading_hyphen=True)] = 100
+    since: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = ""
+    timestamps: bool = False
+
+
+LOGS = LogOptions()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class ProfileOptions:
+    """What is asked for.
+
+    Parameters
+    ----------
+    model
+        Model as Hugging Face names it, for example Qwen/Qwen3-32B.
+    model_config
+        The model's config.json, for a model that is not built in.
+    precision
+        Take the published variant of a built-in model with these weights.
+    backend
+        Inference engine of the workers.
+    gpu
+        Type of GPU: a name of docs/profiler.md or a node's label.
+    gpus_per_node
+        GPUs of one node.
+    max_gpus
+        Most GPUs of the graph (default: unlimited).
+    max_nodes
+        Most nodes that one engine is cut over.
+    ttft
+        Most milliseconds to the first token.
+    itl
+        Most milliseconds between two tokens.
+    isl
+        Tokens of a prompt.
+    osl
+        Tokens of an answer.
+    requests_per_second
+        Load that determines the replicas.
+    mode
+        Whether prefill has workers of its own (default: the cheaper).
+    engine
+        What predicts: formulas, measured kernels, or the better of what is installed.
+    margin
+        Error of predictions to leave room for, for example 0.3 (default: the engine's own).
+    """
+
+    model: Annotated[str, Parameter(metavar="MODEL", show_default=False)]
+    model_config: OptionalFile = None
+    precision: Annotated[Literal["bf16", "fp8", "fp4"] | None, Parameter(show_default=False)] = None
+    backend: Literal["vllm", "sglang", "trtllm"] = "vllm"
+    gpu: Annotated[str, Parameter(metavar="NAME")] = "h100_sxm"
+    gpus_per_node: Annotated[int, Parameter(metavar="NUMBER")] = 8
+    max_gpus: Annotated[int, Parameter(metavar="NUMBER", show_default=False)] = 0
+    max_nodes: Annotated[int, Parameter(metavar="NUMBER")] = 1
+    ttft: Annotated[float, Parameter(metavar="MS")] = 500
+    itl: Annotated[float, Parameter(metavar="MS")] = 50
+    isl: Annotated[int, Parameter(metavar="TOKENS")] = 3000
+    osl: Annotated[int, Parameter(metavar="TOKENS")] = 500
+    requests_per_second: Annotated[float, Parameter(metavar="NUMBER")] = 1
+    mode: Annotated[
+        Literal["aggregated", "disaggregated"] | None, Parameter(show_default=False)
+    ] = None
+    engine: Literal["auto", "formulas", "kernels"] = "auto"
+    margin: Annotated[float | None, Parameter(metavar="SHARE", show_default=False)] = None

@@ -1,0 +1,17 @@
+"""Commands of dynamoctl on an API server of a test."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from dynamoctl.cluster import target
+from kube_runtime.client.transport import Transport
+
+
+def connect_to(server: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands connect to this API server until the end of the test."""
+
+    async def connect(*_: object, **__: object) -> nullcontext[Transport]:
+        return nullcontext(server)
+
+    monkeypatch.setattr(target, "connect", connect)

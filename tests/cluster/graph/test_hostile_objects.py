@@ -12,6 +12,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
+from cluster.person import Person
 from cluster.world import World
 from kube_runtime.kind import Object
 from kube_runtime.types.core import PullSecret
@@ -63,3 +64,25 @@ def test_neither_a_secret_nor_a_graph_can_end_the_operator(
             world.eventually(GRAPH, turn, is_ready)
             world.eventually(GRAPH, "deep", lambda it: bool(it["status"]))
             assert 0 == operator.stop()
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_deep_graph_is_read_as_any_other(world: World, kinds: ControlPlane) -> None:
+    world.create(GRAPH, a_deep_graph("deep"))
+    user = Person(kinds.kubeconfig, world.namespace)
+    assert (1, "", f"error: graph nope not found in namespace {world.namespace}\n") == user.run(
+        "why", "nope"
+    )
+    for command in (
+        ("get",),
+        ("why", "deep"),
+        ("why", "--all"),
+        ("status", "deep"),
+        ("tree", "deep"),
+        ("top",),
+    ):
+        code, text, said = user.run(*command)
+        assert (True, True, False) == (code in {0, 1}, "deep" in text, "Traceback" in said), (
+            command,
+            said,
+        )

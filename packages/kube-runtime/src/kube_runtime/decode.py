@@ -4,7 +4,8 @@
 So every Raw inside a decoded object is replaced by its own copy.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Final
 
@@ -69,13 +70,58 @@ class ObjectList(Struct, frozen=True):
 def decode_list(kind: Kind, raw: bytes) -> ObjectList:
     """The frame of a list; its items are views into `raw`.
 
+    An item may be nested more deeply than msgspec can skip. It is still found, so that it fails alone when it
+    is decoded, and not the list of all.
+
     Raises:
         DecodeError: this is not a list at all.
     """
     try:
-        return _LIST.decode(raw)
+        try:
+            return _LIST.decode(raw)
+        except RecursionError:
+            spans = tuple(_item_spans(raw))
+        outside = b"".join(_between(raw, spans))
+        items = [Raw(raw[start:end]) for start, end in spans]
+        return structs.replace(_LIST.decode(outside), items=items)
     except UNREADABLE as error:
         raise DecodeError(kind, None, f"list: {error}") from error
+
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+"""A string or a bracket of JSON. Possessive, so that it is linear for any text."""
+
+
+def _item_spans(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Where the members of the array `items` of a JSON object start and end. Linear, at any depth."""
+    depth = start = 0
+    name = b""
+    for token in _TOKEN.finditer(raw):
+        text = token.group()
+        if text in b"[{":
+            depth += 1
+            if depth == _ITEM_DEPTH:
+                start = token.start()
+        elif text in b"]}":
+            if depth == _ITEM_DEPTH and name == b'"items"':
+                yield start, token.end()
+            depth -= 1
+        elif depth == 1:
+            name = text  # at the end of a text value this is not a name, and no bracket follows it
+
+
+_ITEM_DEPTH: Final = 3
+"""Of a member's own bracket: that of the list is the first, that of `items` the second."""
+
+
+def _between(raw: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    """The text outside of the spans, with `null` in the place of each."""
+    end = 0
+    for start, following in spans:
+        yield raw[end:start]
+        yield b"null"
+        end = following
+    yield raw[end:]
 
 
 class ObjectIdentity(Struct, frozen=True):

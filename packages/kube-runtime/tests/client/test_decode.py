@@ -134,6 +134,22 @@ def test_an_object_that_is_nested_too_deeply_is_its_own_error() -> None:
     assert 1 == len(broken)
 
 
-def test_a_list_that_is_nested_too_deeply_is_a_decode_error() -> None:
-    with pytest.raises(DecodeError, match="recursion"):
-        decode_list(Deployment.KIND, b'{"items":[{"x":%s}]}' % DEEP)
+def test_an_object_that_is_nested_too_deeply_does_not_hide_the_others_of_its_list() -> None:
+    names = (b"a", b'"items":[{', b"\\", b"z")
+    whole = b'{"kind":"items","metadata":{"resourceVersion":"7","items":[{"x":1}]},"items":[%s],"more":[{}]}'
+    objects = [
+        b'{"metadata":{"name":%s},"x":%s}' % (json.dumps(it.decode()).encode(), b"[]")
+        for it in names
+    ]
+    deep = b'{"metadata":{"name":"deep"},"x":%s}' % DEEP
+    page = decode_list(Deployment.KIND, whole % b" , ".join([objects[0], deep, *objects[1:]]))
+    assert "7" == page.metadata.resource_version
+    good, broken = decode_items(Deployment, page.items or [])
+    assert [it.decode() for it in names] == [it.metadata.name for it in good]
+    assert 1 == len(broken)
+
+
+@pytest.mark.parametrize("raw", [DEEP, b'{"items":[{"x":%s}' % DEEP, b'{"items":{"x":%s}}' % DEEP])
+def test_a_deep_answer_that_is_not_a_list_is_a_decode_error(raw: bytes) -> None:
+    with pytest.raises(DecodeError, match="list"):
+        decode_list(Deployment.KIND, raw)

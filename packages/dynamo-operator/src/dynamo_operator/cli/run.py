@@ -20,9 +20,6 @@ from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.observability import logging
 
-NESTING_LIMIT = 25_000
-"""In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
-
 STOP_SECONDS: Final = 9.0
 """How long an orderly stop may take. The kubelet waits 30 s; a node that goes down may not."""
 
@@ -43,7 +40,6 @@ def run(**arguments: str | None) -> None:
 
 def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     """Run `operate` with the settings of this command line, until a signal to stop."""
-    sys.setrecursionlimit(NESTING_LIMIT)
     given = flags.given(dict(arguments))
     file = given.get(flags.CONFIG)
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)

@@ -7,6 +7,7 @@ a command ends.
 import sys
 from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from cyclopts import CycloptsError
@@ -112,25 +113,32 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
     late: list[tuple[Stated, Explanation]] = []
+    unreadable = 0
     async with cluster(where) as at:
+        namespace = "" if everywhere else at.namespace
         for type_ in STATED:
             try:
-                every = await at.reading.all(type_, namespace="" if everywhere else at.namespace)
+                pages = [page async for page in at.reading.client.pages(type_, namespace=namespace)]
             except NotFound:
                 warn(str(not_served(type_)))
                 continue
-            for stated in every:
+            for error in chain.from_iterable(page.broken for page in pages):
+                warn(str(error))
+                unreadable += 1
+            for stated in chain.from_iterable(page.items for page in pages):
                 if not is_ready(stated) and stated.metadata.controller is None:
                     late.append((stated, await explained(at.reading, stated)))
     if output == "json":
         show_json([_reasons_json(stated, explanation) for stated, explanation in late])
-        return _code(not late)
+        return _code(not late and not unreadable)
     for stated, explanation in late:
         show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
         print_explanation(explanation)
         print()
-    print(f"{len(late)} not ready" if late else "All objects are ready.", file=sys.stderr)
-    return _code(not late)
+    summary = [f"{len(late)} not ready"] if late else []
+    summary += [f"{unreadable} unreadable"] if unreadable else []
+    print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
+    return _code(not summary)
 
 
 async def explained(reading: Reading, stated: Stated) -> "Explanation":

@@ -4,10 +4,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from cyclopts import App, CycloptsError, Parameter
 
 from kube_runtime.commandline.errors import ExitCode, exit_on_error, one_line
+
+NESTING_LIMIT: Final = 25_000
+"""In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
 
 _BREAK = re.compile(r"(?<=\S)\n(?=[^\s*-])(?!Examples?:)")
 """The end of a line within a paragraph: the next one is neither indented nor an item of a list."""
@@ -57,6 +61,7 @@ def execute(app: App, arguments: Sequence[str]) -> object:
 
     Raises: SystemExit, after the lines that say why.
     """
+    sys.setrecursionlimit(NESTING_LIMIT)
     try:
         with exit_on_error():
             return app(arguments)

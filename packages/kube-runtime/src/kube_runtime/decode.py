@@ -82,7 +82,7 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
         try:
             return _LIST.decode(raw)
         except RecursionError:
-            # One item is nested too deeply even to be skipped. It fails when it is decoded, and no other item.
+            # One item is nested too deeply even to be skipped. It fails alone, when it is decoded.
             frame = _LIST.decode(shallow(raw, levels=2))
             return structs.replace(frame, items=list(parts(raw, "items", level=3)))
     except UNREADABLE as error:

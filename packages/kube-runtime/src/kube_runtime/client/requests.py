@@ -354,7 +354,7 @@ def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
         try:
             return _LINE.decode(line)
         except RecursionError:
-            # The object is nested too deeply even to be skipped. Its reader detects that; the stream continues.
+            # The object is nested too deeply even to be skipped: an error of its reader, not of the stream.
             frame = _LINE.decode(shallow(line, levels=1))
             return WatchLine(frame.type, next(parts(line, "object", level=2), frame.object))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

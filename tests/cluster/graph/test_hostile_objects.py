@@ -64,7 +64,7 @@ def test_neither_a_secret_nor_a_graph_can_end_the_operator(
 def test_a_deep_graph_does_not_fail_commands_about_others(
     world: World, kinds: ControlPlane, kubectl: Callable[..., str]
 ) -> None:
-    create_deep_graph(kubectl, "deep")
+    create_deep_graph(kubectl, "stranger")
     world.create(GRAPH, graph("plain"))
     user = Person(kinds.kubeconfig, world.namespace)
     missing = f"error: graph nope not found in namespace {world.namespace}\n"
@@ -73,8 +73,8 @@ def test_a_deep_graph_does_not_fail_commands_about_others(
         code, stdout, stderr = user.run(*command)
         assert code in {0, 1}, stderr
         assert "plain" in stdout, command
-        assert "deep" in stdout + stderr, command
-    for command in (["why", "deep"], ["status", "deep"], ["tree", "deep"]):
+        assert "stranger" in stdout + stderr, command
+    for command in (["why", "stranger"], ["status", "stranger"], ["tree", "stranger"]):
         code, stdout, stderr = user.run(*command)
-        assert (1, True) == (code, "deep" in stdout + stderr), command
+        assert (1, True) == (code, "stranger" in stdout + stderr), command
         assert "Traceback" not in stderr

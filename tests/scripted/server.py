@@ -51,6 +51,10 @@ class Authority:
             _builder(name, self.certificate.subject, key)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
+            )
             .sign(self.key, hashes.SHA256())
         )
         pair = Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
@@ -80,6 +84,7 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(minutes=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 
 

@@ -55,20 +55,20 @@ asyncio.run(serve(Settings(), operator, on_stop=partial(end_within, float(sys.ar
 """
 
 DEEP = """\
+from contextlib import suppress
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.cli.run import run
+from dynamo_operator.main import app
+from kube_runtime.commandline.application import execute
 from kube_runtime.decode import decode_items, decode_list
-from kube_runtime.errors import ConfigError
 
-try:
-    run(config="/nowhere")
-except* ConfigError:
-    pass
+with suppress(SystemExit):
+    execute(app(), ["run", "--config", "/nowhere"])
 config = b'{"x":' * 9900 + b"1" + b"}" * 9900
 spec = b'{"services":{"a":{"componentType":"epp","eppConfig":{"config":%s}}}}' % config
 text = b'{"items":[{"metadata":{"name":"a"},"spec":%s}]}' % spec
 page = decode_list(DynamoGraphDeployment.KIND, text)
-print(*map(len, decode_items(DynamoGraphDeployment, page.items)))
+graphs, broken = decode_items(DynamoGraphDeployment, page.items)
+print(*(graph.metadata.name for graph in graphs), *broken)
 """
 
 
@@ -206,7 +206,14 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 def test_the_operator_reads_json_as_deep_as_the_api_server_takes_it() -> None:
     answer = run(["python", "-c", DEEP])
-    assert ("1 0\n", 0) == (answer.stdout, answer.returncode)
+    assert 0 == answer.returncode
+    if sys.version_info[:2] == (
+        3,
+        12,
+    ):  # its own limit cannot be raised; the object is reported then
+        assert "a: maximum recursion depth exceeded" in answer.stdout
+    else:
+        assert "a\n" == answer.stdout
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -26,7 +26,7 @@ from kube_runtime.cache.store import Change
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
-from kube_runtime.serving.tls import Certificate
+from kube_runtime.serving.tls import Certificate, accept_lax_certificates
 
 RESYNC_SECONDS: Final = 30.0
 """The resync period; changes before that arrive as events."""
@@ -226,10 +226,10 @@ def _trusting(bundle: str) -> ssl.SSLContext:
     Raises:
         ValueError: the bundle is not PEM in base64.
     """
-    if not bundle:
-        return ssl.create_default_context()
     try:
         text = base64.b64decode(bundle, validate=True).decode("ascii")
-        return ssl.create_default_context(cadata=text)
+        context = ssl.create_default_context(cadata=text or None)
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
         raise ValueError(f"the caBundle is not readable: {error}") from error
+    accept_lax_certificates(context)
+    return context

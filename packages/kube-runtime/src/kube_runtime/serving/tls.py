@@ -160,8 +160,17 @@ class Certificate:
         return None
 
 
+def accept_lax_certificates(context: ssl.SSLContext) -> None:
+    """Verify certificates as Go programs do, also those without key identifiers.
+
+    Python 3.13 refuses them by default; the certificate authorities of many clusters issue them.
+    """
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+
+
 def _bare_context() -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    accept_lax_certificates(context)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -22,10 +22,17 @@ from dynamo_graphs.plan.request import (
     stage,
 )
 from dynamo_graphs.plan.request_digest import is_signed
-from dynamo_graphs.plan.request_graph import new_names, read_output, target, with_new_names
+from dynamo_graphs.plan.request_graph import (
+    new_names,
+    read_output,
+    renamed_config_maps,
+    target,
+    with_new_names,
+)
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingProgress,
+    ProfilingResult,
     progress,
     require_small,
 )
@@ -53,7 +60,7 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.errors import Invalid
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
@@ -151,6 +158,8 @@ class RequestController:
                 return await self._fail(request, facts, None)
             case Action.HARVEST:
                 return await self._harvest(request, facts)
+            case Action.RENAME if request.status.generated_deployment is not None:
+                return await self._rename(request, request.status.generated_deployment, facts)
             case Action.CREATE:
                 return await self._create(request, facts.destination)
             case Action.CONFLICT:
@@ -274,6 +283,15 @@ class RequestController:
             now=utc_now(),
         )
         return await self._report(request, report)
+
+    async def _rename(
+        self, request: DynamoGraphDeploymentRequest, graph: Object, facts: RequestFacts
+    ) -> Result:
+        """Record new names for ConfigMaps before the graph that mounts them is created."""
+        result = ProfilingResult(graph, request.status.additional_resources)
+        renamed = renamed_config_maps(request, facts.destination.config_maps)
+        result = await self.reader.offload.one(request, with_new_names, result, renamed)
+        return await self._report(request, requested_graph.renamed(request, result))
 
     async def _create(
         self, request: DynamoGraphDeploymentRequest, destination: Destination

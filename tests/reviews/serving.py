@@ -11,13 +11,12 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
-from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision_pool import DecisionPool, Submit
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.server import ANYBODY, Clients, WebhookServer
+from dynamo_operator.certificates.lifecycle import Stored, Terms, decide, hosts_of
+from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.serving.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 

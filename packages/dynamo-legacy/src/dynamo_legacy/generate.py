@@ -1,11 +1,11 @@
 """The components of a DynamoDeployment: what its graph says of each service, with the overrides in effect."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.graph_config import GraphConfig, GraphService
-from dynamo_legacy.merge import merge_patched, merged_variables
 from dynamo_legacy.names import component_name, default_dynamo_namespace, nim_name
 from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
@@ -46,6 +46,32 @@ def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[
     return tuple(
         sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
     )
+
+
+def merge_patched(value: object, patch: object) -> Any:
+    """The value with a JSON merge patch (RFC 7396) in effect; neither is changed.
+
+    A key that is in the patch wins, with false, 0 and "" as well; null removes the key.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged: Object = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patched(merged.get(name), change)
+    return merged
+
+
+def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> list[Object]:
+    """One entry for each name: the common ones, then those of the service, which win in their place.
+
+    The order is kept, since a variable may refer to those before it.
+    """
+    own = {entry.get("name"): entry for entry in specific}
+    both = {entry.get("name"): own.get(entry.get("name"), entry) for entry in common} | own
+    return list(both.values())
 
 
 def _component(deployment: DynamoDeployment, service: str, spec: Object) -> Object:

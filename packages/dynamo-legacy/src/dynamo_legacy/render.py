@@ -21,9 +21,14 @@ from dynamo_legacy import names as legacy_names
 from dynamo_legacy.api.component import Autoscaling
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, http_port
+from dynamo_legacy.translate import (
+    HTTP_PORT,
+    as_component,
+    claim_name,
+    first_of_each_name,
+    http_port,
+)
 from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler

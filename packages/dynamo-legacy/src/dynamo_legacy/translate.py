@@ -5,7 +5,7 @@ component cannot say (ports of the Service, labels, names of variables) is in `d
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -26,7 +26,6 @@ from dynamo_graphs.render.merge import merged
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings, host_suffix
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
@@ -146,6 +145,14 @@ def command(spec: DynamoNimDeploymentSpec) -> str:
     if (path := next(values, None)) is not None:
         words += ["-f", path]
     return " ".join(words)
+
+
+def first_of_each_name(entries: Iterable[Object]) -> list[Object]:
+    """The first entry of each name, in their order."""
+    first: dict[str | None, Object] = {}
+    for entry in entries:
+        first.setdefault(entry.get("name"), entry)
+    return list(first.values())
 
 
 def switch(annotations: Mapping[str, str], name: str) -> str:

@@ -28,8 +28,8 @@ from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeplo
 from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
 from dynamo_legacy.build.image import parse_reference
 from dynamo_legacy.build.job import build_seconds
+from dynamo_legacy.generate import merge_patched
 from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
-from dynamo_legacy.merge import merge_patched
 from dynamo_legacy.names import component_name, nim_name, tag_parts
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port, ignored_switches

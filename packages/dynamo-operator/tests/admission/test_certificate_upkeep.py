@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import FileStore, SecretStore, StoredCertificates
-from dynamo_operator.admission.certificates import Stored, Terms
 from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances
 from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.webhook_configuration import Configuration
+from dynamo_operator.certificates.lifecycle import Stored, Terms
+from dynamo_operator.certificates.store import FileStore, SecretStore, StoredCertificates
+from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client

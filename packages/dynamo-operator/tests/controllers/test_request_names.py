@@ -1,4 +1,4 @@
-"""ConfigMaps whose names were taken while another namespace accepted no graphs get new names with the graph."""
+"""ConfigMaps whose names were taken while the target namespace accepted no graphs get new names."""
 
 from typing import Any
 

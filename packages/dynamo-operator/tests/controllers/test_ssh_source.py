@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.ssh_secret import makes_ssh_keys, new_keys
+from dynamo_operator.reconcile.ssh_key_controller import makes_ssh_keys, new_keys
 
 
 def test_the_two_keys_belong_together() -> None:

@@ -9,29 +9,22 @@ import asyncio
 import base64
 import binascii
 import ssl
-from abc import ABC, abstractmethod
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, NoReturn
 
 import structlog
 
-from dynamo_operator.admission.ca_bundle import Caller, Configuration
-from dynamo_operator.admission.certificate_store import CertificateStore, StoredCertificates
-from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.server import ANYBODY, Clients, WebhookServer
+from dynamo_operator.admission.webhook_configuration import Caller, Configuration
+from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
+from dynamo_operator.certificates.store import CertificateStore, StoredCertificates
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Change
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.manager import Health, Manager
+from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
 from kube_runtime.serving.tls import Certificate
 
-RESYNC_SECONDS: Final = 30.0
-"""The resync period; changes before that arrive as events."""
-
-RETRY_SECONDS: Final = 2.0
 _HANDSHAKE_SECONDS: Final = 5.0
 _STARTING: Final = ("webhooks: starting",)
 _FIRST_SECONDS: Final = 1.0
@@ -62,46 +55,6 @@ class PatchBackoff:
         if self._in_a_row == _QUARREL:
             _log.warning("another client keeps removing the caBundle of the webhooks")
         self._last = loop_time()
-
-
-class Rotation(ABC):
-    """A loop on every replica, woken by changes of the objects that it depends on."""
-
-    def __init__(self, informers: tuple[Informer[Any], ...]) -> None:
-        self._informers = informers
-        self._synced = asyncio.Event()
-        self._wake = asyncio.Event()
-
-    def join(self, manager: Manager) -> None:
-        """Add the loop and its informers to the manager."""
-        for informer in self._informers:
-            manager.inform(informer)
-        manager.on_synced(self.synced)
-        manager.serve(self)
-
-    async def synced(self) -> None:
-        """Record that the caches are synced, so that missing objects do not exist."""
-        self._synced.set()
-
-    async def run(self) -> NoReturn:
-        """Renew the certificate until cancelled."""
-        if self._informers:
-            await self._synced.wait()
-        for informer in self._informers:
-            informer.store.subscribe(self._on_change)
-        while True:
-            self._wake.clear()
-            wait = await self._turn()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
-
-    def _on_change(self, _change: Change[Any]) -> None:
-        self._wake.set()
-
-    @abstractmethod
-    async def _turn(self) -> float:
-        """Reconcile once. Returns the seconds until the next time."""
 
 
 class CertificateRotation(Rotation):

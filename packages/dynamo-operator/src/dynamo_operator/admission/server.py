@@ -8,7 +8,9 @@ connections; shutdown is slow enough for connections that the API server has jus
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import structlog
@@ -16,15 +18,15 @@ from aiohttp import web
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.admission.body_limits import JSON, LARGEST_BODY, BodyLimits, RequestRefused
-from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision import Decision
 from dynamo_operator.admission.decision_pool import DecisionPool
-from dynamo_operator.admission.metrics import WebhookMetrics
-from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import Rules
+from dynamo_operator.admission.webhook_configuration import path_of
+from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.errors import ConfigError
 from kube_runtime.serving.clients import client_of
 from kube_runtime.serving.connection_limit import ConnectionLimit
 from kube_runtime.serving.tls import Certificate
@@ -38,6 +40,49 @@ _LONGEST: Final = 300
 """Problems in a log entry, and characters of each."""
 _EVERYWHERE: Final = (None, "", "0.0.0.0", "::")  # noqa: S104  # told apart, not bound to
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The accepted clients: those with a certificate of the CA in `file`, with that common name.
+
+    Without a file, any client; without a name, any client of that CA.
+    """
+
+    file: Path | None = None
+    name: str = ""
+
+    async def authorities(self) -> bytes | None:
+        """The certificates of the CA as PEM. None means: clients need no certificate.
+
+        Raises:
+            ConfigError: they cannot be read.
+        """
+        if self.file is None:
+            return None
+        try:
+            pem = await asyncio.to_thread(self.file.read_bytes)
+        except OSError as error:
+            raise ConfigError(str(self.file), error.strerror or str(error)) from error
+        if b"-----BEGIN CERTIFICATE-----" not in pem:
+            raise ConfigError(str(self.file), "expected certificates as PEM")
+        return pem
+
+    def check(self, http: web.Request) -> None:
+        """Return if the client's certificate has that common name; the CA was checked in the handshake.
+
+        Raises:
+            RequestRefused: it has another name.
+        """
+        if self.file is None or not self.name:
+            return
+        if self.name not in _common_names(http.get_extra_info("peercert")):
+            raise RequestRefused(
+                HTTPStatus.FORBIDDEN, "the client certificate has another common name"
+            )
+
+
+ANYBODY: Final = Clients()
 
 
 class WebhookServer:
@@ -151,3 +196,9 @@ def _log_decision(kind: str, request: Request, verdict: Decision) -> None:
         error=[str(problem)[:_LONGEST] for problem in verdict.problems[:_TOLD]],
         problems=len(verdict.problems),
     )
+
+
+def _common_names(certificate: object) -> set[str]:
+    """The common names of a certificate as `ssl.SSLObject.getpeercert` returns it."""
+    subject = certificate.get("subject", ()) if isinstance(certificate, dict) else ()
+    return {value for part in subject for name, value in part if name == "commonName"}

@@ -13,20 +13,18 @@ from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, withheld_text
 from dynamo_graphs.settings import Settings, WebhookSettings
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation.cluster_context import ClusterContext
-from dynamo_operator.admission.access_reviews import AccessReviews
-from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, kept_in_secret
-from dynamo_operator.admission.certificates import Terms
-from dynamo_operator.admission.clients import Clients
-from dynamo_operator.admission.cross_namespace import CrossNamespace
+from dynamo_operator.admission.cross_namespace import AccessReviews, CrossNamespace
 from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rotation import CertificateRotation
 from dynamo_operator.admission.rules import Circumstances, rules_of
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.server import Clients, WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
+from dynamo_operator.admission.webhook_configuration import Configuration
+from dynamo_operator.certificates.lifecycle import Terms
+from dynamo_operator.certificates.store import CertificateStore, FileStore, kept_in_secret
+from dynamo_operator.observability.metrics import WebhookMetrics
 from dynamo_operator.reconcile.read import serves, withheld
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer

@@ -34,12 +34,11 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.read import fact_watches
 from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied

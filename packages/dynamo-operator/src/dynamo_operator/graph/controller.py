@@ -37,6 +37,7 @@ from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.graph.read import GraphSnapshot, read_graph
+from dynamo_operator.graph.rollout import carry_out, history_watch, keep_history, leaving_pod_watch
 from dynamo_operator.graph.status import compute_status
 from dynamo_operator.reconcile.adoption import (
     adopted_components,
@@ -45,23 +46,14 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import graph_exposure
-from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamo_operator.reconcile.grove import delete_old_provider, grove_watches, scale, with_wanted
-from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.patches import patch_metadata
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
+from dynamo_operator.reconcile.patches import FINALIZER, patch_metadata
 from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import (
-    live_objects,
-    orchestrator_watches,
-    pvc_watch,
-    read_facts,
-)
+from dynamo_operator.reconcile.read import live_objects, orchestrator_watches, pvc_watch, read_facts
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
-from dynamo_operator.reconcile.validation_cache import ValidationCache
-from dynamo_operator.rollout.history import history_watch, keep_history
-from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
 from dynamo_operator.scaling.adapters import apply_adapters
 from dynamo_operator.scaling.read import adapter_watch
 from kube_runtime.apply.applier import Applier

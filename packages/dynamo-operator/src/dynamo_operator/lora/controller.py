@@ -28,10 +28,9 @@ from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
 from dynamo_operator.lora.calls import Infos, KnownEndpoints, ModelCalls, unload_all
 from dynamo_operator.lora.read import model_watches, read_model
-from dynamo_operator.reconcile.finalizer import FINALIZER, with_finalizer, without_finalizer
-from dynamo_operator.reconcile.preflight import report_paused
+from dynamo_operator.reconcile.patches import FINALIZER, with_finalizer, without_finalizer
+from dynamo_operator.reconcile.preflight import report_paused, report_unreadable
 from dynamo_operator.reconcile.report import Reporter, earliest
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches

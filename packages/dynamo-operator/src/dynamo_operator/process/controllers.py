@@ -16,11 +16,10 @@ from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.lora.lora_api import worker_api
 from dynamo_operator.observability.metrics import CallMetrics, RolloutMetrics
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
-from dynamo_operator.reconcile.validation_cache import ValidationCache
+from dynamo_operator.reconcile.ssh_key_controller import SshKeyController, makes_ssh_keys
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants

@@ -21,10 +21,8 @@ from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR
-from dynamo_operator.reconcile.pods import reduced as reduced_pod
-from dynamo_operator.reconcile.read import registries_only
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
-from dynamo_operator.reconcile.transforms import strip_unowned
+from dynamo_operator.reconcile.transforms import reduced_pod, registries_only, strip_unowned
 from dynamo_operator.requests.read import request_informers
 from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer

@@ -28,8 +28,8 @@ from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.preflight import WORDS, Words
 from dynamo_operator.reconcile.transforms import strip_unowned
-from dynamo_operator.reconcile.unreadable import WORDS, Words
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.cache.informer import Informer

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
+from dynamo_operator.certificates.metrics import metrics_certificate
 from dynamo_operator.observability.access import Access
-from dynamo_operator.observability.certificate import metrics_certificate
 from dynamo_operator.observability.server import (
     METRICS,
     health_server,

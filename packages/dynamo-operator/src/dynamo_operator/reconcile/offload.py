@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import structlog
 
+from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.size import weight_bytes
 from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
@@ -29,6 +30,8 @@ AGAIN_SECONDS: Final = 1800.0
 """How long work that was ended is left alone, unless the object changes."""
 _PIECE_BYTES: Final = 64 * 1024
 _REMEMBERED: Final = 4096
+REMEMBERED = 16_384
+"""Objects of one controller."""
 
 _log = structlog.get_logger()
 
@@ -108,6 +111,38 @@ class Offload:
             self._ended.put(uid, (fingerprint_of(resource), now + AGAIN_SECONDS))
             await report(resource, f"Not processed: {error}. Running pods keep running.")
             return Result(AGAIN_SECONDS)
+
+
+class ValidationCache:
+    """Finds the mistakes of objects, of the same content only once.
+
+    `find` may depend on the object's labels, annotations, owner references and spec, on what an object never
+    changes, such as its name, and on what stays the same as long as this process lives.
+    """
+
+    def __init__(self) -> None:
+        self._known: Recent[bytes] = Recent(REMEMBERED)
+
+    async def problems_by(
+        self, offload: Offload, resource: R, find: Callable[[R], tuple[Problem, ...]]
+    ) -> tuple[Problem, ...]:
+        """What `find` finds wrong with an object; it is not asked when that is known to be nothing.
+
+        Raises:
+            WorkEnded: that took too much time or memory.
+            WorkBusy: there is too much such work now.
+        """
+        uid, fingerprint = resource.metadata.uid, fingerprint_of(resource)
+        if self._known.get(uid) == fingerprint:
+            return ()
+        problems = await offload.do(resource, find, resource)
+        if not problems:
+            self._known.put(uid, fingerprint)
+        return problems
+
+    def forget(self, uid: str) -> None:
+        """Remember nothing of an object that is gone."""
+        self._known.forget(uid)
 
 
 def alone(function: Callable[..., T], args: tuple[object, ...]) -> tuple[T]:

@@ -1,16 +1,9 @@
-"""What rendering needs from the rest of the cluster, read from the cache only.
+"""What rendering needs from the rest of the cluster, read from the cache only."""
 
-Pull secrets contain credentials, so they are reduced to the names of their registries before they are
-stored, and one that cannot be read must not hide the others.
-"""
-
-import base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
-
-import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -23,7 +16,7 @@ from dynamo_graphs.api.optional_apis import (
     LEADER_WORKER_SET,
     OptionalApi,
 )
-from dynamo_graphs.facts import Facts, registry_of_credential
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.inference import InferencePool
@@ -131,25 +124,6 @@ def read_facts_for_graph(
         gang=live_templates(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
-
-
-class _DockerConfig(msgspec.Struct):
-    auths: dict[str, msgspec.Raw] = {}
-
-
-def registries_only(secret: PullSecret) -> PullSecret:
-    """The secret with the hosts of its registries in place of its data; none if it is malformed.
-
-    Its annotations go as well: `kubectl apply` leaves a copy of the whole secret in one of them.
-    """
-    try:
-        text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
-        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
-    except (ValueError, msgspec.DecodeError, RecursionError):
-        auths = {}  # useless to the kubelet as well, which reports it on the pod
-    hosts = {registry_of_credential(server): "" for server in auths}
-    metadata = msgspec.structs.replace(secret.metadata, annotations={})
-    return msgspec.structs.replace(secret, metadata=metadata, data=hosts)
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:

@@ -42,13 +42,13 @@ from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
-from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.patches import without_finalizer
+from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Reporter,
 )
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
 from dynamo_operator.requests.read import RequestReader, request_watches, taken_graph, target_of

@@ -24,8 +24,8 @@ from dynamo_graphs.status.scaling import (
     held_status,
     hold,
 )
+from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import REJECTED_RETRY_SECONDS, Reporter
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.scaling.read import read_scaling, scaling_watch
 from kube_runtime.apply.result import Blocked, Obstructed
 from kube_runtime.apply.status_patch import patch_status

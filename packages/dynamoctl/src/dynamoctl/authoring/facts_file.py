@@ -16,7 +16,8 @@ from dynamo_graphs.offline.expansion import Beside
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
-from dynamo_operator.reconcile.read import beside_components, registries_only
+from dynamo_operator.reconcile.read import beside_components
+from dynamo_operator.reconcile.transforms import registries_only
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 from kube_runtime.types.core import PullSecret, ServiceAccount

@@ -28,10 +28,9 @@ from dynamo_operator.legacy.deployment.read import (
     read_deployment,
 )
 from dynamo_operator.legacy.deployment.resolve import Resolution, Resolver
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import NOTHING, Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.cache.cache import Cache

@@ -30,11 +30,10 @@ from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
 from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import NOTHING, Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, CreateOnly
 from kube_runtime.apply.result import Applied

@@ -1,7 +1,7 @@
-"""Keep the CA bundles of our ValidatingWebhookConfiguration.
+"""Our entries in the ValidatingWebhookConfiguration: which kinds they send us, and the CA bundles in them.
 
-Only `caBundle` is written, entry by entry, as a server-side apply: whatever else an installer or a GitOps
-tool says about the configuration stays as it is.
+The operator writes only `caBundle`, entry by entry, with server-side apply: whatever else an installer or a
+GitOps tool sets in the configuration stays as it is.
 """
 
 import base64
@@ -10,12 +10,42 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from dynamo_operator.admission.certificates import service_host
-from dynamo_operator.admission.registration import LEGACY_REVIEWED, REVIEWED, entry_name
+from dynamo_graphs.api.component import GROUP, VERSION, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.certificates.lifecycle import service_host
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
+from kube_runtime.types.meta import Resource
+
+REVIEWED: tuple[type[Resource], ...] = (
+    DynamoComponentDeployment,
+    DynamoGraphDeployment,
+    DynamoModel,
+    DynamoGraphDeploymentRequest,
+)
+"""The kinds with a webhook, in the order of the entries."""
+
+LEGACY_REVIEWED: tuple[Kind, ...] = tuple(
+    Kind(GROUP, VERSION, name, f"{name.lower()}s")
+    for name in ("DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest")
+)
+"""Those of the older generation, whose entries come after them. Their types are not imported here."""
+
+
+def path_of(kind: Kind) -> str:
+    """The URL path of a kind's reviews."""
+    group = kind.group.replace(".", "-")
+    return f"/validate-{group}-{kind.version}-{kind.name.lower()}"
+
+
+def entry_name(kind: Kind) -> str:
+    """The name of a kind's entry, which refusals show."""
+    return f"v{kind.name.lower()}.kb.io"
+
 
 _OURS = frozenset(
     entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED)

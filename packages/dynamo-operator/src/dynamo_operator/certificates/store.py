@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator.admission.certificates import Hosts, Stored, Terms, decide, hosts_of
+from dynamo_operator.certificates.lifecycle import Hosts, Stored, Terms, decide, hosts_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client

@@ -13,14 +13,14 @@ from typing import Any, Final
 import structlog
 
 from dynamo_graphs.settings import MetricsSettings
-from dynamo_operator.admission.certificate_store import (
+from dynamo_operator.certificates.lifecycle import Terms
+from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
+from dynamo_operator.certificates.store import (
     CertificateStore,
     FileStore,
     StoredCertificates,
     kept_in_secret,
 )
-from dynamo_operator.admission.certificates import Terms
-from dynamo_operator.admission.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client

@@ -1,0 +1,1 @@
+"""Certificates of the servers that the operator runs: issued, stored and renewed."""

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision_pool import DecisionPool, Submit
 from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import ANYBODY, Clients, WebhookServer
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
 from dynamo_operator.certificates.lifecycle import Stored, Terms, decide, hosts_of
 from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.serving.tls import Certificate
@@ -74,7 +74,7 @@ async def running(
     drain_seconds: float = 0,
     elsewhere: CrossNamespace | None = None,
     submit: Submit = in_a_thread,
-    clients: Clients = ANYBODY,
+    clients: Clients = ANY_CLIENT,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
     stored, registry = await asyncio.to_thread(new_certificate), CollectorRegistry()

@@ -102,8 +102,8 @@ class Cluster:
         calls = ModelCalls(
             self._workers, now=self.now, may_call=lambda _: self.may_call, silence=self.silence
         )
-        reporter = Reporter(writer, events.recorder("dynamomodel"), StatusRateLimit(2.0))
-        controller = ModelController(client, self.cache, reporter, calls)
+        reporter = Reporter(writer, events.recorder("dynamomodel"), StatusRateLimit(2.0), client)
+        controller = ModelController(self.cache, reporter, calls)
         calls.wake = manager.control(controller).wake
         manager.serve(calls)
         async with managed(manager, settle_seconds=5):

@@ -99,7 +99,7 @@ class World:
         nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
         actions = RequestActions(writer, reader, applier, settings, nodes)
         recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
-        reporter = Reporter(writer, recorder, StatusRateLimit())
+        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
         self.controller = RequestController(self.cache, actions, reporter)
 
     def add_config_map(self, name: str) -> None:

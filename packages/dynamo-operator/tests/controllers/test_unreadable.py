@@ -56,8 +56,8 @@ class World:
 
     async def report(self) -> None:
         error = self.cache.broken(self.type_, KEY) or DecodeError(self.type_.KIND, KEY, "gone")
-        reporter = Reporter(self.writer, self.events.recorder("r"), StatusRateLimit())
-        outcome = await report_unreadable(self.type_, KEY, error, self.client, reporter)
+        reporter = Reporter(self.writer, self.events.recorder("r"), StatusRateLimit(), self.client)
+        outcome = await report_unreadable(self.type_, KEY, error, reporter)
         assert outcome is DONE
         await self.events.flush()
 

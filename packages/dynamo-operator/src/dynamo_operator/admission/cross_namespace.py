@@ -38,7 +38,7 @@ from kube_runtime.types.meta import Struct
 AT_ONCE: Final = 4
 BURST: Final = 20
 REFILL_SECONDS: Final = 3.0
-"""A client may ask BURST questions, and one more each REFILL_SECONDS."""
+"""A client may send BURST queries, and one more each REFILL_SECONDS."""
 
 KEPT_SECONDS: Final = 10.0
 MOST_REMEMBERED: Final = 1024
@@ -72,9 +72,9 @@ class TooManyAccessReviews(OperatorError):
 
 
 class AccessReviews:
-    """Asks `SubjectAccessReview`s.
+    """Sends SubjectAccessReviews.
 
-    `are_clients_known`: all reviews come from the API server, so that no client has to be restrained.
+    `are_clients_known`: all reviews come from the API server, so clients need no rate limit.
     """
 
     def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
@@ -119,15 +119,15 @@ class AccessReviews:
 
 @dataclass(frozen=True, slots=True)
 class CrossNamespace:
-    """Queries the API server for permissions of users."""
+    """Checks requests for graphs in other namespaces."""
 
     access_reviews: AccessReviews
 
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
-        `client` is where the review came from.
-        Updates that do not change the spec are not checked: other users may label it.
+        `client` is the source of the review. Updates that do not change the spec are not checked: other
+        users may label the request.
         """
         namespace = _namespace(request.new)
         if namespace in {"", request.namespace} or _spec(request.new) == _spec(request.old):
@@ -153,7 +153,7 @@ def _namespace(text: Raw | None) -> str:
     try:
         spec = _DECODER.decode(text).spec
     except UNREADABLE:
-        return ""  # an object that does not fit its type is refused before
+        return ""  # the validation refuses such an object before
     overrides = spec.deployment_overrides if spec else None
     return (overrides.namespace if overrides else None) or ""
 

@@ -1,8 +1,8 @@
 """Decide whether an object may be stored, with its problems and warnings.
 
-An object may be invalid already, because it was stored before a rule existed or while the webhooks were
-off. Users must be able to label, scale and repair it step by step. So an update is refused for what it
-makes invalid; what was invalid before is a warning.
+A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be able to
+label, scale and repair it step by step. So an update is refused for problems that it adds; earlier problems
+become warnings.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, object])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
-"""Most problems of an update: one that existed before must be found to become a warning."""
+"""Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
 
 
 class _Metadata(Struct, frozen=True):
@@ -39,9 +39,9 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer: refused if there are problems. `odd` are the warnings.
+    """The result of a review: refused if there are problems. `odd` are the warnings.
 
-    `reason` is the word for the problems in metrics.
+    `reason` is the label value of the refusal in metrics.
     """
 
     problems: tuple[Problem, ...] = ()
@@ -81,7 +81,7 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
     except DecodeError as error:
         return Decision((_misfit(error),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
-        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+        return ALLOWED  # finalizers must be removable from invalid objects too
     old = _readable(rules, old_text)
     if old is not None:
         at = replace(at, most=_MOST_COMPARED)
@@ -109,12 +109,12 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
 
 
 def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
-    """The verdict on an object that is too large to be processed; it is not read as a whole.
+    """Decide on an object that is too large to be decoded as a whole.
 
-    One that was too large before may be labelled, and made smaller bit by bit.
+    An object that was too large before may be labelled, and made smaller step by step.
     """
     if _FRAME.decode(text).metadata.deletion_timestamp:
-        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+        return ALLOWED  # finalizers must be removable from invalid objects too
     problem = Problem("document", too_large(size, most))
     if size <= before:
         return Decision(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
@@ -122,9 +122,10 @@ def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
 
 
 def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
-    """The problems that the update leaves as they were: the same words, about the same value.
+    """The problems that the update does not change: the same message about the same value.
 
-    The same message is not enough: many fit every invalid value, and one must not follow another.
+    The same message is not enough: many fit every invalid value, and one invalid value must not replace
+    another.
     """
     if not recurring:
         return ()
@@ -138,7 +139,7 @@ def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Probl
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:
-    """The previous state; None if it cannot be decoded."""
+    """Decode the previous state; None if that fails."""
     if text is None:
         return None
     try:
@@ -148,13 +149,13 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
 
 
 def _misfit(error: DecodeError) -> Problem:
-    """Where an object does not fit its type, which its schema has let pass (decision 41)."""
+    """The problem of an object that passes its schema and does not fit its type (decision 41)."""
     message, _, place = error.message.partition(_AT)
     return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
 
 
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
-    """One word for a refusal, from a closed list."""
+    """The reason of a refusal, from a closed list."""
     if problems:
         return problems[0].kind.value
     if not changes:

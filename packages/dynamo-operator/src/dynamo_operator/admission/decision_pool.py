@@ -1,7 +1,7 @@
-"""Validate reviews: a small one in the event loop, a larger one in a separate process that can be ended.
+"""Validate reviews: small ones in the event loop, larger ones in a worker process with limits.
 
-Small means cheap: the rules take time in proportion to their input. A larger review waits for its turn among
-the clients, and among the namespaces of one client, so that one client delays another by one review at most.
+Small means cheap: the rules take time in proportion to their input. Larger reviews are queued fairly among
+clients, and among the namespaces of a client, so one client delays another by one review at most.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,10 +21,10 @@ from kube_runtime.serving.clients import FairSemaphore
 T = TypeVar("T")
 
 LARGE_REVIEW: Final = 32 * 1024
-"""In bytes: objects that are larger, both states together, are not validated in the event loop."""
+"""In bytes, old and new object together: larger ones are validated in a worker process."""
 
-JUDGE_SECONDS: Final = 2.5
-"""CPU time of one review."""
+REVIEW_CPU_SECONDS: Final = 2.5
+"""CPU seconds of one review in a worker process."""
 
 AT_ONCE: Final = 2
 _log = structlog.get_logger()
@@ -42,7 +42,7 @@ class Submit(Protocol):
 
 
 def is_large(request: Request) -> bool:
-    """Whether a request is not validated in the event loop."""
+    """Whether a request is validated in a worker process."""
     return (
         sum(len(memoryview(text)) for text in (request.object, request.old_object)) > LARGE_REVIEW
     )
@@ -50,10 +50,9 @@ def is_large(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DecisionPool:
-    """Validates requests; `submit` is for large ones.
+    """Validates requests by `rules`; `submit` runs large ones in a worker process.
 
-    `is_excluded` returns whether another operator manages a namespace. `rules` are those of
-    the kinds that are reviewed.
+    `is_excluded` returns whether another operator manages a namespace.
     """
 
     submit: Submit
@@ -66,7 +65,7 @@ class DecisionPool:
         """Validate a request by the rules of its kind.
 
         Raises:
-            WorkBusy: there are too many reviews now.
+            WorkBusy: too many reviews are queued.
         """
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored
@@ -78,10 +77,12 @@ class DecisionPool:
         text = f"validate {request.operation.lower()}"
         _log.debug(text, kind=rules.type_.KIND.name, **at)
         if is_large(request):
-            return await self._apart(rules, request.new, request, client)
+            return await self._decide_in_worker(rules, request.new, request, client)
         return decide(rules, request.new, request.old, self.circumstances(request))
 
-    async def _apart(self, rules: Rules[Any], new: Raw, request: Request, client: str) -> Decision:
+    async def _decide_in_worker(
+        self, rules: Rules[Any], new: Raw, request: Request, client: str
+    ) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
         async with self.turns.place(client, request.namespace):
             at = self.circumstances(request)
@@ -89,7 +90,7 @@ class DecisionPool:
             tenant = f"{client} {request.namespace}"
             try:
                 return await self.submit(
-                    decide_in_worker, args, tenant=tenant, seconds=JUDGE_SECONDS
+                    decide_in_worker, args, tenant=tenant, seconds=REVIEW_CPU_SECONDS
                 )
             except WorkEnded as error:
                 problem = Problem("document", f"the object is too expensive to validate: {error}")

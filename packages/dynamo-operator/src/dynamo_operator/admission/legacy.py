@@ -23,7 +23,7 @@ from dynamo_operator.admission.rules import Rules
 
 @cache
 def _settings() -> LegacySettings:
-    """The settings of these kinds, which a process that validates large objects reads for itself."""
+    """The settings of these kinds; each worker process reads them from its own environment."""
     return read_legacy_settings(os.environ)
 
 
@@ -45,4 +45,4 @@ LEGACY_RULES: tuple[Rules[Any], ...] = (
         problems=lambda request, at: request_problems(request, at.most),
     ),
 )
-"""The kinds of the older generation that are reviewed."""
+"""The rules of the older generation."""

@@ -1,8 +1,8 @@
-"""Keeps the webhooks callable: renews the certificate, has the API server trust it, and tests it.
+"""Keep the webhooks callable: renew the certificate, write its CA bundle, and test the connection.
 
-One loop, woken by changes of the objects that it depends on. Each turn reconciles all of them, so that it
-repairs whatever others deleted or changed. Ready means that a real TLS connection to ourselves succeeded,
-with each name and each bundle that the API server will use.
+Each turn of the loop reconciles Secret, configuration and server, and so repairs what others deleted or
+changed. Ready means that a TLS connection to this process succeeded with each host name and CA bundle that
+the API server will use.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 import structlog
 
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.server import ANYBODY, Clients, WebhookServer
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
 from dynamo_operator.admission.webhook_configuration import Caller, Configuration
 from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
 from dynamo_operator.certificates.store import CertificateStore, StoredCertificates
@@ -31,13 +31,13 @@ _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 60.0
 _CALM_SECONDS: Final = 600.0
 """Seconds without a repair after which the backoff resets."""
-_QUARREL: Final = 5
-"""Consecutive repairs after which another writer is assumed to compete."""
+_COMPETING: Final = 5
+"""Consecutive repairs after which the log reports a competing writer."""
 _log = structlog.get_logger()
 
 
 class PatchBackoff:
-    """Delays repairs, each longer than the one before."""
+    """Delays repairs of the CA bundle with exponential backoff."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
@@ -52,13 +52,13 @@ class PatchBackoff:
             wait = min(_FIRST_SECONDS * 2 ** (self._in_a_row - 1), _LONGEST_SECONDS)
             await asyncio.sleep(max(0.0, self._last + wait - now))
         self._in_a_row = min(self._in_a_row + 1, 10)
-        if self._in_a_row == _QUARREL:
+        if self._in_a_row == _COMPETING:
             _log.warning("another client keeps removing the caBundle of the webhooks")
         self._last = loop_time()
 
 
 class CertificateRotation(Rotation):
-    """Keeps the certificate and the CA bundle of the webhooks."""
+    """Renews the certificate and the CA bundle of the webhooks."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class CertificateRotation(Rotation):
         server: WebhookServer,
         certificate: Certificate,
         informers: tuple[Informer[Any], ...],
-        clients: Clients = ANYBODY,
+        clients: Clients = ANY_CLIENT,
     ) -> None:
         super().__init__(informers)
         self._clients = clients
@@ -84,7 +84,7 @@ class CertificateRotation(Rotation):
         self._backoff = PatchBackoff()
 
     def ready(self) -> Health:
-        """Whether the API server can call the webhooks here."""
+        """Ready if the API server can call the webhooks of this process."""
         return Health(self._problems)
 
     async def run(self) -> NoReturn:
@@ -113,7 +113,7 @@ class CertificateRotation(Rotation):
         return stored
 
     def _trusted_for(self) -> timedelta:
-        """Seconds that the current CAs have been in the configuration, as observed."""
+        """How long the current CAs have been in the configuration, as observed."""
         authorities, now = self._authorities, loop_time()
         if authorities is None or not self._configuration.trusts(authorities):
             self._trusted_since = None
@@ -137,7 +137,7 @@ class CertificateRotation(Rotation):
             self._written = stored.authorities
 
     async def _check(self) -> tuple[str, ...]:
-        """Why the API server cannot call us, if so."""
+        """Problems that keep the API server from calling this process."""
         if self._configuration.entries() is None:
             return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
         callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
@@ -152,7 +152,7 @@ class CertificateRotation(Rotation):
         return tuple(f"webhooks: {error}" for error in errors if error)
 
     async def _call(self, caller: Caller) -> str:
-        """The error of a connection like that of the API server; "" if it succeeds."""
+        """Connect like the API server; return the error, "" if it succeeds."""
         try:
             context = _trusting(caller.bundle)
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
@@ -174,7 +174,7 @@ class CertificateRotation(Rotation):
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:
-    """The context of a client that trusts the bundle of a configuration.
+    """An SSL context of a client that trusts the CA bundle of a configuration.
 
     Raises:
         ValueError: the bundle is not PEM in base64.

@@ -31,8 +31,8 @@ from kube_runtime.types.meta import R
 class Circumstances:
     """Inputs of a validation beside the object.
 
-    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known. `most`
-    is the number of problems at which a judgement ends.
+    `user` is the author of the request, `operator` our own user name; "" if unknown. Validation ends after
+    `most` problems.
     """
 
     settings: RenderSettings
@@ -50,8 +50,8 @@ def _none(*_: object) -> Iterable[Problem]:
 class Rules(Generic[R]):
     """The rules of one kind: problems and warnings of objects and of changes.
 
-    `problems` and `warnings` check an object alone, `changes` and `change_warnings` at the state
-    before and the one after. `warnings` is for objects without problems.
+    `problems` and `warnings` check an object, `changes` and `change_warnings` the old and the new one.
+    `warnings` is for objects without problems.
     """
 
     type_: type[R]
@@ -123,11 +123,11 @@ RULES: tuple[Rules[Any], ...] = (
         warnings=lambda request, _: requests.request_warnings(request),
     ),
 )
-"""Today's kinds that are reviewed."""
+"""The rules of today's kinds."""
 
 
 def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
-    """The rules of all kinds that are reviewed; those of the older generation are imported on demand."""
+    """The rules of all reviewed kinds. Those of the older generation are imported on demand."""
     if not legacy_kinds:
         return RULES
     from dynamo_operator.admission.legacy import LEGACY_RULES

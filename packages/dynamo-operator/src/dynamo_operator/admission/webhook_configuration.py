@@ -27,13 +27,13 @@ REVIEWED: tuple[type[Resource], ...] = (
     DynamoModel,
     DynamoGraphDeploymentRequest,
 )
-"""The kinds with a webhook, in the order of the entries."""
+"""The reviewed kinds, in the order of the entries."""
 
 LEGACY_REVIEWED: tuple[Kind, ...] = tuple(
     Kind(GROUP, VERSION, name, f"{name.lower()}s")
     for name in ("DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest")
 )
-"""Those of the older generation, whose entries come after them. Their types are not imported here."""
+"""The reviewed kinds of the older generation, whose entries follow. Their types are not imported here."""
 
 
 def path_of(kind: Kind) -> str:
@@ -43,7 +43,7 @@ def path_of(kind: Kind) -> str:
 
 
 def entry_name(kind: Kind) -> str:
-    """The name of a kind's entry, which refusals show."""
+    """The name of a kind's entry, which denials contain."""
     return f"v{kind.name.lower()}.kb.io"
 
 
@@ -55,7 +55,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How the API server will call us: the host name, and the CAs that it trusts ("" for the system's)."""
+    """How the API server calls an entry: the host name, and its CA bundle ("" for the system's CAs)."""
 
     host: str
     bundle: str
@@ -63,33 +63,33 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The configuration of that name in the cache."""
+    """The cached configuration of that name."""
 
     client: Client
     cache: Cache
     name: str
 
     def entries(self) -> tuple[Webhook, ...] | None:
-        """Our entries; None if there is no such configuration."""
+        """Our entries; None if the configuration does not exist."""
         configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         if configuration is None:
             return None
         return tuple(entry for entry in configuration.webhooks if entry.name in _OURS)
 
     def callers(self) -> frozenset[Caller]:
-        """The ways in which the API server will call us."""
+        """How the API server calls our entries."""
         return frozenset(
             Caller(_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ()
         )
 
     def trusts(self, authorities: bytes) -> bool:
-        """Whether each of our entries has this very bundle."""
+        """Whether each of our entries has this CA bundle."""
         entries = self.entries() or ()
         bundle = base64.b64encode(authorities).decode()
         return bool(entries) and all(entry.client_config.ca_bundle == bundle for entry in entries)
 
     async def trust(self, authorities: bytes) -> None:
-        """Write that bundle into each of our entries that has another."""
+        """Write the CA bundle into our entries, unless all have it."""
         configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         entries = self.entries()
         if configuration is None or not entries or self.trusts(authorities):

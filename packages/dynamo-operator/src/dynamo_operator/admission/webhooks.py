@@ -1,4 +1,4 @@
-"""Builds the webhooks from settings: servers, informers and a readiness probe."""
+"""Build the webhooks from settings: server, worker processes, certificate and informers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -81,8 +81,8 @@ def webhooks(
     if own and chosen.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
 
-    def is_left_to_others(reviewed: str) -> bool:
-        # A selector, which may be wrong, chooses what the API server sends.
+    def is_managed_by_others(reviewed: str) -> bool:
+        # The namespaceSelector of the configuration should exclude it, but may be wrong.
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
     informers, store = _certificate_source(client, cache, namespace, chosen)
@@ -96,7 +96,7 @@ def webhooks(
     server = WebhookServer(
         address,
         certificate,
-        DecisionPool(workers.submit, circumstances, is_left_to_others, rules),
+        DecisionPool(workers.submit, circumstances, is_managed_by_others, rules),
         WebhookMetrics(registry),
         cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
@@ -115,8 +115,8 @@ def _circumstances(
     shared = shared_names(cache)
 
     def circumstances(request: Request) -> Circumstances:
-        # A large one is validated in a process that does not have the cache.
-        gather = copied if is_large(request) else cluster_context
+        # Large ones are validated in a worker process, which has no cache.
+        gather = copied_context if is_large(request) else cluster_context
         context = gather(cache, request.namespace, shared)
         return Circumstances(settings.render, request.user_info.username, identity.user, context)
 
@@ -165,7 +165,7 @@ class _BaseModels:
 
 
 def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
-    """The cached state of a namespace, and names that others use; without requests."""
+    """The cached state of a namespace, and names that other namespaces use."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
@@ -178,8 +178,8 @@ def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> Cluste
     )
 
 
-def copied(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
-    """Copy the context into sets of names, for a process without the cache."""
+def copied_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
+    """Copy the context into sets of names, for a worker process without the cache."""
     context = cluster_context(cache, namespace, shared)
     claims = (claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace))
     models = (

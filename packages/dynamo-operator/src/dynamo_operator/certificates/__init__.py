@@ -1,1 +1,1 @@
-"""Certificates of the servers that the operator runs: issued, stored and renewed."""
+"""Issue, store and renew the certificates of the operator's servers, webhooks and metrics."""

@@ -1,7 +1,7 @@
-"""The certificate of the metrics endpoint, which scrapers can verify; rotated like that of the webhooks.
+"""The certificate of the metrics endpoint, which scrapers can verify.
 
-Its CA is in the same Secret, from where the Prometheus operator reads it. How soon it does is unknown, so a
-new CA is published for a while before it is used.
+Its CA is in the same Secret, from which the Prometheus operator reads it. The delay is unknown, so a new CA
+is published for a while before it is used.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 class MetricsCertificate(Rotation):
-    """Keeps the certificate of the metrics endpoint."""
+    """Renews the certificate of the metrics endpoint."""
 
     def __init__(self, store: CertificateStore, informers: tuple[Informer[Any], ...] = ()) -> None:
         super().__init__(informers)
@@ -69,7 +69,7 @@ class MetricsCertificate(Rotation):
 
 
 class UnverifiedStore:
-    """Issues one certificate, for as long as the process lives. No scraper can verify it."""
+    """Issues one certificate for the lifetime of the process. No scraper can verify it."""
 
     def __init__(self) -> None:
         self._issued: StoredCertificates | None = None
@@ -91,7 +91,7 @@ def _unverified() -> StoredCertificates:
 def metrics_certificate(
     chosen: MetricsSettings, client: Client, cache: Cache, namespace: str
 ) -> MetricsCertificate:
-    """The certificate that the settings ask for. The operator's Secret is in its own `namespace`."""
+    """The certificate as configured: from files, from a Secret in `namespace`, or unverified."""
     if chosen.certificate_folder:
         return MetricsCertificate(FileStore(Path(chosen.certificate_folder)))
     if not chosen.secret_name:

@@ -33,9 +33,9 @@ _REVISION = ControllerRevision.KIND.name
 async def keep_history(
     graph: DynamoGraphDeployment, history: History, applier: Applier, writer: Writer
 ) -> Applied:
-    """Create the new revision, give an old one its new number, and delete what is beyond the limit.
+    """Create the new revision, renumber a reused one, and delete revisions beyond the limit.
 
-    Each of them is one write that the next reconcile repeats if it was lost.
+    The next reconcile repeats a write that was lost.
 
     Raises: OperatorError.
     """
@@ -45,7 +45,7 @@ async def keep_history(
         parts.append(await applier.apply(graph, created))
     try:
         if history.renewed is not None:
-            parts.append(await _renewed(*history.renewed, writer))
+            parts.append(await _renumber(*history.renewed, writer))
         for revision in history.outdated:
             await writer.delete(ControllerRevision, revision.key, uid=revision.metadata.uid)
             change = Change(Verb.DELETE, _REVISION, revision.metadata.name, Cause.UNWANTED)
@@ -56,11 +56,11 @@ async def keep_history(
 
 
 def history_watch() -> Watches:
-    """Revisions are read, and wake no graph: its next reconcile restores one that is missing."""
+    """Revisions wake no graph: its next reconcile recreates a missing one."""
     return Watches(ControllerRevision, lambda _: ())
 
 
-async def _renewed(revision: ControllerRevision, number: int, writer: Writer) -> Applied:
+async def _renumber(revision: ControllerRevision, number: int, writer: Writer) -> Applied:
     patch = {"metadata": {"labels": {labels.GRAPH_REVISION: str(number)}}, "revision": number}
     name, uid = revision.metadata.name, revision.metadata.uid
     try:
@@ -72,7 +72,7 @@ async def _renewed(revision: ControllerRevision, number: int, writer: Writer) ->
 
 
 class ComponentScale(Resource):
-    """The scale subresource of a component. It is not a component, so it must not get into that store."""
+    """The scale subresource of a component. Its own type keeps it out of the cache of components."""
 
     KIND = DynamoComponentDeployment.KIND
 
@@ -82,29 +82,31 @@ class ComponentScale(Resource):
 async def carry_out(
     graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
 ) -> tuple[DynamoGraphDeployment, Applied]:
-    """Give old components their number of replicas; when none is left, note on the graph what serves now.
+    """Scale old components; when none is left, record on the graph the worker hash that serves now.
 
-    Returns:
-        The graph as it is then, and what was done.
+    Returns the graph after that, and the changes.
     """
     parts = []
     for component, replicas in rollout.resized:
-        # One that has never had a number has no scale subresource for the API server.
+        # Without spec.replicas the API server serves no scale subresource.
         has_scale = component.spec.replicas is not None
         resized = await patch_replicas(
-            *(component, replicas, writer, Cause.ROLLOUT),
+            component,
+            replicas,
+            writer,
+            Cause.ROLLOUT,
             type_=ComponentScale if has_scale else DynamoComponentDeployment,
             subresource="scale" if has_scale else "",
         )
         parts.append(resized)
-    return await _noted(graph, rollout, writer), merge(parts)
+    return await _record_hash(graph, rollout, writer), merge(parts)
 
 
 def leaving_pod_watch(cache: Cache) -> Watches:
-    """What wakes a graph when a pod of an old generation goes; its component says nothing of it.
+    """Wake a graph when a pod of an old revision is deleted: no status of a component changes then.
 
-    Only the last pods of a component count, so one with desired replicas wakes no key by its pods. That a
-    pod is on its way out is not asked: one whose node is gone vanishes without having been.
+    Only the last pods of a component count, so pods of one with desired replicas wake no graph. A pod need
+    not have been terminating: when its node is lost it vanishes at once.
     """
 
     def keys(pod: Pod) -> Iterator[Key]:
@@ -119,19 +121,19 @@ def leaving_pod_watch(cache: Cache) -> Watches:
 
 
 def _component(pod: Pod) -> Key:
-    """The component of a pod of a Deployment: both have one name."""
+    """The component of a pod: its Deployment has the same name."""
     return Key(pod.metadata.namespace, pod.metadata.labels.get(labels.SELECTOR, ""))
 
 
-async def _noted(
+async def _record_hash(
     graph: DynamoGraphDeployment, rollout: Rollout, writer: Writer
 ) -> DynamoGraphDeployment:
-    """The graph with what serves now on it; without the note when its workers have left the generations."""
+    """Record the hash of the workers that serve; remove it when the workers are not managed any more."""
     serves, annotations = rollout.target_hash, graph.metadata.annotations
     if rollout.is_under_way or annotations.get(labels.CURRENT_WORKER_HASH, "") == serves:
         return graph
     if not serves and labels.WORKER_ROLLOUT not in annotations:
-        return graph  # another client's annotation: a graph of another operator that was never managed here
-    # On this version: the answer must not bring a newer spec than the one that everything was made for.
-    note = {labels.CURRENT_WORKER_HASH: serves or None}
-    return await patch_metadata(graph, {"annotations": note}, writer)
+        return graph  # the annotation of another operator, which this one never managed
+    # With resourceVersion: the response must not contain a newer spec than the one that was applied.
+    record = {labels.CURRENT_WORKER_HASH: serves or None}
+    return await patch_metadata(graph, {"annotations": record}, writer)

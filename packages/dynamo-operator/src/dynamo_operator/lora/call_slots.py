@@ -1,8 +1,8 @@
-"""Places for calls to workers, shared fairly between namespaces.
+"""Limit the concurrent calls to workers, fairly among namespaces.
 
-Each call holds a connection and the memory of an answer, so there is a bound on all of them together. A
-tenant whose workers hang must not use it up: each namespace has a bound too, places that become free go round
-the namespaces that wait, and some are reserved for namespaces without a running call.
+Each call holds a connection and the memory of a response, so all of them together are limited. A tenant
+whose workers hang must not exhaust that limit: each namespace has its own, free slots go round-robin to
+waiting namespaces, and some are reserved for namespaces without a running call.
 """
 
 import asyncio
@@ -11,23 +11,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 _PARTS = 4
-"""The share of one namespace in all places; one share is kept for namespaces without a call."""
+"""The number of shares: one namespace gets one at most, and one is reserved for those without a call."""
 
 
 class FairCallSlots:
-    """Limits calls to `total` at once, and to `per_namespace` in one."""
+    """Limits concurrent calls to `total`, and to `per_namespace` in each namespace (default: its share)."""
 
     def __init__(self, total: int, per_namespace: int = 0) -> None:
         self._total = total
         self._per_namespace = per_namespace or max(1, total // _PARTS)
         self._shared = total - total // _PARTS
         self._used: Counter[str] = Counter()
-        # In the order of their turns: a namespace that got a place goes to the end.
+        # In round-robin order: a namespace that got a slot goes to the end.
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     @asynccontextmanager
-    async def place(self, namespace: str) -> AsyncIterator[None]:
-        """Hold a place of the namespace during the block; the wait for it is not limited."""
+    async def slot(self, namespace: str) -> AsyncIterator[None]:
+        """Hold a slot of the namespace during the block; the wait for it is not limited."""
         await self._take(namespace)
         try:
             yield
@@ -44,7 +44,7 @@ class FairCallSlots:
             await given
         except asyncio.CancelledError:
             if given.done() and not given.cancelled():
-                self._give_back(namespace)  # it came at the same moment
+                self._give_back(namespace)  # granted and cancelled at the same moment
             else:
                 self._leave(namespace, given)
             raise
@@ -65,7 +65,7 @@ class FairCallSlots:
         self._used[namespace] -= 1
         if not self._used[namespace]:
             del self._used[namespace]
-        # The namespace whose turn it is, as long as a place is free.
+        # Grant free slots to the namespaces whose turn it is.
         while (next_ := next(filter(self._has_room, self._waiting), None)) is not None:
             queue = self._waiting.pop(next_)
             given = queue.popleft()

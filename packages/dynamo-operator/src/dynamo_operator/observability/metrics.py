@@ -1,8 +1,8 @@
-"""What the product counts: objects by state, and how graphs, models and rollouts fare.
+"""Prometheus metrics of the product: objects by state, graphs, models, rollouts, calls and reviews.
 
-Objects are read from the cache at each scrape, so that nothing can be left over: a gauge that is set when
-something happens keeps counting objects that are gone. The label values are names of graphs, services and
-models, of which there are as many as users write; pods and messages are never labels.
+Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would keep
+counting deleted objects. Label values are names of graphs, services and models, as many as users create;
+never pods or messages.
 """
 
 from collections import Counter as Counts
@@ -66,7 +66,7 @@ def component_state(component: DynamoComponentDeployment) -> str:
 
 
 def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
-    """`ready` while there is something to scale, else `not_ready`."""
+    """`ready` while the adapter has replicas to scale, else `not_ready`."""
     return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
 
 
@@ -76,7 +76,7 @@ def request_state(request: DynamoGraphDeploymentRequest) -> str:
 
 
 def model_state(model: DynamoModel) -> str:
-    """`ready` while its endpoints are as they should be, else `not_ready`."""
+    """`ready` while all endpoints of the model are ready, else `not_ready`."""
     ready = condition(model.status.conditions, "EndpointsReady")
     return "ready" if ready and ready.status == "True" else "not_ready"
 
@@ -91,7 +91,7 @@ _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
 
 
 class ObjectGauges(Collector):
-    """The gauges of objects in the cache: how many there are by state, how graphs and models fare."""
+    """The gauges of cached objects: their number by state, and the state of graphs and models."""
 
     def __init__(
         self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -100,7 +100,7 @@ class ObjectGauges(Collector):
         self._now = now
 
     def collect(self) -> Iterator[Metric]:
-        """The number and the state of the objects, now."""
+        """Compute all gauges from the cache."""
         text = "Objects by kind, namespace and state."
         labels: tuple[str, ...] = ("resource_type", "namespace", "status")
         yield _gauge("resources_total", text, labels, self._states())
@@ -119,7 +119,7 @@ class ObjectGauges(Collector):
             ).items()
 
     def _graphs(self, graphs: list[DynamoGraphDeployment]) -> Iterator[Metric]:
-        """Is a graph ready, how much of it, how many GPUs, for how long."""
+        """Readiness, its duration, GPUs and replicas of graphs."""
         yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
         text = "Time since the graph became ready or not ready; absent for suspended graphs."
         seconds = _seconds(graphs, self._now())
@@ -162,7 +162,7 @@ def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
     for graph in graphs:
         ready = condition(graph.status.conditions, "Ready")
         if ready is None or ready.reason == GraphReason.SUSPENDED:
-            continue  # no user waits for it, so no alert may fire for it
+            continue  # suspended on purpose, so no alert may fire
         if ready.last_transition_time:
             since = datetime.fromisoformat(ready.last_transition_time)
             yield (*graph.key, ready.status.lower()), max(0.0, (now - since).total_seconds())
@@ -222,11 +222,10 @@ class CallMetrics:
 
 
 class RolloutMetrics:
-    """The counter `dynamo_operator_rollouts_total`, in `registry`: how many began, and their results.
+    """The counter `dynamo_operator_rollouts_total`, in `registry`: started rollouts, and their results.
 
-    The leader counts them when it has written the status. A new process counts from 0, and does not count
-    what the status contains already. At most one step is lost: that of a status whose write was not answered
-    before the process or the connection ended.
+    The leader counts when it has written the status. A new process counts from 0, without what the status
+    contains already. At most one step is lost: that of a status write whose response did not arrive.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -237,7 +236,7 @@ class RolloutMetrics:
             ("result",),
             registry=registry,
         )
-        # All of them are there from the start: an increase from nothing to 1 is none for Prometheus.
+        # All series exist from the start: Prometheus sees no increase from an absent series to 1.
         self._counts = {result: counter.labels(result.value) for result in RolloutResult}
 
     def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
@@ -282,7 +281,7 @@ class WebhookMetrics:
 
 
 def register(registry: CollectorRegistry, cache: Listing) -> None:
-    """Adds to the registry what is counted of the product and of the process."""
+    """Register the metrics of objects and of the process."""
     registry.register(ObjectGauges(cache))
     Info("dynamo_operator_build", "The running version.", registry=registry).info(
         {"version": version()}
@@ -295,7 +294,7 @@ def register(registry: CollectorRegistry, cache: Listing) -> None:
 def register_scope(
     registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
 ) -> None:
-    """Adds the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
+    """Register the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
     Gauge(
         "dynamo_operator_excluded_namespaces",
         "Namespaces claimed by restricted operators, in which this one does nothing.",

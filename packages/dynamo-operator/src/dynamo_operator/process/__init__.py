@@ -1,4 +1,4 @@
-"""The composition root: settings become a client, a cache, controllers and servers in one manager."""
+"""The composition root: builds client, cache, controllers and servers from settings, in one manager."""
 
 import asyncio
 import gc
@@ -47,10 +47,10 @@ async def run(
 ) -> None:
     """Reconcile until `stop` is set, then stop in order.
 
-    `dial` turns the base URL of a worker into the one that is connected to; it is there for tests.
+    `dial` maps the base URL of a worker to the one to connect to, for tests.
 
     Raises:
-        OperatorError: what made it end; with one clear line.
+        OperatorError: the cause of the end, in one line.
     """
     kubeconfig = Path(settings.kubeconfig) if settings.kubeconfig else None
     metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
@@ -72,19 +72,19 @@ async def run(
             leader_election=settings.leader_election.enabled,
             webhooks=settings.webhooks.enabled,
         )
-        built = manager(client, settings, metrics, scope, user, dial=dial)
-        built.on_synced(_stop_collecting_what_stays)
+        operator = manager(client, settings, metrics, scope, user, dial=dial)
+        operator.on_synced(_freeze_long_lived_objects)
         stalls = StallWatch(metrics.stalled)
-        built.on_synced(stalls.start)
-        built.serve(stalls)
-        await built.run(stop)
+        operator.on_synced(stalls.start)
+        operator.serve(stalls)
+        await operator.run(stop)
         await scope.release()
 
 
-async def _stop_collecting_what_stays() -> None:
-    """Keep the garbage collector from what exists once the caches are full: code above all.
+async def _freeze_long_lived_objects() -> None:
+    """Exclude what exists once the caches are synced, code above all, from garbage collection.
 
-    It would look through all of that again and again, and each look stops everything.
+    Each collection would traverse all of it, and the event loop stands still meanwhile.
     """
     gc.collect()
     gc.freeze()
@@ -99,7 +99,7 @@ def manager(
     *,
     dial: Callable[[str], str] | None = None,
 ) -> Manager:
-    """Everything that runs, put together and not started. `user` is what the API server calls us."""
+    """Build everything that runs, without starting it. `user` is our user name at the API server."""
     cache = Cache()
     events = EventWriter(client, instance=candidate(), metrics=metrics, activity=WriteActivity())
     leads = election(client, settings, user)
@@ -119,7 +119,13 @@ def manager(
     workers = WorkerPool()
     built.serve(workers)
     parts = Parts(
-        *(built, client, cache, writer, events, settings, metrics),
+        built,
+        client,
+        cache,
+        writer,
+        events,
+        settings,
+        metrics,
         holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
         offload=Offload(workers, metrics),
     )

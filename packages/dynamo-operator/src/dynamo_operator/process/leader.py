@@ -1,4 +1,4 @@
-"""Who does the work: the election among replicas, and what a replica says of itself while another leads."""
+"""Leader election among replicas, and the readiness of a replica that does not lead."""
 
 import os
 
@@ -19,7 +19,7 @@ from kube_runtime.kind import Key
 
 
 def election(client: Client, settings: Settings, user: str) -> Election | None:
-    """The election that this process takes part in. None means: it works without one."""
+    """The election that this process takes part in; None if leader election is off."""
     chosen = settings.leader_election
     if not chosen.enabled:
         return None
@@ -47,9 +47,11 @@ def look_for_unselected(
     settings: RenderSettings,
     leads: Election | None,
 ) -> None:
-    """Look once, when this process begins to lead, for objects of ours that no watch brings."""
+    """Look once, when this process becomes the leader, for objects of ours that no watch selects."""
     look = UnselectedObjects(
-        *(client, writer, cache),
+        client,
+        writer,
+        cache,
         complements=unselected(settings),
         is_ours=is_controlled_by_us,
         elected=leads.elected if leads else None,
@@ -59,16 +61,19 @@ def look_for_unselected(
 
 
 def leader_health(election: Election) -> Health:
-    """Not ready while another installation does the work.
+    """Not ready while another installation leads.
 
-    One that answers reviews stays ready: the API server calls it, and could store nothing otherwise.
+    Not used with webhooks: the API server calls them, and stores nothing without them.
     """
     rival = election.rival
     return Health((f"another installation of the operator leads: {rival}",) if rival else ())
 
 
 def own_namespace(chosen: str, setting: str, flag: str) -> str:
-    """The namespace that was chosen, else that of this pod."""
+    """The configured namespace, else that of this pod.
+
+    Raises: ConfigError outside a pod.
+    """
     if chosen:
         return chosen
     if in_cluster.is_in_cluster(os.environ):

@@ -1,4 +1,4 @@
-"""What answers others: admission webhooks, metrics, probes. Settings switch each of them off."""
+"""The servers: admission webhooks, metrics, probes. Settings switch each of them off."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,7 +28,7 @@ def admission(
     metrics: RuntimeMetrics,
     scope: Scope,
 ) -> Webhooks | None:
-    """The admission webhooks. None means: they are off."""
+    """The admission webhooks; None if they are off."""
     chosen = settings.webhooks
     address = listen_address("webhooks.bindAddress", chosen.bind_address)
     if not chosen.enabled or address is None:
@@ -50,7 +50,7 @@ def admission(
 def serve_probes(
     manager: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]
 ) -> None:
-    """Answer `/healthz` and `/readyz`; ready is who has no problem in any of `ready`."""
+    """Serve `/healthz` and `/readyz`; ready if no check in `ready` has problems."""
 
     def all_ready() -> Health:
         return Health(tuple(problem for check in ready for problem in check().problems))
@@ -63,7 +63,7 @@ def serve_probes(
 def serve_metrics(
     manager: Manager, client: Client, cache: Cache, settings: Settings, metrics: RuntimeMetrics
 ) -> None:
-    """Answer `/metrics`, over TLS and to those who may read them unless settings say otherwise."""
+    """Serve `/metrics`, by default over TLS and to authorized clients only."""
     chosen = settings.metrics
     address = listen_address("metrics.bindAddress", chosen.bind_address)
     if address is None:

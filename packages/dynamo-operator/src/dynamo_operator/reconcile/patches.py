@@ -53,14 +53,14 @@ async def patch_replicas(
     type_: type[Resource],
     subresource: str = "scale",
 ) -> Applied:
-    """Give a live object another number of replicas. `type_` is that of the subresource."""
+    """Scale a live object. `type_` is the type of the subresource."""
     kind, name = type_.KIND.name, live.metadata.name
     patch = {"spec": {"replicas": replicas}}
     uid = live.metadata.uid
     try:
         await writer.merge_patch(type_, live.key, patch, subresource=subresource, uid=uid)
     except NotFound:
-        return Applied()  # its removal wakes us
+        return Applied()  # its deletion wakes the owner
     except (Invalid, Forbidden) as error:
         return Applied(blocked=(rejected(kind, f"{name}/scale", error),))
     return Applied(changes=(Change(Verb.SCALE, kind, name, f"{cause}: {replicas} replicas"),))

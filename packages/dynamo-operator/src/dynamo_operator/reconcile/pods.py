@@ -20,11 +20,11 @@ from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import Pod
 
 SELECTOR = labels.COMPONENT
-"""Which pods are watched, as a label selector: those of components."""
+"""Label selector of the watched pods: those of components."""
 
 
 class PodIndex:
-    """Finds the pods of a workload, and those of a graph's service. It follows the cache."""
+    """Indexes the cached pods by workload, and by service of a graph."""
 
     def __init__(self, cache: Cache) -> None:
         self._by_workload: dict[Key, dict[str, Pod]] = defaultdict(dict)
@@ -36,9 +36,9 @@ class PodIndex:
         return tuple(self._by_workload.get(Key(namespace, workload), {}).values())
 
     def of_service(self, namespace: str, graph: str, service: str) -> tuple[Pod, ...]:
-        """The pods of a graph's service, whatever runs them."""
-        place = (Key(namespace, names.label_value(graph)), names.label_value(service))
-        return tuple(self._by_service.get(place, {}).values())
+        """The pods of a graph's service, whatever workload runs them."""
+        key = (Key(namespace, names.label_value(graph)), names.label_value(service))
+        return tuple(self._by_service.get(key, {}).values())
 
     def _on_change(self, change: Change[Pod]) -> None:
         if change.old is not None:
@@ -59,7 +59,7 @@ class PodIndex:
 
 
 def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
-    """What wakes a component, of that kind, when one of its pods changes."""
+    """Wake a component, of that kind, when one of its pods changes."""
 
     def keys(pod: Pod) -> Iterator[Key]:
         workload = _workload(pod)
@@ -73,24 +73,24 @@ def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIN
 
 
 def graph_pod_watch(cache: Cache) -> Watches:
-    """What wakes a graph on Grove when one of its pods changes; others are woken by their components."""
+    """Wake a graph on Grove when one of its pods changes; components wake other graphs."""
 
     def keys(pod: Pod) -> Iterator[Key]:
-        (place, _), namespace = _service(pod), pod.metadata.namespace
-        if not place.name:
+        (key, _), namespace = _service(pod), pod.metadata.namespace
+        if not key.name:
             return
-        named = cache.get(DynamoGraphDeployment, place)
-        # The label has a shortened name if the graph's is too long for it.
+        named = cache.get(DynamoGraphDeployment, key)
+        # A name that is too long for a label is shortened there.
         graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
         for graph in graphs:
-            if names.label_value(graph.metadata.name) == place.name and is_on_grove(graph):
+            if names.label_value(graph.metadata.name) == key.name and is_on_grove(graph):
                 yield graph.key
 
     return Watches(Pod, keys)
 
 
 def _workload(pod: Pod) -> Key:
-    """The LeaderWorkerSet or the Deployment of a pod; its name is "" if no label has it."""
+    """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
     pod_labels = pod.metadata.labels
     return Key(
         pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, "")
@@ -98,7 +98,7 @@ def _workload(pod: Pod) -> Key:
 
 
 def _service(pod: Pod) -> tuple[Key, str]:
-    """The label of a pod's graph, which is "" without one, and that of its service."""
+    """The graph and the service of a pod, as its labels name them; "" if they do not."""
     pod_labels = pod.metadata.labels
     graph = Key(pod.metadata.namespace, pod_labels.get(labels.GRAPH, ""))
     return graph, pod_labels.get(labels.COMPONENT, "")

@@ -29,7 +29,6 @@ from dynamo_operator.reconcile.patches import without_finalizer
 from dynamo_operator.reconcile.report import Reporter
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, TooLarge
 from kube_runtime.kind import Key, Kind
@@ -42,19 +41,18 @@ _MESSAGE_LIMIT = 1024
 
 
 async def load_for_reconcile(
-    type_: type[T], key: Key, cache: Cache, client: Client, reporter: Reporter
+    type_: type[T], key: Key, cache: Cache, reporter: Reporter
 ) -> T | Result:
-    """The object that is to be brought to what its spec says.
+    """Return the object to reconcile, or a result if there is nothing to do now.
 
-    A result means: nothing more is to be done now. It is gone or going (owner references: the API server
-    deletes the rest), it is paused, or its newest state cannot be read; in the last two cases its status
-    reports that.
+    There is nothing to do if it is deleted or being deleted (the API server deletes what it owns), paused, or
+    unreadable; the last two are written to its status.
 
     Raises:
-        OperatorError: that could not be written.
+        OperatorError: a write failed.
     """
     if unreadable := cache.broken(type_, key):
-        return await report_unreadable(type_, key, unreadable, client, reporter)
+        return await report_unreadable(type_, key, unreadable, reporter)
     resource = cache.get(type_, key)
     if resource is None:
         return DONE
@@ -68,7 +66,7 @@ async def load_for_reconcile(
 
 
 async def report_paused(resource: Resource, reporter: Reporter) -> Result:
-    """Say that the object is paused. Its next change wakes us, the end of the pause too."""
+    """Write to the status that the object is paused. Any change of it wakes the controller."""
     stored = await patch_status(reporter.writer, resource, paused_status(resource))
     if stored is not resource:
         message = f"{labels.PAUSED} is true: the operator writes nothing"
@@ -86,67 +84,69 @@ class _BareStatus(Status):
 
 
 class _Bare(Resource):
-    """An object without what it is about."""
+    """An object of any kind without its spec."""
 
     status: _BareStatus = _BareStatus()
 
 
-class Words(NamedTuple):
-    """The conditions of a kind, and their reasons when an object cannot be read, or is too large."""
+class UnreadableReasons(NamedTuple):
+    """The conditions of a kind, and their reasons for an object that cannot be read or is too large."""
 
     conditions: tuple[str, ...]
     unreadable: str
     too_large: str
 
 
-WORDS: dict[type[Resource], Words] = {
-    DynamoGraphDeployment: Words(("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE),
-    DynamoComponentDeployment: Words(
+UNREADABLE: dict[type[Resource], UnreadableReasons] = {
+    DynamoGraphDeployment: UnreadableReasons(
+        ("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE
+    ),
+    DynamoComponentDeployment: UnreadableReasons(
         ("Available", "DynamoComponentReady"),
         ComponentReason.DECODE_FAILED,
         ComponentReason.TOO_LARGE,
     ),
-    DynamoGraphDeploymentScalingAdapter: Words(
+    DynamoGraphDeploymentScalingAdapter: UnreadableReasons(
         ("Ready",), ScalingReason.DECODE_FAILED, ScalingReason.TOO_LARGE
     ),
-    DynamoModel: Words(("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE),
-    DynamoGraphDeploymentRequest: Words(
+    DynamoModel: UnreadableReasons(("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE),
+    DynamoGraphDeploymentRequest: UnreadableReasons(
         ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE
     ),
 }
-"""By kind. A process that serves others adds theirs."""
+"""By kind. A process with the kinds of the older generation adds theirs."""
 
 
 @cached
 def _bare_type(kind: Kind) -> type[_Bare]:
-    """The kind without what its objects are about."""
+    """A type for objects of the kind without their specs."""
     return type(f"Bare{kind.name}", (_Bare,), {"KIND": kind})
 
 
 async def report_unreadable(
-    type_: type[Resource], key: Key, error: DecodeError, client: Client, reporter: Reporter
+    type_: type[Resource], key: Key, error: DecodeError, reporter: Reporter
 ) -> Result:
-    """Say on the object why it cannot be read, or is not: it is too large. Its next change wakes us again.
+    """Write to the status that the object cannot be read or is too large. Its next change requeues it.
 
     Raises:
-        NotFound: it is gone.
-        OperatorError: not even its metadata and conditions could be read, or nothing could be written.
+        NotFound: it was deleted.
+        OperatorError: not even metadata and conditions could be read, or the write failed.
     """
-    bare = await client.get(_bare_type(type_.KIND), key)
+    bare = await reporter.client.get(_bare_type(type_.KIND), key)
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, reporter.writer)
         return DONE
-    generation, words = bare.metadata.generation, WORDS[type_]
+    generation, reasons = bare.metadata.generation, UNREADABLE[type_]
     if isinstance(error, TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
-        reason, event = words.too_large, "TooLarge"
+        reason, event = reasons.too_large, "TooLarge"
     else:
         text = f"Cannot read the object: {error.message}"
-        reason, event = words.unreadable, "DecodeFailed"
+        reason, event = reasons.unreadable, "DecodeFailed"
     text = cut(text, _MESSAGE_LIMIT)
     status = bare.status.with_conditions(
         Condition(condition, "False", reason, text, observed_generation=generation)
-        for condition in words.conditions
+        for condition in reasons.conditions
     )
     if type_ is DynamoGraphDeployment:
         status = replace(status, state=str(GraphState.FAILED))

@@ -42,14 +42,14 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
 }
 
 _BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
-"""What components are rendered with; a change wakes them."""
+"""The types beside its children that a component is rendered from; a change wakes it."""
 
 LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
-"""Objects as the API server has them, by the names of their kinds and their keys."""
+"""Live objects by kind and key."""
 
 
 def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]]) -> LiveObjects:
-    """What an object owns of these kinds, now."""
+    """The cached objects of these kinds that `owner` owns."""
     owned = cache.owned_by(owner.metadata.uid, types, owner.metadata.namespace)
     return {(live.KIND.name, live.key): live for live in owned}
 
@@ -70,7 +70,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
-    """The optional APIs that are installed and may not be used, each with its kinds that are forbidden."""
+    """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
     return {
         api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
         for api, types in _TYPES.items()
@@ -80,7 +80,7 @@ def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
 
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
-    """Whether all kinds of an optional API can be used."""
+    """Whether all kinds of an optional API are installed and allowed."""
     return all(cache.serves(type_) for type_ in _TYPES[api])
 
 
@@ -91,7 +91,7 @@ def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
 def beside_components(
     pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
 ) -> Facts:
-    """The facts that come from objects of one namespace; of Secrets only the registries are known."""
+    """The facts from pull secrets, reduced to their registries, and ServiceAccounts of one namespace."""
     secrets = defaultdict(list)
     for secret in pull_secrets:
         for host in secret.data:
@@ -110,7 +110,7 @@ def beside_components(
 def read_facts_for_graph(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> Facts:
-    """The facts for a graph: those of its namespace, and what it may use beside its components."""
+    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
     namespace = graph.metadata.namespace
     return replace(
         read_facts(namespace, cache),
@@ -127,7 +127,7 @@ def read_facts_for_graph(
 
 
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes components when a fact changes."""
+    """Wake the components of a namespace when a fact changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
@@ -137,7 +137,7 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def pvc_watch(cache: Cache) -> Watches:
-    """What wakes the graphs that name a PVC when it is created or deleted."""
+    """Wake the graphs that name a PVC when it is created or deleted."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
@@ -148,5 +148,5 @@ def pvc_watch(cache: Cache) -> Watches:
 
 
 def orchestrator_watches() -> tuple[Watches, ...]:
-    """What wakes all graphs when groups can be formed, or not any more; no single group does."""
+    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
     return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))

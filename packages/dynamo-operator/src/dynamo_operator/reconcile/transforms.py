@@ -32,7 +32,7 @@ def is_controlled_by_us(resource: Resource) -> bool:
 
 
 def strip_unowned(resource: R) -> R:
-    """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
+    """Keep only the metadata of an object that no kind of ours owns and that has no label of ours."""
     owners = resource.metadata.owner_references
     if any(map(_is_of_our_group, owners)):
         return resource
@@ -51,15 +51,15 @@ class _DockerConfig(msgspec.Struct):
 
 
 def registries_only(secret: PullSecret) -> PullSecret:
-    """The secret with the hosts of its registries in place of its data; none if it is malformed.
+    """Replace the data of a pull secret by the hosts of its registries; a malformed one has none.
 
-    Its annotations go as well: `kubectl apply` leaves a copy of the whole secret in one of them.
+    The annotations are dropped too: `kubectl apply` leaves a copy of the whole secret in one of them.
     """
     try:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
     except (ValueError, msgspec.DecodeError, RecursionError):
-        auths = {}  # useless to the kubelet as well, which reports it on the pod
+        auths = {}  # the kubelet cannot use it either, and reports it on the pod
     hosts = {registry_of_credential(server): "" for server in auths}
     metadata = replace(secret.metadata, annotations={})
     return replace(secret, metadata=metadata, data=hosts)
@@ -69,7 +69,7 @@ _READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLI
 
 
 def reduced_pod(pod: Pod) -> Pod:
-    """The pod with what is read of it and nothing else; texts that many pods share are kept once."""
+    """Keep the fields of a pod that the operator reads; strings that many pods share are interned."""
     old = pod.metadata
     read = (*_READ_LABELS, *(READ_LABELS if labels.BASE_MODEL_HASH in old.labels else ()))
     metadata = Metadata(
@@ -99,7 +99,7 @@ def _reduced_status(pod: Pod) -> PodStatus:
 
 
 def _serving_status(pod: Pod) -> PodStatus:
-    """What models read of a ready pod: where it is, and whether its process is still the same."""
+    """What models read of a ready pod: its addresses, and restarts of its containers."""
     counted = ContainerStatus(restart_count=restarts(pod))
     status = replace(_IS_READY, pod_ips=pod.status.pod_ips)
     return replace(status, container_statuses=(counted,)) if counted.restart_count else status

@@ -1,7 +1,8 @@
-"""Reconciler of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
+"""The controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
 
-One reconcile does one action and writes one status, which triggers the next. The process may be killed
-between any two requests, and the next one must reach the same end: see `dynamo_graphs.plan.request`.
+One reconcile runs one action and writes one status, which triggers the next. The process may be killed
+between any two requests to the API server, and the next one must reach the same result: see
+`dynamo_graphs.plan.request`.
 """
 
 from dataclasses import dataclass
@@ -99,8 +100,7 @@ class RequestController:
     async def reconcile(self, key: Key) -> Result:
         """Run the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
-            kind = DynamoGraphDeploymentRequest
-            return await report_unreadable(kind, key, error, self.reader.client, self.reporter)
+            return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
         request = self.cache.get(DynamoGraphDeploymentRequest, key)
         if request is None:
             await self.actions.gpu_rbac.withdraw()
@@ -149,7 +149,7 @@ class RequestController:
             case Action.BEGIN:
                 return await self._begin(request)
             case Action.FAIL_START if facts.job is not None:
-                return await self._taken(request, facts.job)
+                return await self._job_name_taken(request, facts.job)
             case Action.WATCH:
                 return await self._watch(request, facts)
             case Action.FAIL if facts.job is not None:
@@ -198,7 +198,7 @@ class RequestController:
         is_offline = uses_ai_configurator(accepted_spec(request))
         return await self._report(request, status.begun(request, utc_now(), is_offline=is_offline))
 
-    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
+    async def _job_name_taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             await self._report(request, status.waiting(request, blocked.message))
@@ -207,17 +207,17 @@ class RequestController:
         return await self._blocked(request, report)
 
     async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        text, again = obstacle(facts.pods, datetime.now(UTC))
+        text, requeue_after = obstacle(facts.pods, datetime.now(UTC))
         report = status.watched(request, _job_progress(facts), text)
         if wait := self.reporter.limit.wait(request, report.status):
             return Result(wait)
         await self._report(request, report, self.reporter.limit)
-        return Result(again) if again else DONE
+        return Result(requeue_after) if requeue_after else DONE
 
     async def _fail(
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job | None
     ) -> Result:
-        """Report that profiling failed. No `job`: it was deleted."""
+        """Report that profiling failed. `job` None: it was deleted."""
         await self.actions.clear_temporary(facts.temporary)
         job_progress = _job_progress(facts)
         if job is None:
@@ -256,7 +256,7 @@ class RequestController:
             raise BadOutput(text)
         at = target(request, spec)
         data, offload = facts.output.data, self.reader.offload
-        # Raises if another wrote them, wherever they lead.
+        # Raises if another writer changed the results, whatever their target is.
         is_signed_here = is_signed(*facts.witnesses, data)
         if not is_signed_here and at.namespace != request.metadata.namespace:
             raise BadOutput(_UNSIGNED.format(at.namespace))
@@ -277,7 +277,9 @@ class RequestController:
             )
             warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
         report = status.generated(
-            *(request, output, job_progress),
+            request,
+            output,
+            job_progress,
             target=at if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=utc_now(),
@@ -322,7 +324,7 @@ class RequestController:
     ) -> Result:
         deployment = request.status.deployment
         if deployment is None or not deployment.created:
-            # Created by a process that could not record it.
+            # A process created it and was killed before it could record that.
             return await self._created(request, graph, destination)
         report = requested_graph.mirrored(request, graph)
         if wait := self.reporter.limit.wait(request, report.status):
@@ -332,7 +334,7 @@ class RequestController:
     async def _blocked(
         self, request: DynamoGraphDeploymentRequest, report: RequestReport
     ) -> Result:
-        """Write the status of what others have to change first."""
+        """Report a cause that others must remove, and retry later."""
         await self._report(request, report)
         return Result(REJECTED_RETRY_SECONDS)
 

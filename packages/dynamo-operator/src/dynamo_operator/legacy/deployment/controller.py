@@ -68,9 +68,7 @@ class DeploymentController:
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the components of a deployment to what it says, and its status to what they are."""
-        deployment = await load_for_reconcile(
-            DynamoDeployment, key, self.cache, self.applier.client, self.reporter
-        )
+        deployment = await load_for_reconcile(DynamoDeployment, key, self.cache, self.reporter)
         if isinstance(deployment, Result):
             return deployment
         return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
@@ -92,8 +90,13 @@ class DeploymentController:
         if text := shared_size_problem(deployment, resolution.graph, self.settings):
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
-            generate = (deployment, components, deployment, resolution.graph)
-            desired = await self.offload.do(*generate, more_bytes=len(resolution.text))
+            desired = await self.offload.do(
+                deployment,
+                components,
+                deployment,
+                resolution.graph,
+                more_bytes=len(resolution.text),
+            )
         except ValueError as error:
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
         applied = await self.applier.apply(

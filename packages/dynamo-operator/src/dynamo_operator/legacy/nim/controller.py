@@ -77,9 +77,7 @@ class NimController:
 
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a component to what its spec says, and its status to what they are."""
-        nim = await load_for_reconcile(
-            DynamoNimDeployment, key, self.cache, self.applier.client, self.reporter
-        )
+        nim = await load_for_reconcile(DynamoNimDeployment, key, self.cache, self.reporter)
         if isinstance(nim, Result):
             return nim
         return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
@@ -109,7 +107,13 @@ class NimController:
     ) -> Applied:
         """What came of applying the PVC of a component, and all that it controls."""
         around, workloads = await self.offload.do(
-            *(nim, nim_objects, nim, image, inputs.facts, self.settings, self.legacy),
+            nim,
+            nim_objects,
+            nim,
+            image,
+            inputs.facts,
+            self.settings,
+            self.legacy,
             inputs.live_replicas,
         )
         component = as_component(nim, image, self.settings, self.legacy)

@@ -75,9 +75,7 @@ class ImageRequestController:
 
     async def reconcile(self, key: Key) -> Result:
         """Have the image of a request, and its DynamoNim; the status shows its progress."""
-        request = await load_for_reconcile(
-            DynamoNimRequest, key, self.cache, self.applier.client, self.reporter
-        )
+        request = await load_for_reconcile(DynamoNimRequest, key, self.cache, self.reporter)
         if isinstance(request, Result):
             return request
         if problems := request_problems(request):

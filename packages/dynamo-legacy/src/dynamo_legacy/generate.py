@@ -1,4 +1,4 @@
-"""The components of a DynamoDeployment: what its graph says of each service, with the overrides in effect."""
+"""Generate the components of a DynamoDeployment: each service of its graph, with the overrides."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 
 _FIXED = ("dynamoNim", "dynamoTag")
-"""Fields of a component that an override does not change."""
+"""Fields of a component that an override cannot change."""
 
 
 class MissingDependency(ValueError):
-    """A service depends on one that the graph does not have."""
+    """A service depends on one that is not in the graph."""
 
 
 def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object, ...]:
@@ -33,25 +33,25 @@ def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object
 
 
 def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
-    """The graph of a deployment that has an image and no configuration: its own services.
+    """The graph of a deployment with an image and without configuration: the services in its spec.
 
-    `tag` is what they start; "" leaves that to the image.
+    `tag` is the class to start; "" leaves that to the image.
     """
     services = tuple(GraphService(name=name) for name in deployment.spec.services)
     return GraphConfig(service=tag, services=services)
 
 
 def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
-    """Services that are overridden and that the graph does not have, sorted."""
+    """The overridden services that are not in the graph, sorted."""
     return tuple(
         sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
     )
 
 
 def merge_patched(value: object, patch: object) -> Any:
-    """The value with a JSON merge patch (RFC 7396) in effect; neither is changed.
+    """Apply a JSON merge patch (RFC 7396), and return the result; neither argument is changed.
 
-    A key that is in the patch wins, with false, 0 and "" as well; null removes the key.
+    Keys of the patch take precedence, also with false, 0 and ""; null removes a key.
     """
     if not isinstance(patch, Mapping):
         return patch
@@ -65,9 +65,9 @@ def merge_patched(value: object, patch: object) -> Any:
 
 
 def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> list[Object]:
-    """One entry for each name: the common ones, then those of the service, which win in their place.
+    """Merge variables by name: the common ones, overridden in place by those of the service, then its others.
 
-    The order is kept, since a variable may refer to those before it.
+    The order is kept, since a variable may refer to earlier ones.
     """
     own = {entry.get("name"): entry for entry in specific}
     both = {entry.get("name"): own.get(entry.get("name"), entry) for entry in common} | own
@@ -91,7 +91,7 @@ def _spec(
     service: GraphService,
     addresses: Mapping[str, tuple[str, str]],
 ) -> Object:
-    """What the graph says of a service."""
+    """The spec of a service from the graph's configuration."""
     spec: Object = {
         "dynamoNim": nim_name(deployment.spec.dynamo_nim),
         "dynamoTag": graph.service,

@@ -164,7 +164,7 @@ async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> 
     async with registry_session(only_outside=True) as session:
         registry = Registry(session, Reference("r.example.com", "a", "1"), is_insecure=True)
         with pytest.raises(RegistryError):
-            await registry._authorized(f'Bearer realm="{realm.format(port)}",service="s"')
+            await registry._authorization_for(f'Bearer realm="{realm.format(port)}",service="s"')
     assert [] == asked
 
 

@@ -1,6 +1,6 @@
-"""Controller of DynamoNimDeployment: one service of a graph, one Deployment, the objects around it.
+"""The controller of DynamoNimDeployment: one service of a graph, its Deployment, the objects around it.
 
-A reconcile is that of a component of today (`dynamo_operator/component/controller.py`): it reads once,
+A reconcile has the steps of today's components (`dynamo_operator/component/controller.py`): it reads once,
 renders, applies, and reports.
 """
 
@@ -72,11 +72,11 @@ class NimController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: images, builds, PVCs, marked ServiceAccounts, pods."""
+        """The other kinds that a reconcile reads: images, builds, PVCs, labelled ServiceAccounts, pods."""
         return nim_watches(self.cache)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the objects of a component to what its spec says, and its status to what they are."""
+        """Apply the objects of a component, and report their state in its status."""
         nim = await load_for_reconcile(DynamoNimDeployment, key, self.cache, self.reporter)
         if isinstance(nim, Result):
             return nim
@@ -95,17 +95,17 @@ class NimController:
             return await self.reporter.applied(nim, status, NOTHING)
         if stop := _without_claim(nim, inputs):
             return await self.reporter.stopped(nim, stop)
-        applied = await self._applied(nim, inputs, inputs.image.spec)
+        applied = await self._apply(nim, inputs, inputs.image.spec)
         deployment = applied.get(Deployment, names.workload_name(nim.metadata.name))
         readiness = deployment_readiness(deployment) if deployment else NO_DEPLOYMENT
         diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
         status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
         return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
 
-    async def _applied(
+    async def _apply(
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
     ) -> Applied:
-        """What came of applying the PVC of a component, and all that it controls."""
+        """Apply the PVC of a component, and everything that it controls."""
         around, workloads = await self.offload.do(
             nim,
             nim_objects,
@@ -129,7 +129,7 @@ class NimController:
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
-    """The end of a reconcile whose PVC is missing and not to be created. None means: nothing is missing."""
+    """Stop if the PVC is missing and the component does not create it; None otherwise."""
     pvc = nim.spec.pvc
     if pvc is None or pvc.create or inputs.has_claim:
         return None

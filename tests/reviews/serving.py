@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision_pool import DecisionPool, Submit
-from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.rules import ReviewContext
 from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
 from dynamo_operator.certificates.lifecycle import Stored, Terms, decide, hosts_of
 from dynamo_operator.observability.metrics import WebhookMetrics
@@ -84,7 +84,7 @@ async def running(
         certificate,
         DecisionPool(
             submit,
-            lambda request: Circumstances(SETTINGS, request.user_info.username, OPERATOR),
+            lambda request: ReviewContext(SETTINGS, request.user_info.username, OPERATOR),
             is_excluded,
         ),
         WebhookMetrics(registry),

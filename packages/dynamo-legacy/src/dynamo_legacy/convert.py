@@ -74,7 +74,7 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ConversionContext:
     """The inputs of a conversion beside the object: both settings, and a suffix for names."""
 
     settings: RenderSettings = field(default_factory=RenderSettings)
@@ -91,7 +91,7 @@ class Conversion:
 
 
 def converted_deployment(
-    deployment: DynamoDeployment, graph: GraphConfig, image: DynamoNimSpec, at: Circumstances
+    deployment: DynamoDeployment, graph: GraphConfig, image: DynamoNimSpec, at: ConversionContext
 ) -> Conversion:
     """Convert a DynamoDeployment to a graph, with autoscalers, and PVCs that a graph cannot create.
 
@@ -133,7 +133,7 @@ def converted_deployment(
 
 
 def converted_component(
-    nim: DynamoNimDeployment, user_spec: Object, image: DynamoNimSpec, at: Circumstances
+    nim: DynamoNimDeployment, user_spec: Object, image: DynamoNimSpec, at: ConversionContext
 ) -> Conversion:
     """Convert a DynamoNimDeployment without a DynamoDeployment. `user_spec` is its spec as JSON."""
     name = f"{nim.metadata.name}{at.suffix}"
@@ -161,7 +161,7 @@ def _nim(document: Object, path: str) -> DynamoNimDeployment:
 
 
 def _component(
-    nim: DynamoNimDeployment, image: DynamoNimSpec, at: Circumstances
+    nim: DynamoNimDeployment, image: DynamoNimSpec, at: ConversionContext
 ) -> tuple[Object, list[Remark]]:
     """The spec of a component, and its differences."""
     spec = as_component(nim, image, at.settings, at.legacy).spec

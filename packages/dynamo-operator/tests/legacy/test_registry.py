@@ -170,7 +170,7 @@ async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> 
 
 async def test_the_reason_is_said(serve: Serve) -> None:
     found = await probed("127.0.0.1:5000", only_outside=True)
-    assert "the operator asks no such address" in found.error
+    assert "the operator does not connect to such addresses" in found.error
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class Next(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Whether the registry has an image. `error`: why the registry could not tell, "" if it did."""
+    """Whether the registry has an image. `error`: why that is unknown, "" if it is not."""
 
     exists: bool = False
     error: str = ""

@@ -14,7 +14,7 @@ from msgspec import Raw
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.admission.json_path import scalars_at
-from dynamo_operator.admission.rules import Circumstances, Rules
+from dynamo_operator.admission.rules import ReviewContext, Rules
 from kube_runtime.decode import bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import R, Struct
@@ -39,19 +39,19 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The result of a review: refused if there are problems. `odd` are the warnings.
+    """The result of a review: refused if there are problems. `warning_problems` are the warnings.
 
     `reason` is the label value of the refusal in metrics.
     """
 
     problems: tuple[Problem, ...] = ()
-    odd: tuple[Problem, ...] = ()
+    warning_problems: tuple[Problem, ...] = ()
     reason: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, a line for each."""
-        return tuple(str(problem) for problem in self.odd)
+        return tuple(str(problem) for problem in self.warning_problems)
 
     @property
     def allowed(self) -> bool:
@@ -62,7 +62,7 @@ class Decision:
 ALLOWED = Decision()
 
 
-def decide(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Decision:
+def decide(rules: Rules[R], new: Raw, old: Raw | None, at: ReviewContext) -> Decision:
     """Validate an object, as JSON text; `old` is None when it is created."""
     try:
         return _decided(rules, new, old, at)
@@ -70,7 +70,7 @@ def decide(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Dec
         return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
-def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Decision:
+def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: ReviewContext) -> Decision:
     most = most_bytes(rules.type_, at.settings)
     try:
         if size := bytes_over(new_text, most):
@@ -93,17 +93,17 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
         forgiven = frozenset(inherited)
         problems = tuple(problem for problem in problems if problem not in forgiven)
     changes = () if old is None else tuple(rules.changes(old, new, at))
-    odd = [
+    warning_problems = [
         Problem(problem.path, f"{problem.message} (as before)", problem.kind)
         for problem in inherited
     ]
     if old is not None:
-        odd += rules.change_warnings(old, new)
+        warning_problems += rules.change_warnings(old, new)
     if not problems and not inherited:
-        odd += rules.warnings(new, at)
+        warning_problems += rules.warnings(new, at)
     return Decision(
         tuple(dict.fromkeys((*problems, *changes))),
-        tuple(dict.fromkeys(odd)),
+        tuple(dict.fromkeys(warning_problems)),
         _reason(problems, changes),
     )
 
@@ -117,7 +117,7 @@ def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
         return ALLOWED  # finalizers must be removable from invalid objects too
     problem = Problem("document", too_large(size, most))
     if size <= before:
-        return Decision(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
+        return Decision(warning_problems=(Problem(problem.path, f"{problem.message} (as before)"),))
     return Decision((problem,), reason="too_large")
 
 

@@ -14,7 +14,7 @@ from msgspec import Raw
 from dynamo_graphs.validation import Problem
 from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
-from dynamo_operator.admission.rules import RULES, Circumstances, Rules, rules_of
+from dynamo_operator.admission.rules import RULES, ReviewContext, Rules, rules_of
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.serving.clients import FairSemaphore
 
@@ -56,12 +56,12 @@ class DecisionPool:
     """
 
     submit: Submit
-    circumstances: Callable[[Request], Circumstances]
+    context_of: Callable[[Request], ReviewContext]
     is_excluded: Callable[[str], bool]
     rules: Sequence[Rules[Any]] = RULES
     turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
-    async def verdict(self, rules: Rules[Any], request: Request, client: str) -> Decision:
+    async def decide(self, rules: Rules[Any], request: Request, client: str) -> Decision:
         """Validate a request by the rules of its kind.
 
         Raises:
@@ -78,14 +78,14 @@ class DecisionPool:
         _log.debug(text, kind=rules.type_.KIND.name, **at)
         if is_large(request):
             return await self._decide_in_worker(rules, request.new, request, client)
-        return decide(rules, request.new, request.old, self.circumstances(request))
+        return decide(rules, request.new, request.old, self.context_of(request))
 
     async def _decide_in_worker(
         self, rules: Rules[Any], new: Raw, request: Request, client: str
     ) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
         async with self.turns.place(client, request.namespace):
-            at = self.circumstances(request)
+            at = self.context_of(request)
             args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
             tenant = f"{client} {request.namespace}"
             try:
@@ -97,7 +97,7 @@ class DecisionPool:
                 return Decision((problem,), reason="too_expensive")
 
 
-def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: Circumstances) -> Decision:
+def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: ReviewContext) -> Decision:
     """Validate an object of a kind, as JSON text; for a worker process."""
     reviewed = rules_of(legacy_kinds=kind not in _TODAY)
     rules = next(rules for rules in reviewed if rules.type_.KIND.name == kind)

@@ -1,6 +1,6 @@
 """The operator's user name at the API server, to recognise its own writes in reviews.
 
-The API server tells it: reviews contain exactly this name, whatever the ServiceAccount, the release or the
+The API server reports it: reviews contain exactly this name, whatever the ServiceAccount, the release or the
 kind of credentials.
 """
 

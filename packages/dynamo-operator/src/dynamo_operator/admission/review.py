@@ -78,17 +78,17 @@ def request_in(body: bytes) -> Request:
     return review.request
 
 
-def answer(uid: str, verdict: Decision) -> bytes:
+def answer(uid: str, decision: Decision) -> bytes:
     """Encode the response body."""
-    response: Object = {"uid": uid, "allowed": verdict.allowed}
-    if not verdict.allowed:
+    response: Object = {"uid": uid, "allowed": decision.allowed}
+    if not decision.allowed:
         response["status"] = {
             "code": _FORBIDDEN,
-            "message": "\n".join(_short([str(problem) for problem in verdict.problems])),
+            "message": "\n".join(_short([str(problem) for problem in decision.problems])),
             "reason": "Forbidden",
         }
-    if verdict.warnings:
-        response["warnings"] = _short(verdict.warnings)
+    if decision.warnings:
+        response["warnings"] = _short(decision.warnings)
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 

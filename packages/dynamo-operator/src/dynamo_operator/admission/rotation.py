@@ -103,7 +103,7 @@ class CertificateRotation(Rotation):
             return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
         problems = await self._check()
         self._report(problems)
-        return RETRY_SECONDS if problems else min(stored.again_in, RESYNC_SECONDS)
+        return RETRY_SECONDS if problems else min(stored.recheck_seconds, RESYNC_SECONDS)
 
     async def _step(self) -> StoredCertificates | None:
         stored = await self._store.step(self._trusted_for())

@@ -28,7 +28,7 @@ from kube_runtime.types.meta import R
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ReviewContext:
     """Inputs of a validation beside the object.
 
     `user` is the author of the request, `operator` our own user name; "" if unknown. Validation ends after
@@ -38,7 +38,7 @@ class Circumstances:
     settings: RenderSettings
     user: str = ""
     operator: str = ""
-    surroundings: ClusterContext = UNKNOWN
+    cluster: ClusterContext = UNKNOWN
     most: int = MOST_PROBLEMS
 
 
@@ -55,31 +55,31 @@ class Rules(Generic[R]):
     """
 
     type_: type[R]
-    problems: Callable[[R, Circumstances], Iterable[Problem]]
-    changes: Callable[[R, R, Circumstances], Iterable[Problem]] = _none
-    warnings: Callable[[R, Circumstances], Iterable[Problem]] = _none
+    problems: Callable[[R, ReviewContext], Iterable[Problem]]
+    changes: Callable[[R, R, ReviewContext], Iterable[Problem]] = _none
+    warnings: Callable[[R, ReviewContext], Iterable[Problem]] = _none
     change_warnings: Callable[[R, R], Iterable[Problem]] = _none
 
 
-def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
-    facts = Facts(grove_served=at.surroundings.grove_served)
+def _graph_problems(graph: DynamoGraphDeployment, at: ReviewContext) -> Iterator[Problem]:
+    facts = Facts(grove_served=at.cluster.grove_served)
     graph = on_record(graph, facts)  # as its controller validates it
     yield from graph_problems(graph, at.settings, at.most)
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then
     yield from graph_exposure_problems(graph, at.settings)
-    yield from context_problems(graph, at.surroundings)
+    yield from context_problems(graph, at.cluster)
 
 
 def _component_problems(
-    component: DynamoComponentDeployment, at: Circumstances
+    component: DynamoComponentDeployment, at: ReviewContext
 ) -> Iterator[Problem]:
     yield from component_problems(component, at.settings, at.most)
     yield from exposure_problems(component.spec, "spec", at.settings)
 
 
 def _graph_changes(
-    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: Circumstances
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: ReviewContext
 ) -> Iterator[Problem]:
     yield from update.graph_update_problems(old, new)
     if not update.may_scale(at.user, new.metadata.namespace, at.operator):
@@ -87,7 +87,7 @@ def _graph_changes(
 
 
 def _request_problems(
-    request: DynamoGraphDeploymentRequest, at: Circumstances
+    request: DynamoGraphDeploymentRequest, at: ReviewContext
 ) -> Iterable[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
@@ -99,14 +99,14 @@ RULES: tuple[Rules[Any], ...] = (
         DynamoGraphDeployment,
         problems=_graph_problems,
         changes=_graph_changes,
-        warnings=lambda graph, at: graph_warnings(graph, at.surroundings),
+        warnings=lambda graph, at: graph_warnings(graph, at.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
         changes=lambda old, new, _: update.framework_problems(old, new),
-        warnings=lambda component, at: component_warnings(component, at.surroundings),
+        warnings=lambda component, at: component_warnings(component, at.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(

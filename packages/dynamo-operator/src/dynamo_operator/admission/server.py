@@ -168,26 +168,28 @@ class WebhookServer:
         """Review an object, and return the response.
 
         Raises:
-            NotAReview: the body is no review.
+            NotAReview: the body is not a review.
             WorkBusy: too many reviews are queued.
         """
         started = time.perf_counter()
         request = request_in(body)
-        verdict = await self.decisions.verdict(rules, request, client)
+        decision = await self.decisions.decide(rules, request, client)
         # Checked in excluded namespaces too: a tenant may write and delete the Lease that excludes one.
         is_request = rules.type_ is DynamoGraphDeploymentRequest
-        if is_request and verdict.allowed and self._cross_namespace is not None:
+        if is_request and decision.allowed and self._cross_namespace is not None:
             foreign = await self._cross_namespace.problems(request, client)
-            verdict = replace(verdict, problems=foreign, reason="forbidden") if foreign else verdict
+            decision = (
+                replace(decision, problems=foreign, reason="forbidden") if foreign else decision
+            )
         kind = rules.type_.KIND.name
         seconds = time.perf_counter() - started
-        self._metrics.reviewed(kind, request.operation, reason=verdict.reason, seconds=seconds)
-        if not verdict.allowed:
-            _log_decision(kind, request, verdict)
-        return web.Response(body=answer(request.uid, verdict), content_type=JSON)
+        self._metrics.reviewed(kind, request.operation, reason=decision.reason, seconds=seconds)
+        if not decision.allowed:
+            _log_decision(kind, request, decision)
+        return web.Response(body=answer(request.uid, decision), content_type=JSON)
 
 
-def _log_decision(kind: str, request: Request, verdict: Decision) -> None:
+def _log_decision(kind: str, request: Request, decision: Decision) -> None:
     _log.info(
         "validation failed",
         kind=kind,
@@ -195,8 +197,8 @@ def _log_decision(kind: str, request: Request, verdict: Decision) -> None:
         name=request.name,
         operation=request.operation,
         user=request.user_info.username,
-        error=[str(problem)[:_LONGEST] for problem in verdict.problems[:_MOST_LOGGED]],
-        problems=len(verdict.problems),
+        error=[str(problem)[:_LONGEST] for problem in decision.problems[:_MOST_LOGGED]],
+        problems=len(decision.problems),
     )
 
 

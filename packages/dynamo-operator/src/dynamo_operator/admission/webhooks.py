@@ -18,7 +18,7 @@ from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_la
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import Circumstances, rules_of
+from dynamo_operator.admission.rules import ReviewContext, rules_of
 from dynamo_operator.admission.server import Clients, WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
 from dynamo_operator.admission.webhook_configuration import Configuration
@@ -86,7 +86,7 @@ def webhooks(
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
     informers, store = _certificate_source(client, cache, namespace, chosen)
-    circumstances = _circumstances(identity, cache, settings)
+    context_of = _context_of(identity, cache, settings)
     file = Path(chosen.client_ca) if chosen.client_ca else None
     clients = Clients(file, chosen.client_name)
     certificate = Certificate(asks_clients=file is not None)
@@ -96,7 +96,7 @@ def webhooks(
     server = WebhookServer(
         address,
         certificate,
-        DecisionPool(workers.submit, circumstances, is_managed_by_others, rules),
+        DecisionPool(workers.submit, context_of, is_managed_by_others, rules),
         WebhookMetrics(registry),
         cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
@@ -108,19 +108,19 @@ def webhooks(
     return Webhooks(server, workers, rotation)
 
 
-def _circumstances(
+def _context_of(
     identity: OperatorIdentity, cache: Cache, settings: Settings
-) -> Callable[[Request], Circumstances]:
+) -> Callable[[Request], ReviewContext]:
     """Return the function that gathers the user and the cluster context of a review."""
     shared = shared_names(cache)
 
-    def circumstances(request: Request) -> Circumstances:
+    def context_of(request: Request) -> ReviewContext:
         # Large ones are validated in a worker process, which has no cache.
         gather = copied_context if is_large(request) else cluster_context
         context = gather(cache, request.namespace, shared)
-        return Circumstances(settings.render, request.user_info.username, identity.user, context)
+        return ReviewContext(settings.render, request.user_info.username, identity.user, context)
 
-    return circumstances
+    return context_of
 
 
 def _certificate_source(

@@ -86,7 +86,7 @@ class RotationStep:
     """The content to store, None if unchanged, and when to decide again."""
 
     stored: Stored | None
-    again_at: datetime
+    recheck_at: datetime
     action: str = ""
 
 

@@ -60,7 +60,7 @@ class MetricsCertificate(Rotation):
         if stored.authorities != self._authorities:
             self._authorities, self._since = stored.authorities, now
         self._report("")
-        return min(stored.again_in, RESYNC_SECONDS)
+        return min(stored.recheck_seconds, RESYNC_SECONDS)
 
     def _report(self, problem: str) -> None:
         if problem and problem != self._problem:

@@ -36,7 +36,7 @@ class StoredCertificates:
 
     pair: Pair
     authorities: bytes | None
-    again_in: float
+    recheck_seconds: float
 
 
 class CertificateStore(Protocol):
@@ -72,8 +72,8 @@ class SecretStore:
             return None
         if stored is None:
             return None
-        again_in = max(decision.again_at - now, timedelta(seconds=_RACE_SECONDS))
-        return StoredCertificates(stored.serving, stored.authorities, again_in.total_seconds())
+        wait = max(decision.recheck_at - now, timedelta(seconds=_RACE_SECONDS))
+        return StoredCertificates(stored.serving, stored.authorities, wait.total_seconds())
 
     async def _write(self, secret: ServingSecret | None, stored: Stored, action: str) -> None:
         """Write the Secret. The next step follows when the cache has it."""

@@ -15,10 +15,10 @@ import structlog
 
 from dynamo_graphs.product import version
 from dynamo_graphs.settings import Settings
-from dynamo_operator import process as operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.observability import logging
+from dynamo_operator.process import operator
 
 STOP_SECONDS: Final = 9.0
 """Seconds for an orderly stop. The kubelet waits 30 s; on node shutdown it may wait less."""

@@ -159,7 +159,7 @@ def _require_dockerfile(folder: Path, dockerfile: str) -> None:
     """
     path = PurePosixPath(dockerfile) if dockerfile else _DOCKERFILE
     if path.is_absolute() or ".." in path.parts:
-        raise BadArchive(f"dockerfile {dockerfile}: not inside of the archive")
+        raise BadArchive(f"dockerfile {dockerfile}: outside of the archive")
     file, usual = folder / path, folder / "Dockerfile"
     if not dockerfile and not file.is_file() and _is_inside(usual, folder):
         file.parent.mkdir(parents=True, exist_ok=True)

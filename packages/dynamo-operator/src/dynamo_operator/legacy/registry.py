@@ -174,7 +174,7 @@ class Registry:
         basic = self.login.header if self.login else ""
         if scheme.lower() != "bearer":
             if not basic:
-                raise self._error("it wants credentials, and none are set")
+                raise self._error("requires credentials, and none are set")
             return basic
         parameters = dict(_PARAMETER.findall(rest[:4000]))
         try:
@@ -264,7 +264,7 @@ def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
     """A socket for an address outside, whether it was resolved from a name or given literally."""
     family, type_, protocol, _, (host, *_) = address
     if not is_outside(host):
-        raise PermissionError(errno.EACCES, "the operator asks no such address")
+        raise PermissionError(errno.EACCES, "the operator does not connect to such addresses")
     return socket.socket(family, type_, protocol)
 
 

@@ -31,10 +31,10 @@ class BadArchive(Exception):
 
 
 def unpack(archive: BinaryIO, into: Path) -> None:
-    """Unpack a tar into a new folder; its first bytes tell the compression.
+    """Unpack a tar into a new folder; the compression is detected by its first bytes.
 
     Raises:
-        BadArchive: it is no tar, it is too large, a member leads out of the folder, or names conflict.
+        BadArchive: it is not a tar, it is too large, a member leads out of the folder, or names conflict.
         OSError: for example, the disk is full.
     """
     into.mkdir(parents=True)

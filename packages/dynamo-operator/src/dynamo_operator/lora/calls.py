@@ -80,14 +80,14 @@ class Run:
 class KnownEndpoints:
     """The known state of one model's endpoints.
 
-    `written` is the state in the status, None before the first write. `leaving` is the unloading of a
+    `written` is the state in the status, None before the first write. `unloading` is the unloading of a
     deleted model.
     """
 
     endpoints: dict[Place, Endpoint]
     written: tuple[Infos, Infos] | None = None
     runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
-    leaving: "asyncio.Task[int | None] | None" = None
+    unloading: "asyncio.Task[int | None] | None" = None
 
     def record(self, endpoints: Iterable[Endpoint]) -> None:
         """Replace the known endpoints by these and those with running calls."""
@@ -174,10 +174,10 @@ class ModelCalls:
         for run in state.runs.values():
             if run.task is not None:
                 run.task.cancel()
-        if state.leaving is not None:
-            state.leaving.cancel()
+        if state.unloading is not None:
+            state.unloading.cancel()
 
-    def harvest(self, state: KnownEndpoints) -> None:
+    def collect(self, state: KnownEndpoints) -> None:
         """Apply the results of ended calls.
 
         Raises:

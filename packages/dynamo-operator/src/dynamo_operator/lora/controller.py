@@ -41,7 +41,7 @@ from kube_runtime.types.meta import Resource
 STATUS_SECONDS = 2.0
 """Least seconds between two writes of progress."""
 
-LEAVE_AGAIN_SECONDS = 5.0
+UNLOAD_RETRY_SECONDS = 5.0
 """Seconds until the unloading of a deleted model is retried after a namespace lease interrupted it."""
 
 LARGE = 200
@@ -77,7 +77,7 @@ class ModelController:
             self.calls.forget(key)
             return DONE
         if model.metadata.deletion_timestamp:
-            return await self._leave(model)
+            return await self._unload(model)
         if is_paused(model):
             return await report_paused(model, self.reporter)
         problems = model_problems(model)
@@ -124,7 +124,7 @@ class ModelController:
         if state is None or state.written != _written(model):
             state = self.calls.learn(key, uid, remembered(model))
             state.written = _written(model)
-        self.calls.harvest(state)
+        self.calls.collect(state)
         return state
 
     def _read(self, model: DynamoModel, state: KnownEndpoints) -> ModelInputs:
@@ -156,33 +156,33 @@ class ModelController:
                 before, reason=event.reason, message=event.message, warning=event.is_warning
             )
 
-    async def _leave(self, model: DynamoModel) -> Result:
+    async def _unload(self, model: DynamoModel) -> Result:
         """Unload the LoRAs of a model that is being deleted, then remove the finalizer."""
         if FINALIZER not in model.metadata.finalizers:
             self.calls.forget(model.key)
             return DONE
         state = self._state(model)
         inputs = self._read(model, state)
-        if state.leaving is None:
+        if state.unloading is None:
             ends = plan_unloading(model, inputs)
             state.endpoints = {endpoint.place: endpoint for endpoint in ends}
             if ends and not self.calls.silence:
                 work = unload_all(self.calls, model.metadata.namespace, state, ends)
-                state.leaving = self.calls.begin(model.key, work)
+                state.unloading = self.calls.begin(model.key, work)
                 return DONE  # the end of the task wakes the model
-        elif not state.leaving.done():
+        elif not state.unloading.done():
             return DONE
-        elif _was_interrupted(state.leaving):
-            state.leaving = None
-            return Result(LEAVE_AGAIN_SECONDS)
+        elif _was_interrupted(state.unloading):
+            state.unloading = None
+            return Result(UNLOAD_RETRY_SECONDS)
         await without_finalizer(model, self.reporter.writer)
         self.calls.forget(model.key)
-        failed = state.leaving.result() if state.leaving is not None else None
-        if state.leaving is not None or state.endpoints:
-            self._report_leaving(model, len(state.endpoints), failed)
+        failed = state.unloading.result() if state.unloading is not None else None
+        if state.unloading is not None or state.endpoints:
+            self._report_unloading(model, len(state.endpoints), failed)
         return DONE
 
-    def _report_leaving(self, model: DynamoModel, count: int, failed: int | None) -> None:
+    def _report_unloading(self, model: DynamoModel, count: int, failed: int | None) -> None:
         """Record an Event about the LoRAs of a deleted model. `failed` None: no worker may be called."""
         reason = "LoRAUnloadFailed"
         if failed is None:
@@ -194,10 +194,10 @@ class ModelController:
         self.reporter.recorder.event(model, reason=reason, message=text, warning=failed != 0)
 
 
-def _was_interrupted(leaving: "asyncio.Task[int | None]") -> bool:
+def _was_interrupted(unloading: "asyncio.Task[int | None]") -> bool:
     """Whether unloading was interrupted because another operator managed the namespace."""
-    has_result = not leaving.cancelled() and leaving.exception() is None
-    return has_result and leaving.result() is None
+    has_result = not unloading.cancelled() and unloading.exception() is None
+    return has_result and unloading.result() is None
 
 
 def _written(model: DynamoModel) -> tuple[Infos, Infos]:

@@ -72,7 +72,7 @@ def _other_model(service: ModelService | None, base_model: str) -> str:
 
 
 def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
-    """Why the model has no endpoints, judged by the cache."""
+    """Why the model has no endpoints, according to the cache."""
     if colliding:
         return (
             f"its hash collides with that of {colliding}, which is served here: rename one of them"

@@ -75,6 +75,17 @@ class Parts:
         return Reporter(self.writer, self.events.recorder(component), limit, self.client)
 
 
+def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile all kinds; those of the older generation if they are enabled. `dial` is for models."""
+    pods = control_graphs(parts)
+    control_models(parts, dial)
+    control_requests(parts)
+    if parts.settings.legacy_kinds:
+        from dynamo_operator.process.legacy import control
+
+        control(parts, pods)
+
+
 def control_graphs(parts: Parts) -> PodIndex:
     """Reconcile graphs, components, scaling adapters, and SSH keys of multinode components."""
     manager, settings = parts.manager, parts.settings.render
@@ -136,14 +147,6 @@ def control_requests(parts: Parts) -> None:
     actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
     reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
     parts.manager.control(RequestController(parts.cache, actions, reporter), parts.options)
-
-
-def control_legacy_kinds(parts: Parts, pods: PodIndex) -> None:
-    """Reconcile the kinds of the older generation if they are enabled."""
-    if parts.settings.legacy_kinds:
-        from dynamo_operator.process.legacy import control
-
-        control(parts, pods)
 
 
 def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:

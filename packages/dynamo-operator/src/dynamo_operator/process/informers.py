@@ -65,7 +65,7 @@ _SELECTED: Mapping[type[Resource], str] = {
 """Kinds that others use too, by a label that every object of ours has."""
 
 _READ = (PodServiceAccount, ModelService)
-"""Types of foreign objects, or whose objects all have the selected label by definition."""
+"""Types of foreign objects, and types that the selected label defines."""
 
 _OPTIONAL: Mapping[type[Resource], str] = {
     LeaderWorkerSet: labels.INSTANCE,

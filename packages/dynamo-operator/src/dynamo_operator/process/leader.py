@@ -3,15 +3,10 @@
 import os
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.settings import RenderSettings, Settings
-from dynamo_operator.process.informers import unselected
-from dynamo_operator.reconcile.transforms import is_controlled_by_us
-from kube_runtime.apply.unselected import UnselectedObjects
-from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
+from dynamo_graphs.settings import Settings
 from kube_runtime.client import in_cluster
 from kube_runtime.client.requests import Client
-from kube_runtime.controller.manager import Health, Manager
+from kube_runtime.controller.manager import Health
 from kube_runtime.coordination.leader_election import Election, Terms
 from kube_runtime.coordination.leader_election import identity as candidate
 from kube_runtime.errors import ConfigError
@@ -37,27 +32,6 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
             retry_seconds=chosen.retry_period_seconds,
         ),
     )
-
-
-def look_for_unselected(
-    manager: Manager,
-    client: Client,
-    writer: Writer,
-    cache: Cache,
-    settings: RenderSettings,
-    leads: Election | None,
-) -> None:
-    """Look once, when this process becomes the leader, for objects of ours that no watch selects."""
-    look = UnselectedObjects(
-        client,
-        writer,
-        cache,
-        complements=unselected(settings),
-        is_ours=is_controlled_by_us,
-        elected=leads.elected if leads else None,
-    )
-    manager.on_synced(look.start)
-    manager.serve(look)
 
 
 def leader_health(election: Election) -> Health:

@@ -55,7 +55,7 @@ _log = structlog.get_logger()
 async def prepared(
     client: Client, settings: Settings, authorization: str
 ) -> tuple[Settings, Scope, str]:
-    """Return the settings with the operator's account, its acquired scope, and its user name.
+    """Return the settings with the operator's ServiceAccount, its acquired scope, and its user name.
 
     `authorization` is the header of its requests.
 
@@ -137,7 +137,7 @@ async def require_crds(client: Client) -> None:
 
 
 async def _user(client: Client, authorization: str) -> str:
-    """Our user name, from a SelfSubjectReview, else from our token; "" if neither tells it."""
+    """Our user name, from a SelfSubjectReview, else from our token; "" if both fail."""
     try:
         return await own_user(client)
     except (NotFound, Forbidden, Invalid) as error:

@@ -153,7 +153,7 @@ def _is_carried_out(component: DynamoComponentDeployment) -> bool:
 
 
 def _running(desired: Object, live: LiveObjects) -> Resource | None:
-    """The live workload; None if it does not exist or the object is no workload."""
+    """The live workload; None if it does not exist or the object is of another kind."""
     return live.get((desired["kind"], key_of(desired))) if desired["kind"] in _WORKLOADS else None
 
 
@@ -187,7 +187,7 @@ async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: 
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
-    """Whether a PodCliqueSet was rendered from the current graph, judged by the managed fields of both.
+    """Whether a PodCliqueSet was rendered from the current graph, by the managed fields of both.
 
     An earlier operator writes the status of a graph, or its set, after each edit that it observes. So it
     has not observed a spec that was written after both.

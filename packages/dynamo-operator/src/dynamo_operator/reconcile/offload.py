@@ -26,7 +26,7 @@ R = TypeVar("R", bound=Resource)
 T = TypeVar("T")
 
 IN_PLACE_BYTES: Final = 32 * 1024
-AGAIN_SECONDS: Final = 1800.0
+RETRY_SECONDS: Final = 1800.0
 """Seconds until work that exceeded a limit is retried, unless the object changes before."""
 _PIECE_BYTES: Final = 64 * 1024
 _REMEMBERED: Final = 4096
@@ -108,9 +108,9 @@ class Offload:
             _log.warning("work ended", cause=error.cause, error=str(error))
             if self._metrics is not None:
                 self._metrics.work_ended(resource.KIND.name, error.cause)
-            self._ended.put(uid, (fingerprint_of(resource), now + AGAIN_SECONDS))
+            self._ended.put(uid, (fingerprint_of(resource), now + RETRY_SECONDS))
             await report(resource, f"Not processed: {error}. Running pods keep running.")
-            return Result(AGAIN_SECONDS)
+            return Result(RETRY_SECONDS)
 
 
 class ValidationCache:

@@ -59,7 +59,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
     def beside() -> Facts:
         secrets = cache.list(PullSecret, namespace)
-        return beside_components(secrets, cache.list(PodServiceAccount, namespace))
+        return namespace_facts(secrets, cache.list(PodServiceAccount, namespace))
 
     return replace(
         cache.derived(("beside components", namespace), _BESIDE, beside),
@@ -88,7 +88,7 @@ def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
     return cache.forbids(type_) and not cache.serves(type_)
 
 
-def beside_components(
+def namespace_facts(
     pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
 ) -> Facts:
     """The facts from pull secrets, reduced to their registries, and ServiceAccounts of one namespace."""

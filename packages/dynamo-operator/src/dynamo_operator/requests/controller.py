@@ -157,7 +157,7 @@ class RequestController:
             case Action.VANISHED:
                 return await self._fail(request, facts, None)
             case Action.HARVEST:
-                return await self._harvest(request, facts)
+                return await self._collect_results(request, facts)
             case Action.RENAME if request.status.generated_deployment is not None:
                 return await self._rename(request, request.status.generated_deployment, facts)
             case Action.CREATE:
@@ -167,7 +167,7 @@ class RequestController:
                 report = requested_graph.not_created(request, taken, text)
                 return await self._blocked(request, report)
             case Action.MIRROR if facts.graph is not None:
-                return await self._mirror(request, facts.graph, facts.destination)
+                return await self._sync_status(request, facts.graph, facts.destination)
             case Action.LOSE:
                 return await self._report(request, requested_graph.lost(request))
             case Action.SETTLE:
@@ -232,7 +232,9 @@ class RequestController:
         report = status.profiling_failed(request, text, job_progress, utc_now())
         return await self._report(request, report)
 
-    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+    async def _collect_results(
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts
+    ) -> Result:
         job_progress = _job_progress(facts)
         try:
             return await self._record(request, facts, job_progress)
@@ -316,7 +318,7 @@ class RequestController:
         problems = await self.actions.config_maps(request, kept, destination, graph)
         return await self._report(request, requested_graph.created(request, graph.key, problems))
 
-    async def _mirror(
+    async def _sync_status(
         self,
         request: DynamoGraphDeploymentRequest,
         graph: DynamoGraphDeployment,

@@ -131,7 +131,9 @@ class DeploymentController:
             )
         reason = DeploymentReason.NO_CONFIG
         status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
-        return await self.reporter.applied(deployment, status, applied, resolution.again_seconds)
+        return await self.reporter.applied(
+            deployment, status, applied, resolution.requeue_after_seconds
+        )
 
     def _shared(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution

@@ -17,7 +17,7 @@ from dynamo_operator.legacy.store import ArchiveStore, StoreError
 from dynamo_operator.reconcile.offload import Offload
 from kube_runtime.types.meta import condition
 
-AGAIN_SECONDS: Final = 60.0
+RETRY_SECONDS: Final = 60.0
 """Seconds until a store without the graph is queried again."""
 
 
@@ -25,9 +25,9 @@ AGAIN_SECONDS: Final = 60.0
 class Resolution:
     """The graph of a tag, or why there is none.
 
-    If `graph` is None, `problem` is the cause, `state` tells whether waiting may help, and `again_seconds`
-    when to retry, None for never. `text` is the configuration that `graph` was parsed from. `to_keep`: the
-    text is stored in a ConfigMap of the deployments of that tag.
+    If `graph` is None, `problem` is the cause, `state` says whether waiting may help, and
+    `requeue_after_seconds` when to retry, None for never. `text` is the configuration that `graph` was parsed
+    from. `to_keep`: the text is stored in a ConfigMap of the deployments of that tag.
     """
 
     graph: GraphConfig | None = None
@@ -35,7 +35,7 @@ class Resolution:
     to_keep: bool = False
     state: State = State.FAILED
     problem: str = ""
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 class Resolver:
@@ -61,7 +61,7 @@ class Resolver:
         try:
             text = await store.graph_config(deployment.spec.dynamo_nim)
         except StoreError as error:
-            return Resolution(problem=str(error), again_seconds=AGAIN_SECONDS)
+            return Resolution(problem=str(error), requeue_after_seconds=RETRY_SECONDS)
         return await self._parsed(deployment, text, to_keep=True)
 
     async def _parsed(

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import structlog
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
 from dynamo_graphs.settings import Settings
 from dynamo_operator.process.controllers import Parts, control_all
 from dynamo_operator.process.informers import informers, unselected
-from dynamo_operator.process.leader import election
 from dynamo_operator.process.scope import Scope
-from dynamo_operator.process.servers import serve_all
+from dynamo_operator.process.servers import own_namespace, serve_all
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.transforms import is_controlled_by_us
@@ -28,8 +28,9 @@ from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.controller.stall import StallWatch
 from kube_runtime.controller.worker import WorkerPool
-from kube_runtime.coordination.leader_election import Election
+from kube_runtime.coordination.leader_election import Election, Terms
 from kube_runtime.coordination.leader_election import identity as candidate
+from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
 
@@ -96,7 +97,7 @@ def manager(
     """Build everything that runs, without starting it. `user` is our user name at the API server."""
     cache = Cache()
     events = EventWriter(client, instance=candidate(), metrics=metrics, activity=WriteActivity())
-    leads = election(client, settings, user)
+    leads = _election(client, settings, user)
     built = Manager(
         client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded
     )
@@ -141,3 +142,24 @@ def _look_for_unselected(parts: Parts, leads: Election | None) -> None:
     )
     parts.manager.on_synced(look.start)
     parts.manager.serve(look)
+
+
+def _election(client: Client, settings: Settings, user: str) -> Election | None:
+    """The election that this process takes part in; None if leader election is off."""
+    chosen = settings.leader_election
+    if not chosen.enabled:
+        return None
+    namespace = own_namespace(
+        chosen.namespace, "leaderElection.namespace", "--leader-election-namespace"
+    )
+    return Election(
+        client,
+        Key(namespace, chosen.id),
+        identity=candidate(),
+        mark=(labels.INSTALLATION, user) if user else None,
+        terms=Terms(
+            lease_seconds=int(chosen.lease_duration_seconds),
+            deadline_seconds=chosen.renew_deadline_seconds,
+            retry_seconds=chosen.retry_period_seconds,
+        ),
+    )

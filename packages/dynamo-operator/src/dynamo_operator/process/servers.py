@@ -1,5 +1,6 @@
 """The servers: admission webhooks, metrics, probes. Settings switch each of them off."""
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -15,10 +16,11 @@ from dynamo_operator.observability.server import (
     metrics_server,
 )
 from dynamo_operator.process.controllers import Parts
-from dynamo_operator.process.leader import leader_health, own_namespace
 from dynamo_operator.process.scope import Scope
+from kube_runtime.client import in_cluster
 from kube_runtime.controller.manager import Health
 from kube_runtime.coordination.leader_election import Election
+from kube_runtime.errors import ConfigError
 
 
 def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> None:
@@ -31,7 +33,7 @@ def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> 
         hooks.join(manager)
         ready.append(hooks.rotation.ready)
     elif leads:
-        ready.append(partial(leader_health, leads))
+        ready.append(partial(_leader_health, leads))
     _serve_probes(parts, ready)
     _serve_metrics(parts)
 
@@ -87,3 +89,24 @@ def _serve_metrics(parts: Parts) -> None:
     manager.serve(
         metrics_server(address, registry, certificate=rotation.certificate, access=access)
     )
+
+
+def _leader_health(election: Election) -> Health:
+    """Not ready while another installation leads.
+
+    Not used with webhooks: the API server calls them, and stores nothing without them.
+    """
+    rival = election.rival
+    return Health((f"another installation of the operator leads: {rival}",) if rival else ())
+
+
+def own_namespace(chosen: str, setting: str, flag: str) -> str:
+    """The configured namespace, else that of this pod.
+
+    Raises: ConfigError outside a pod.
+    """
+    if chosen:
+        return chosen
+    if in_cluster.is_in_cluster(os.environ):
+        return in_cluster.namespace()
+    raise ConfigError(setting, f"is needed outside a pod: {flag}")

@@ -112,11 +112,11 @@ def _service(value: object, path: str) -> GraphService:
     if not name:
         raise GraphConfigError(f"{path}.name: missing name")
     config = _mapping(fields.get("config"), f"{path}.config")
-    at = f"{path}.config"
-    dynamo = _mapping(config.get("dynamo"), f"{at}.dynamo")
+    config_path = f"{path}.config"
+    dynamo = _mapping(config.get("dynamo"), f"{config_path}.dynamo")
     is_dynamo = dynamo.get("enabled") or False
     if not isinstance(is_dynamo, bool):
-        raise GraphConfigError(f"{at}.dynamo.enabled: expected true or false")
+        raise GraphConfigError(f"{config_path}.dynamo.enabled: expected true or false")
     dependencies = tuple(
         _text(
             _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
@@ -130,11 +130,11 @@ def _service(value: object, path: str) -> GraphService:
         name=name,
         dependencies=dependencies,
         is_dynamo=is_dynamo,
-        dynamo_namespace=_text(dynamo.get("namespace"), f"{at}.dynamo.namespace"),
-        dynamo_name=_text(dynamo.get("name"), f"{at}.dynamo.name"),
-        resources=_resources(config.get("resources"), f"{at}.resources"),
-        autoscaling=_autoscaling(config.get("autoscaling"), f"{at}.autoscaling"),
-        workers=_count(config.get("workers"), f"{at}.workers"),
+        dynamo_namespace=_text(dynamo.get("namespace"), f"{config_path}.dynamo.namespace"),
+        dynamo_name=_text(dynamo.get("name"), f"{config_path}.dynamo.name"),
+        resources=_resources(config.get("resources"), f"{config_path}.resources"),
+        autoscaling=_autoscaling(config.get("autoscaling"), f"{config_path}.autoscaling"),
+        workers=_count(config.get("workers"), f"{config_path}.workers"),
     )
 
 

@@ -149,12 +149,16 @@ def _service_problems(
             message = f'the name "{name}" is that of another service too'
             yield Problem(path, message, ProblemKind.DUPLICATE)
         else:
-            at = Metadata(name, deployment.metadata.namespace)
-            yield from _override_problems(at, override, path, settings, legacy)
+            metadata = Metadata(name, deployment.metadata.namespace)
+            yield from _override_problems(metadata, override, path, settings, legacy)
 
 
 def _override_problems(
-    at: Metadata, override: Object, path: str, settings: RenderSettings, legacy: LegacySettings
+    metadata: Metadata,
+    override: Object,
+    path: str,
+    settings: RenderSettings,
+    legacy: LegacySettings,
 ) -> Iterator[Problem]:
     try:
         spec = _overriding(override)
@@ -162,7 +166,7 @@ def _override_problems(
         message, _, place = str(error).partition(_AT)
         yield Problem(path + place.rstrip("`").removeprefix("$"), message)
         return
-    yield from _component_problems(DynamoNimDeployment(at, spec), path, settings, legacy)
+    yield from _component_problems(DynamoNimDeployment(metadata, spec), path, settings, legacy)
 
 
 def _overriding(override: Object) -> DynamoNimDeploymentSpec:
@@ -230,8 +234,8 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
             yield Problem("spec.downloadUrl", message, ProblemKind.FORBIDDEN)
     yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
     environment = spec.image_builder_extra_container_env
-    at = "spec.imageBuilderExtraContainerEnv"
-    yield from shape_problems(environment, ENVIRONMENT, at)
+    path = "spec.imageBuilderExtraContainerEnv"
+    yield from shape_problems(environment, ENVIRONMENT, path)
     yield from shape_problems(
         spec.image_builder_extra_pod_spec, _BUILD_POD, "spec.imageBuilderExtraPodSpec"
     )

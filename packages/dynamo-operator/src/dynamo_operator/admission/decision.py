@@ -62,16 +62,18 @@ class Decision:
 ALLOWED = Decision()
 
 
-def decide(rules: Rules[R], new: Raw, old: Raw | None, at: ReviewContext) -> Decision:
+def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
     """Validate an object, as JSON text; `old` is None when it is created."""
     try:
-        return _decided(rules, new, old, at)
+        return _decided(rules, new, old, context)
     except RecursionError:
         return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
-def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: ReviewContext) -> Decision:
-    most = most_bytes(rules.type_, at.settings)
+def _decided(
+    rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext
+) -> Decision:
+    most = most_bytes(rules.type_, context.settings)
     try:
         if size := bytes_over(new_text, most):
             return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
@@ -84,15 +86,17 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: ReviewCon
         return ALLOWED  # finalizers must be removable from invalid objects too
     old = _readable(rules, old_text)
     if old is not None:
-        at = replace(at, most=_MOST_COMPARED)
-    problems = tuple(islice(rules.problems(new, at), at.most))
+        context = replace(context, most=_MOST_COMPARED)
+    problems = tuple(islice(rules.problems(new, context), context.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
-        recurring = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
+        recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(
+            problems
+        )
         inherited = _unchanged(recurring, new_text, old_text)
         forgiven = frozenset(inherited)
         problems = tuple(problem for problem in problems if problem not in forgiven)
-    changes = () if old is None else tuple(rules.changes(old, new, at))
+    changes = () if old is None else tuple(rules.changes(old, new, context))
     warning_problems = [
         Problem(problem.path, f"{problem.message} (as before)", problem.kind)
         for problem in inherited
@@ -100,7 +104,7 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: ReviewCon
     if old is not None:
         warning_problems += rules.change_warnings(old, new)
     if not problems and not inherited:
-        warning_problems += rules.warnings(new, at)
+        warning_problems += rules.warnings(new, context)
     return Decision(
         tuple(dict.fromkeys((*problems, *changes))),
         tuple(dict.fromkeys(warning_problems)),

@@ -69,13 +69,13 @@ class DecisionPool:
         """
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored
-        at = {"namespace": request.namespace, "name": request.name}
+        log_fields = {"namespace": request.namespace, "name": request.name}
         if self.is_excluded(request.namespace):
             text = "skipping validation - namespace has namespace-restricted operator"
-            _log.debug(text, kind=rules.type_.KIND.name, **at)
+            _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
             return ALLOWED
         text = f"validate {request.operation.lower()}"
-        _log.debug(text, kind=rules.type_.KIND.name, **at)
+        _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
         if is_large(request):
             return await self._decide_in_worker(rules, request.new, request, client)
         return decide(rules, request.new, request.old, self.context_of(request))
@@ -85,8 +85,8 @@ class DecisionPool:
     ) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
         async with self.turns.place(client, request.namespace):
-            at = self.context_of(request)
-            args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
+            context = self.context_of(request)
+            args = (rules.type_.KIND.name, bytes(memoryview(new)), old, context)
             tenant = f"{client} {request.namespace}"
             try:
                 return await self.submit(
@@ -97,8 +97,8 @@ class DecisionPool:
                 return Decision((problem,), reason="too_expensive")
 
 
-def decide_in_worker(kind: str, new: bytes, old: bytes | None, at: ReviewContext) -> Decision:
+def decide_in_worker(kind: str, new: bytes, old: bytes | None, context: ReviewContext) -> Decision:
     """Validate an object of a kind, as JSON text; for a worker process."""
     reviewed = rules_of(legacy_kinds=kind not in _TODAY)
     rules = next(rules for rules in reviewed if rules.type_.KIND.name == kind)
-    return decide(rules, Raw(new), None if old is None else Raw(old), at)
+    return decide(rules, Raw(new), None if old is None else Raw(old), context)

@@ -61,37 +61,37 @@ class Rules(Generic[R]):
     change_warnings: Callable[[R, R], Iterable[Problem]] = _none
 
 
-def _graph_problems(graph: DynamoGraphDeployment, at: ReviewContext) -> Iterator[Problem]:
-    facts = Facts(grove_served=at.cluster.grove_served)
+def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
+    facts = Facts(grove_served=context.cluster.grove_served)
     graph = on_record(graph, facts)  # as its controller validates it
-    yield from graph_problems(graph, at.settings, at.most)
+    yield from graph_problems(graph, context.settings, context.most)
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then
-    yield from graph_exposure_problems(graph, at.settings)
-    yield from context_problems(graph, at.cluster)
+    yield from graph_exposure_problems(graph, context.settings)
+    yield from context_problems(graph, context.cluster)
 
 
 def _component_problems(
-    component: DynamoComponentDeployment, at: ReviewContext
+    component: DynamoComponentDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
-    yield from component_problems(component, at.settings, at.most)
-    yield from exposure_problems(component.spec, "spec", at.settings)
+    yield from component_problems(component, context.settings, context.most)
+    yield from exposure_problems(component.spec, "spec", context.settings)
 
 
 def _graph_changes(
-    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: ReviewContext
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
     yield from update.graph_update_problems(old, new)
-    if not update.may_scale(at.user, new.metadata.namespace, at.operator):
+    if not update.may_scale(context.user, new.metadata.namespace, context.operator):
         yield from update.adapter_problems(old, new)
 
 
 def _request_problems(
-    request: DynamoGraphDeploymentRequest, at: ReviewContext
+    request: DynamoGraphDeploymentRequest, context: ReviewContext
 ) -> Iterable[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return requests.request_problems(request, at.settings, size, at.most)
+    return requests.request_problems(request, context.settings, size, context.most)
 
 
 RULES: tuple[Rules[Any], ...] = (
@@ -99,14 +99,14 @@ RULES: tuple[Rules[Any], ...] = (
         DynamoGraphDeployment,
         problems=_graph_problems,
         changes=_graph_changes,
-        warnings=lambda graph, at: graph_warnings(graph, at.cluster),
+        warnings=lambda graph, context: graph_warnings(graph, context.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
         changes=lambda old, new, _: update.framework_problems(old, new),
-        warnings=lambda component, at: component_warnings(component, at.cluster),
+        warnings=lambda component, context: component_warnings(component, context.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(

@@ -76,19 +76,19 @@ def webhooks(
     Raises:
         ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
-    client, chosen = identity.client, settings.webhooks
+    client, webhook_settings = identity.client, settings.webhooks
     own = settings.render.restricted_namespace
-    if own and chosen.certificates == "self":
+    if own and webhook_settings.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
 
     def is_managed_by_others(reviewed: str) -> bool:
         # The namespaceSelector of the configuration should exclude it, but may be wrong.
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
-    informers, store = _certificate_source(client, cache, namespace, chosen)
+    informers, store = _certificate_source(client, cache, namespace, webhook_settings)
     context_of = _context_of(identity, cache, settings)
-    file = Path(chosen.client_ca) if chosen.client_ca else None
-    clients = Clients(file, chosen.client_name)
+    file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
+    clients = Clients(file, webhook_settings.client_name)
     certificate = Certificate(asks_clients=file is not None)
     access_reviews = AccessReviews(client, are_clients_known=file is not None)
     workers = WorkerPool(Bounds(processes=AT_ONCE))
@@ -101,7 +101,7 @@ def webhooks(
         cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
     )
-    configuration = Configuration(client, cache, chosen.configuration_name)
+    configuration = Configuration(client, cache, webhook_settings.configuration_name)
     rotation = CertificateRotation(
         identity, store, configuration, server, certificate, informers, clients
     )
@@ -124,17 +124,17 @@ def _context_of(
 
 
 def _certificate_source(
-    client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
+    client: Client, cache: Cache, namespace: str, settings: WebhookSettings
 ) -> tuple[tuple[Informer[Any], ...], CertificateStore]:
     """The informers of the configuration and the Secret, and the certificate store."""
     configurations = Informer(
-        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
+        ValidatingWebhookConfiguration, fields=f"metadata.name={settings.configuration_name}"
     )
-    if chosen.certificates != "self":
-        return (configurations,), FileStore(Path(chosen.certificate_folder))
-    terms = Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds))
-    key = Key(namespace, chosen.secret_name)
-    secrets, store = kept_in_secret(client, cache, key, chosen.service_name, terms)
+    if settings.certificates != "self":
+        return (configurations,), FileStore(Path(settings.certificate_folder))
+    terms = Terms.of_life(timedelta(seconds=settings.certificate_life_seconds))
+    key = Key(namespace, settings.secret_name)
+    secrets, store = kept_in_secret(client, cache, key, settings.service_name, terms)
     return (configurations, secrets), store
 
 

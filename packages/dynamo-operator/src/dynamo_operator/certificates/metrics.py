@@ -89,13 +89,15 @@ def _unverified() -> StoredCertificates:
 
 
 def metrics_certificate(
-    chosen: MetricsSettings, client: Client, cache: Cache, namespace: str
+    settings: MetricsSettings, client: Client, cache: Cache, namespace: str
 ) -> MetricsCertificate:
     """The certificate as configured: from files, from a Secret in `namespace`, or unverified."""
-    if chosen.certificate_folder:
-        return MetricsCertificate(FileStore(Path(chosen.certificate_folder)))
-    if not chosen.secret_name:
+    if settings.certificate_folder:
+        return MetricsCertificate(FileStore(Path(settings.certificate_folder)))
+    if not settings.secret_name:
         return MetricsCertificate(UnverifiedStore())
-    key, terms = Key(namespace, chosen.secret_name), Terms(_LIFE, _SETTLE)
-    informer, store = kept_in_secret(client, cache, key, chosen.service_name, terms, MetricsSecret)
+    key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
+    informer, store = kept_in_secret(
+        client, cache, key, settings.service_name, terms, MetricsSecret
+    )
     return MetricsCertificate(store, (informer,))

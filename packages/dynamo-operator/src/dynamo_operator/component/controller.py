@@ -84,8 +84,8 @@ class ComponentController:
     def watches(self) -> tuple[Watches, ...]:
         """The other kinds that a reconcile reads: facts, shared objects, leaders of groups, pods."""
         shared = (shared_watch(type_, self.reconciles.KIND) for type_ in self.shares)
-        beside = (_leaders_watch(self.cache), component_pod_watch(self.cache))
-        return (*fact_watches(self.cache), *shared, *beside)
+        children = (_leaders_watch(self.cache), component_pod_watch(self.cache))
+        return (*fact_watches(self.cache), *shared, *children)
 
     async def reconcile(self, key: Key) -> Result:
         """Apply the objects of a component, and report their state in its status."""
@@ -136,13 +136,13 @@ class ComponentController:
         """Render the objects around the workloads, and these; running pods keep equivalent templates."""
         parts = partial(self.offload.do, component, component_parts, component, inputs.facts)
         around, workloads = await parts(self.settings)
-        kept = adopted_workloads(component, workloads, inputs.live)
+        adopted = adopted_workloads(component, workloads, inputs.live)
         if may_start_to_drain(component, inputs.live):
             _, undrained = await parts(
                 msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
             )
-            kept = without_new_drains(kept, undrained, inputs.live)
-        return around, kept
+            adopted = without_new_drains(adopted, undrained, inputs.live)
+        return around, adopted
 
 
 def _leaders_watch(cache: Cache) -> Watches:

@@ -188,11 +188,11 @@ class GraphController:
         desired = await render(self.settings)
         if not is_on_grove(graph):
             return adopted_components(desired, live)
-        kept = await adopted_set(graph, desired, live, self.applier.client)
-        if not set_starts_to_drain(kept, live):
-            return kept
+        adopted = await adopted_set(graph, desired, live, self.applier.client)
+        if not set_starts_to_drain(adopted, live):
+            return adopted
         undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
-        return tuple(without_new_drains(kept, await render(undrained), live))
+        return tuple(without_new_drains(adopted, await render(undrained), live))
 
     async def _record(self, plan: GraphPlan) -> GraphPlan:
         """Write the annotations that record the plan's decisions; return the plan for the graph with them."""

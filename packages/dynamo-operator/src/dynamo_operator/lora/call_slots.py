@@ -38,15 +38,15 @@ class FairCallSlots:
         if namespace not in self._waiting and self._has_room(namespace):
             self._used[namespace] += 1
             return
-        given = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(namespace, deque()).append(given)
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(namespace, deque()).append(granted)
         try:
-            await given
+            await granted
         except asyncio.CancelledError:
-            if given.done() and not given.cancelled():
+            if granted.done() and not granted.cancelled():
                 self._give_back(namespace)  # granted and cancelled at the same moment
             else:
-                self._leave(namespace, given)
+                self._leave(namespace, granted)
             raise
 
     def _has_room(self, namespace: str) -> bool:
@@ -54,10 +54,10 @@ class FairCallSlots:
         limit = self._shared if used else self._total
         return used < self._per_namespace and everywhere < limit
 
-    def _leave(self, namespace: str, given: asyncio.Future[None]) -> None:
+    def _leave(self, namespace: str, granted: asyncio.Future[None]) -> None:
         queue = self._waiting.get(namespace)
-        if queue is not None and given in queue:
-            queue.remove(given)
+        if queue is not None and granted in queue:
+            queue.remove(granted)
             if not queue:
                 del self._waiting[namespace]
 
@@ -66,11 +66,11 @@ class FairCallSlots:
         if not self._used[namespace]:
             del self._used[namespace]
         # Grant free slots to the namespaces whose turn it is.
-        while (next_ := next(filter(self._has_room, self._waiting), None)) is not None:
-            queue = self._waiting.pop(next_)
-            given = queue.popleft()
-            if not given.done():  # else it was cancelled, and its task has not run since
-                self._used[next_] += 1
-                given.set_result(None)
+        while (turn := next(filter(self._has_room, self._waiting), None)) is not None:
+            queue = self._waiting.pop(turn)
+            granted = queue.popleft()
+            if not granted.done():  # else it was cancelled, and its task has not run since
+                self._used[turn] += 1
+                granted.set_result(None)
             if queue:
-                self._waiting[next_] = queue
+                self._waiting[turn] = queue

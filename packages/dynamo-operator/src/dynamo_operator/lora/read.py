@@ -40,16 +40,16 @@ def read_model(
         pod = cache.get(Pod, Key(namespace, name))
         if pod is not None:
             pods[name] = pod
-    lack = ""
+    cause = ""
     if not has_endpoints(base_model, slices, pods.get):
         is_served = service is not None
-        lack = _lack(cache, namespace, base_model, colliding=colliding, is_served=is_served)
+        cause = _lack(cache, namespace, base_model, colliding=colliding, is_served=is_served)
     return ModelInputs(
         now=calls.now(),
         slices=slices,
         siblings=siblings(model, cache.list(DynamoModel, namespace)),
         pods=pods,
-        lack=lack,
+        lack=cause,
         recorded=state.endpoints,
         running={place: run.view for place, run in state.runs.items()},
         silence=calls.silence,
@@ -85,8 +85,8 @@ def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_s
     if not served:
         return "no component in this namespace has a modelRef"
     shown = ", ".join(served[:_NAMED])
-    more = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
-    return f"no component in this namespace has that modelRef.name (found: {shown}{more})"
+    omitted = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
+    return f"no component in this namespace has that modelRef.name (found: {shown}{omitted})"
 
 
 def _served(cache: Cache, namespace: str) -> Iterator[str]:

@@ -32,7 +32,7 @@ from dynamo_graphs.plan.lora_calls import Call, Reply
 from dynamo_graphs.product import version
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.rollout import RolloutResult, rollout_results
-from kube_runtime.types.meta import R, Resource, condition
+from kube_runtime.types.meta import Condition, R, Resource, condition
 
 _PREFIX = "dynamo_operator"
 _GRAPH = ("namespace", "graph")
@@ -41,7 +41,6 @@ _ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
 _CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
 _REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
-_UNKNOWN = "unknown"
 _Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
 """Label values, each with the value of a gauge."""
 
@@ -54,15 +53,14 @@ class Listing(Protocol):
         ...
 
 
-def graph_state(graph: DynamoGraphDeployment) -> str:
-    """The state as in the status; `unknown` before there is one."""
-    return graph.status.state or _UNKNOWN
+def reported_state(resource: DynamoGraphDeployment | DynamoGraphDeploymentRequest) -> str:
+    """The state in the status; `unknown` before there is one."""
+    return resource.status.state or "unknown"
 
 
 def component_state(component: DynamoComponentDeployment) -> str:
     """`ready` while the component is available, else `not_ready`."""
-    available = condition(component.status.conditions, "Available")
-    return "ready" if available and available.status == "True" else "not_ready"
+    return "ready" if _is_true(component.status.conditions, "Available") else "not_ready"
 
 
 def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
@@ -70,22 +68,21 @@ def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
     return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
 
 
-def request_state(request: DynamoGraphDeploymentRequest) -> str:
-    """The state as in the status; `unknown` before there is one."""
-    return request.status.state or _UNKNOWN
-
-
 def model_state(model: DynamoModel) -> str:
     """`ready` while all endpoints of the model are ready, else `not_ready`."""
-    ready = condition(model.status.conditions, "EndpointsReady")
-    return "ready" if ready and ready.status == "True" else "not_ready"
+    return "ready" if _is_true(model.status.conditions, "EndpointsReady") else "not_ready"
+
+
+def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
+    reported = condition(conditions, type_)
+    return reported is not None and reported.status == "True"
 
 
 _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
-    (DynamoGraphDeployment, graph_state),
+    (DynamoGraphDeployment, reported_state),
     (DynamoComponentDeployment, component_state),
     (DynamoGraphDeploymentScalingAdapter, adapter_state),
-    (DynamoGraphDeploymentRequest, request_state),
+    (DynamoGraphDeploymentRequest, reported_state),
     (DynamoModel, model_state),
 )
 
@@ -154,8 +151,7 @@ def _gauge(name: str, text: str, labels: tuple[str, ...], samples: _Samples) -> 
 
 def _ready(graphs: list[DynamoGraphDeployment]) -> _Samples:
     for graph in graphs:
-        ready = condition(graph.status.conditions, "Ready")
-        yield graph.key, float(ready is not None and ready.status == "True")
+        yield graph.key, float(_is_true(graph.status.conditions, "Ready"))
 
 
 def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:

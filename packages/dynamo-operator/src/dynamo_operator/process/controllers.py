@@ -122,11 +122,11 @@ def control_graphs(parts: Parts) -> PodIndex:
 
 def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
     """Reconcile models. `dial` maps the base URL of a worker to the one to connect to; None: the same."""
-    chosen = usable(parts.settings.models)
+    model_settings = usable(parts.settings.models)
     calls = ModelCalls(
-        partial(worker_api, chosen, dial or str),
+        partial(worker_api, model_settings, dial or str),
         silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
-        at_once=chosen.calls_at_once,
+        at_once=model_settings.calls_at_once,
         may_call=parts.holds_lease,
         observe=CallMetrics(parts.metrics.registry).called,
     )

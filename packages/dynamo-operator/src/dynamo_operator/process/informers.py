@@ -97,12 +97,12 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
 def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
-    chosen = [*ssh_key_informers(settings), *request_informers(namespace)]
+    by_setting = [*ssh_key_informers(settings), *request_informers(namespace)]
     if with_legacy_kinds:
         from dynamo_operator.process.legacy import legacy_informers
 
-        chosen += legacy_informers(settings)
-    return [*_always(settings), *chosen]
+        by_setting += legacy_informers(settings)
+    return [*_always(settings), *by_setting]
 
 
 def _always(settings: RenderSettings) -> list[Informer[Any]]:

@@ -146,20 +146,20 @@ def _look_for_unselected(parts: Parts, leads: Election | None) -> None:
 
 def _election(client: Client, settings: Settings, user: str) -> Election | None:
     """The election that this process takes part in; None if leader election is off."""
-    chosen = settings.leader_election
-    if not chosen.enabled:
+    election_settings = settings.leader_election
+    if not election_settings.enabled:
         return None
     namespace = own_namespace(
-        chosen.namespace, "leaderElection.namespace", "--leader-election-namespace"
+        election_settings.namespace, "leaderElection.namespace", "--leader-election-namespace"
     )
     return Election(
         client,
-        Key(namespace, chosen.id),
+        Key(namespace, election_settings.id),
         identity=candidate(),
         mark=(labels.INSTALLATION, user) if user else None,
         terms=Terms(
-            lease_seconds=int(chosen.lease_duration_seconds),
-            deadline_seconds=chosen.renew_deadline_seconds,
-            retry_seconds=chosen.retry_period_seconds,
+            lease_seconds=int(election_settings.lease_duration_seconds),
+            deadline_seconds=election_settings.renew_deadline_seconds,
+            retry_seconds=election_settings.retry_period_seconds,
         ),
     )

@@ -79,12 +79,14 @@ def scope_of(client: Client, settings: Settings) -> Scope:
         # Only leases of restricted operators are sent, not the many of nodes and controllers.
         informer = Informer(Lease, fields=f"metadata.name={LEASE}")
         return Scope(None, Exclusions(client, informer.store), (informer,))
-    chosen = settings.namespace_scope
+    lease_settings = settings.namespace_scope
     marker = NamespaceLease(
         client,
         Key(namespace, LEASE),
         holder=f"namespace-restricted-operator-{settings.operator_version or version()}",
         replicas=_REPLICAS,
-        terms=MarkerTerms(chosen.lease_duration_seconds, chosen.renew_interval_seconds),
+        terms=MarkerTerms(
+            lease_settings.lease_duration_seconds, lease_settings.renew_interval_seconds
+        ),
     )
     return Scope(marker, None, ())

@@ -40,16 +40,16 @@ def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> 
 
 def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
     """The admission webhooks; None if they are off."""
-    chosen = parts.settings.webhooks
-    address = listen_address("webhooks.bindAddress", chosen.bind_address)
-    if not chosen.enabled or address is None:
+    webhook_settings = parts.settings.webhooks
+    address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
+    if not webhook_settings.enabled or address is None:
         return None
     hooks = webhooks(
         OperatorIdentity(parts.client, user),
         parts.cache,
         parts.metrics.registry,
         address,
-        own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace"),
+        own_namespace(webhook_settings.namespace, "webhooks.namespace", "--webhook-namespace"),
         parts.settings,
         is_excluded=scope.is_excluded,
     )
@@ -70,22 +70,23 @@ def _serve_probes(parts: Parts, ready: Sequence[Callable[[], Health]]) -> None:
 
 def _serve_metrics(parts: Parts) -> None:
     """Serve `/metrics`, by default over TLS and to authorized clients only."""
-    chosen, manager, registry = parts.settings.metrics, parts.manager, parts.metrics.registry
-    address = listen_address("metrics.bindAddress", chosen.bind_address)
+    metrics_settings = parts.settings.metrics
+    manager, registry = parts.manager, parts.metrics.registry
+    address = listen_address("metrics.bindAddress", metrics_settings.bind_address)
     if address is None:
         return
-    if not chosen.secure:
+    if not metrics_settings.secure:
         manager.serve(metrics_server(address, registry))
         return
     namespace = ""
-    if chosen.secret_name and not chosen.certificate_folder:
+    if metrics_settings.secret_name and not metrics_settings.certificate_folder:
         namespace = own_namespace(
             parts.settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
         )
-    rotation = metrics_certificate(chosen, parts.client, parts.cache, namespace)
+    rotation = metrics_certificate(metrics_settings, parts.client, parts.cache, namespace)
     rotation.join(manager)
     parts.metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
-    access = Access(parts.client, METRICS) if chosen.access == "reviewed" else None
+    access = Access(parts.client, METRICS) if metrics_settings.access == "reviewed" else None
     manager.serve(
         metrics_server(address, registry, certificate=rotation.certificate, access=access)
     )
@@ -100,13 +101,13 @@ def _leader_health(election: Election) -> Health:
     return Health((f"another installation of the operator leads: {rival}",) if rival else ())
 
 
-def own_namespace(chosen: str, setting: str, flag: str) -> str:
+def own_namespace(configured: str, setting: str, flag: str) -> str:
     """The configured namespace, else that of this pod.
 
     Raises: ConfigError outside a pod.
     """
-    if chosen:
-        return chosen
+    if configured:
+        return configured
     if in_cluster.is_in_cluster(os.environ):
         return in_cluster.namespace()
     raise ConfigError(setting, f"is needed outside a pod: {flag}")

@@ -50,7 +50,7 @@ def adopted_workloads(
 
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
     """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
-    return tuple(_noted(component, live) for component in desired)
+    return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
 
 
 async def adopted_set(
@@ -123,8 +123,10 @@ def component_origin(component: DynamoComponentDeployment) -> Origin:
     return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
 
 
-def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
+def annotated(desired: Object, live: Resource | None) -> Object:
     """Return the component to apply, annotated if it is taken over with an unchanged spec."""
+    if not isinstance(live, DynamoComponentDeployment):
+        return desired
     annotations = live.metadata.annotations
     is_earlier = is_of_earlier_operator(annotations)
     if not is_earlier and labels.ADOPTED_SPEC not in annotations:
@@ -137,13 +139,6 @@ def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
     metadata = desired["metadata"]
     note = {**metadata.get("annotations", {}), labels.ADOPTED_SPEC: digest}
     return {**desired, "metadata": {**metadata, "annotations": note}}
-
-
-def _noted(desired: Object, live: LiveObjects) -> Object:
-    component = live.get((desired["kind"], key_of(desired)))
-    if not isinstance(component, DynamoComponentDeployment):
-        return desired
-    return noted(desired, component)
 
 
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
@@ -192,16 +187,20 @@ def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
     An earlier operator writes the status of a graph, or its set, after each edit that it observes. So it
     has not observed a spec that was written after both.
     """
-    theirs = {entry["manager"] for entry in of_set if _owns_mark(entry)}
-    seen = [_time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in theirs]
+    earlier_managers = {entry["manager"] for entry in of_set if _owns_mark(entry)}
+    observed = [
+        _time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in earlier_managers
+    ]
     edited = [
         _time(entry)
         for entry in of_graph
         if not entry.get("subresource")
         and "f:spec" in entry.get("fieldsV1", {})
-        and entry.get("manager") not in {*theirs, FIELD_MANAGER}
+        and entry.get("manager") not in {*earlier_managers, FIELD_MANAGER}
     ]
-    return Origin.OUTDATED if max(edited, default="") > max(seen, default="") else Origin.CURRENT
+    return (
+        Origin.OUTDATED if max(edited, default="") > max(observed, default="") else Origin.CURRENT
+    )
 
 
 def _owns_mark(entry: Object) -> bool:

@@ -44,8 +44,12 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember
     for key, service in graph.spec.services.items():
         name = names.child(key)
         is_group = bool(service.multinode and service.multinode.node_count > 1)
-        at = Key(graph.metadata.namespace, name)
-        live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
+        child_key = Key(graph.metadata.namespace, name)
+        live = (
+            cache.get(PodCliqueScalingGroup, child_key)
+            if is_group
+            else cache.get(PodClique, child_key)
+        )
         by_service[key] = GroveMember(name, is_group, live, service.replicas)
     return by_service
 

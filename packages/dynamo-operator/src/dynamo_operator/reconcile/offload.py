@@ -156,12 +156,12 @@ def in_pieces(
 ) -> list[list[bytes]]:
     """Pickle the items of the function, in pieces that unpickle without blocking the event loop."""
     pieces: list[list[bytes]] = []
-    left = 0
+    bytes_left = 0
     for item in function(*args):
         text = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
-        if left <= 0:
+        if bytes_left <= 0:
             pieces.append([])
-            left = _PIECE_BYTES
+            bytes_left = _PIECE_BYTES
         pieces[-1].append(text)
-        left -= len(text)
+        bytes_left -= len(text)
     return pieces

@@ -157,9 +157,9 @@ class RequestActions:
         """
         if destination.refusal:
             raise ActionBlocked(destination.refusal)
-        at = Key(destination.namespace, target_of(request).name)
-        body = deployed(request, spec, at)
-        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        graph_key = Key(destination.namespace, target_of(request).name)
+        body = deployed(request, spec, graph_key)
+        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, graph_key)
         try:
             with self.suppression.attempting(target, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
@@ -176,9 +176,9 @@ class RequestActions:
     ) -> ConfigMapReference | None:
         """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
         profiling = spec.profiling_config
-        given = profiling.config_map_ref
-        live = present.get(given.name) if given else None
-        text = live.data.get(given.key) if live is not None and given is not None else None
+        reference = profiling.config_map_ref
+        live = present.get(reference.name) if reference else None
+        text = live.data.get(reference.key) if live is not None and reference is not None else None
         if not text:
             return None
         completed = await self.reader.offload.one(
@@ -187,16 +187,16 @@ class RequestActions:
         if completed is None:
             return None
         body = base_config_map(request, BASE_FILE, completed)
-        ours = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
+        completed_reference = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         try:
             await self._config_map(request, body, present)
         except ActionBlocked as error:
-            text = f"ConfigMap {ours.name}: {error}: rename or delete it"
+            text = f"ConfigMap {completed_reference.name}: {error}: rename or delete it"
             raise ActionBlocked(text, is_taken=True) from error
         except _REFUSALS as error:
-            raise ActionBlocked(f"ConfigMap {ours.name}: {error.message}") from error
-        return ours
+            raise ActionBlocked(f"ConfigMap {completed_reference.name}: {error.message}") from error
+        return completed_reference
 
     async def _ensure_account(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec

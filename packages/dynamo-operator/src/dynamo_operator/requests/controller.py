@@ -120,10 +120,10 @@ class RequestController:
         await self._report(request, status.too_expensive(request, text))
 
     async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Result:
-        at = stage(request)
+        next_stage = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.actions.gpu_rbac.withdraw()
-        facts = await self.reader.at(request, at)
+        facts = await self.reader.at(request, next_stage)
         return await self._do(request, next_step(request, facts), facts)
 
     async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each action
@@ -256,24 +256,28 @@ class RequestController:
         if facts.output is None:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
-        at = target(request, spec)
+        graph_key = target(request, spec)
         data, offload = facts.output.data, self.reader.offload
         # Raises if another writer changed the results, whatever their target is.
         is_signed_here = is_signed(*facts.witnesses, data)
-        if not is_signed_here and at.namespace != request.metadata.namespace:
-            raise BadOutput(_UNSIGNED.format(at.namespace))
+        if not is_signed_here and graph_key.namespace != request.metadata.namespace:
+            raise BadOutput(_UNSIGNED.format(graph_key.namespace))
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
         output = await offload.one(
             request, read_output, request, spec, data, placed, more_bytes=size
         )
-        destination = await self.reader.destination(request, at.namespace, output.config_maps)
+        destination = await self.reader.destination(
+            request, graph_key.namespace, output.config_maps
+        )
         if renamed := new_names(request, output.config_maps, destination.config_maps):
             output = await offload.one(request, with_new_names, output, renamed, more_bytes=size)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
-            destination = await self.reader.destination(request, at.namespace, output.config_maps)
+            destination = await self.reader.destination(
+                request, graph_key.namespace, output.config_maps
+            )
             problems = await self.actions.config_maps(
                 request, output.config_maps, destination, None
             )
@@ -282,7 +286,7 @@ class RequestController:
             request,
             output,
             job_progress,
-            target=at if spec.auto_apply else None,
+            target=graph_key if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=utc_now(),
         )

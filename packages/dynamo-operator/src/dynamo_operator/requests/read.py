@@ -97,8 +97,8 @@ class RequestReader:
         if spec is None:
             return ("spec is required",)
         problems = await self.offload.do(request, spec_problems, request, self.settings)
-        at = target(request, spec)
-        if refusal := await self.refusal(request, at.namespace):
+        graph_key = target(request, spec)
+        if refusal := await self.refusal(request, graph_key.namespace):
             return (*problems, refusal)  # more would reveal what is in that namespace
         return (*problems, *[problem async for problem in self._missing(request, spec)])
 
@@ -197,12 +197,12 @@ class RequestReader:
         return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
 
     async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
-        at, recorded = target_of(request), request.status.deployment
-        graph = await self.surely(DynamoGraphDeployment, at)
+        graph_key, recorded = target_of(request), request.status.deployment
+        graph = await self.surely(DynamoGraphDeployment, graph_key)
         if recorded is not None and recorded.created:
             return RequestFacts(graph=graph)
-        kept = request.status.additional_resources
-        destination = await self.destination(request, at.namespace, kept)
+        config_maps = request.status.additional_resources
+        destination = await self.destination(request, graph_key.namespace, config_maps)
         return RequestFacts(graph=graph, destination=destination)
 
     def _temporary(
@@ -233,10 +233,10 @@ class RequestReader:
             if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
                 yield f"{use} {claim} not found in namespace {namespace}"
         if spec.auto_apply:
-            at = target(request, spec)
-            graph = self.cache.get(DynamoGraphDeployment, at)
+            graph_key = target(request, spec)
+            graph = self.cache.get(DynamoGraphDeployment, graph_key)
             if graph is not None and not is_of_request(request, graph):
-                yield taken_graph(at)
+                yield taken_graph(graph_key)
 
 
 def spec_problems(

@@ -26,10 +26,10 @@ def read_scaling(
     adapter = cache.get(Adapter, key)
     if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
         return None
-    at = Key(key.namespace, adapter.spec.dgd_ref.name)
-    graph = cache.get(DynamoGraphDeployment, at)
+    graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
+    graph = cache.get(DynamoGraphDeployment, graph_key)
     is_going = graph is not None and graph.metadata.deletion_timestamp is not None
-    if is_going or cache.broken(DynamoGraphDeployment, at):
+    if is_going or cache.broken(DynamoGraphDeployment, graph_key):
         return None
     return adapter, adapter.spec, graph
 

@@ -21,7 +21,7 @@ from bench.user import graph_body
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
-from dynamo_operator import process as operator
+from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.congestion import Congestion
 from kube_runtime.client.instrumented import described

@@ -14,7 +14,8 @@ import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
 from bench.processes import Process
-from dynamo_operator.reconcile.pods import PodIndex, reduced
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.decode import decode
@@ -48,7 +49,7 @@ def held(measure: Callable[[], Held]) -> Held:
 
 def pods(count: int = PODS, graph_count: int = GRAPHS) -> Held:
     """Pods, as the operator watches them, of so many graphs."""
-    store = Store(Pod, transform=reduced)
+    store = Store(Pod, transform=reduced_pod)
     index = PodIndex(Cache((store,)))
     before = _resident()
     store.on_watch_event(Started())

@@ -18,7 +18,7 @@ from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.reconcile.pods import reduced
+from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
 from kube_runtime.apply.suppression import digest_of
 from kube_runtime.cache.store import Store
@@ -48,7 +48,7 @@ def steps() -> Iterator[Step]:
     desired = component_objects(part, facts, settings)[-1]
     live_json, pod = msgspec.json.encode(live), pod_json()
     yield _per("decode a Deployment", lambda: decode(Deployment, live_json))
-    yield _per("decode a pod and reduce it", lambda: reduced(decode(Pod, pod)))
+    yield _per("decode a pod and reduce it", lambda: reduced_pod(decode(Pod, pod)))
     yield _per("take a changed pod into the cache", _insertion())
     yield _per("validate a graph", lambda: graph_problems(whole, settings))
     yield _per("validate a component", lambda: component_problems(part, settings))
@@ -74,7 +74,7 @@ def _per(name: str, step: Callable[[], object]) -> Step:
 
 
 def _insertion() -> Callable[[], None]:
-    store, versions = Store(Pod, transform=reduced), iter(range(10**9))
+    store, versions = Store(Pod, transform=reduced_pod), iter(range(10**9))
     base = decode(Pod, pod_json())
 
     def insert() -> None:

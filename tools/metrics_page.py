@@ -6,10 +6,10 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.product import METRICS_PREFIX
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.observability.metrics import (
     CallMetrics,
     RolloutMetrics,
+    WebhookMetrics,
     register,
     register_scope,
 )

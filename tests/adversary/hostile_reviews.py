@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import cycle
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.admission.registration import REVIEWED, path_of
+from dynamo_operator.admission.webhook_configuration import REVIEWED, path_of
 from reviews.asking import review
 from reviews.mutation import mutated
 from reviews.rows import component, graph, model, profiling, request, with_service

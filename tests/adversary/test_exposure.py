@@ -12,7 +12,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.exposure import exposure_problems
 from dynamo_graphs.validation.inoperative import inoperative
 from dynamo_operator.admission.decision import decide
-from dynamo_operator.admission.rules import RULES, Circumstances
+from dynamo_operator.admission.rules import RULES, ReviewContext
 from dynamo_operator.reconcile.exposure import component_exposure
 from kube_runtime.apply.result import Obstacle
 
@@ -186,9 +186,9 @@ def test_admission_refuses_what_is_new_and_only_warns_of_what_was_there() -> Non
     bad = msgspec.Raw(msgspec.json.encode(_document(in_mesh("mesh"))))
     scaled = component({"useVirtualService": True, "virtualServiceGateway": "mesh"}, replicas=3)
     after = msgspec.Raw(msgspec.json.encode(_document(scaled)))
-    new = decide(rules, bad, None, Circumstances(OPERATOR))
+    new = decide(rules, bad, None, ReviewContext(OPERATOR))
     assert ["spec.ingress.virtualServiceGateway"] == [each.path for each in new.problems]
-    assert decide(rules, after, bad, Circumstances(OPERATOR)).allowed
+    assert decide(rules, after, bad, ReviewContext(OPERATOR)).allowed
 
 
 def test_what_exists_is_neither_written_nor_deleted() -> None:

@@ -97,7 +97,7 @@ def test_an_update_of_what_was_wrong_in_thousands_of_places_is_judged_quickly(
     labelled = {**wrong, "metadata": {**wrong["metadata"], "labels": {"team": "a"}}}
     found = verdict(labelled, wrong)
     assert found.allowed
-    assert 800 <= len(found.odd)
+    assert 800 <= len(found.warning_problems)
     assert seconds(lambda: verdict(labelled, wrong)) < 0.6
 
 

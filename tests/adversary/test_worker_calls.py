@@ -100,7 +100,7 @@ async def test_places_go_round_the_namespaces_that_wait() -> None:
     places, order = FairCallSlots(4, 4), list[str]()
 
     async def hold(namespace: str) -> None:
-        async with places.place(namespace):
+        async with places.slot(namespace):
             order.append(namespace)
             await asyncio.sleep(1)
 
@@ -117,7 +117,7 @@ async def test_a_place_is_not_lost_when_who_waits_gives_up() -> None:
     places = FairCallSlots(1)
 
     async def hold(namespace: str) -> None:
-        async with places.place(namespace):
+        async with places.slot(namespace):
             await asyncio.sleep(1)
 
     tasks = [asyncio.create_task(hold(each)) for each in "abc"]

@@ -18,7 +18,8 @@ from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.reconcile.pods import PodIndex, reduced
+from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.decode import decode
@@ -85,7 +86,7 @@ def test_a_pod_is_held_within_its_budget() -> None:
     documents = [pod_json(number, graphs) for number in range(count)]
 
     def hold() -> object:
-        store = Store(Pod, transform=reduced)
+        store = Store(Pod, transform=reduced_pod)
         index = PodIndex(Cache((store,)))
         store.on_watch_event(Started())
         for each in documents:

@@ -25,7 +25,7 @@ from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
-from dynamo_operator.reconcile.read import registries_only
+from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache

@@ -13,7 +13,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
-from dynamo_operator import process as operator
+from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.requests import Client
 from kube_runtime.kind import Key, Kind, Object

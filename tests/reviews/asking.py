@@ -7,7 +7,7 @@ import msgspec
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.admission.decision import Decision, decide
 from dynamo_operator.admission.review import API_VERSION, KIND
-from dynamo_operator.admission.rules import Circumstances, Rules
+from dynamo_operator.admission.rules import ReviewContext, Rules
 from dynamo_operator.admission.rules import rules_of as served
 from kube_runtime.kind import Object
 
@@ -27,10 +27,10 @@ def verdict(
     *,
     user: str = "alice",
     settings: RenderSettings = SETTINGS,
-    **circumstances: Any,
+    **context: Any,
 ) -> Decision:
     """The verdict on a document, or on a change of it."""
-    at = Circumstances(settings, user, OPERATOR, **circumstances)
+    at = ReviewContext(settings, user, OPERATOR, **context)
     text = msgspec.Raw(msgspec.json.encode(old)) if old is not None else None
     return decide(rules_of(new), msgspec.Raw(msgspec.json.encode(new)), text, at)
 

@@ -11,13 +11,12 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
-from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.cross_namespace import CrossNamespace
 from dynamo_operator.admission.decision_pool import DecisionPool, Submit
-from dynamo_operator.admission.metrics import WebhookMetrics
-from dynamo_operator.admission.rules import Circumstances
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.rules import ReviewContext
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
+from dynamo_operator.certificates.lifecycle import Stored, Terms, decide, hosts_of
+from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.serving.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 
@@ -75,7 +74,7 @@ async def running(
     drain_seconds: float = 0,
     elsewhere: CrossNamespace | None = None,
     submit: Submit = in_a_thread,
-    clients: Clients = ANYBODY,
+    clients: Clients = ANY_CLIENT,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
     stored, registry = await asyncio.to_thread(new_certificate), CollectorRegistry()
@@ -85,7 +84,7 @@ async def running(
         certificate,
         DecisionPool(
             submit,
-            lambda request: Circumstances(SETTINGS, request.user_info.username, OPERATOR),
+            lambda request: ReviewContext(SETTINGS, request.user_info.username, OPERATOR),
             is_excluded,
         ),
         WebhookMetrics(registry),

@@ -105,8 +105,8 @@ class Cluster:
         manager.inform(Informer(DynamoGraphDeploymentScalingAdapter))
         manager.inform(Informer(DynamoComponentDeployment))
         manager.control(_GraphController(self))
-        reporter = Reporter(self.writer, self.recorder, StatusRateLimit())
-        manager.control(ScalingController(client, self.cache, reporter))
+        reporter = Reporter(self.writer, self.recorder, StatusRateLimit(), client)
+        manager.control(ScalingController(self.cache, reporter))
         async with managed(manager, settle_seconds=5):
             yield
 

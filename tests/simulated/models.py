@@ -19,8 +19,9 @@ from dynamo_graphs.types.selected import ModelService
 from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import ModelController
 from dynamo_operator.lora.read import SLICE_SELECTOR
-from dynamo_operator.reconcile.pods import SELECTOR, reduced
+from dynamo_operator.reconcile.pods import SELECTOR
 from dynamo_operator.reconcile.report import Reporter
+from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -97,12 +98,12 @@ class Cluster:
         manager.inform(Informer(DynamoModel))
         manager.inform(Informer(ModelService))
         manager.inform(Informer(EndpointSlice, labels=SLICE_SELECTOR))
-        manager.inform(Informer(Pod, labels=SELECTOR, transform=reduced))
+        manager.inform(Informer(Pod, labels=SELECTOR, transform=reduced_pod))
         calls = ModelCalls(
             self._workers, now=self.now, may_call=lambda _: self.may_call, silence=self.silence
         )
-        reporter = Reporter(writer, events.recorder("dynamomodel"), StatusRateLimit(2.0))
-        controller = ModelController(client, self.cache, reporter, calls)
+        reporter = Reporter(writer, events.recorder("dynamomodel"), StatusRateLimit(2.0), client)
+        controller = ModelController(self.cache, reporter, calls)
         calls.wake = manager.control(controller).wake
         manager.serve(calls)
         async with managed(manager, settle_seconds=5):

@@ -16,8 +16,8 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.convert import (
-    Circumstances,
     Conversion,
+    ConversionContext,
     Level,
     converted_component,
     converted_deployment,
@@ -31,7 +31,7 @@ GUIDE = Path(__file__).parents[3] / "docs/upgrade-from-001.md"
 SETTINGS = RenderSettings(
     nats_address="nats://nats:4222", etcd_address="http://etcd:2379", ingress_class_name="nginx"
 )
-AT = Circumstances(SETTINGS)
+AT = ConversionContext(SETTINGS)
 IMAGE = DynamoNimSpec(
     tag="frontend:v1", image="reg.example.com/x:1", image_pull_secrets=({"name": "pull"},)
 )
@@ -207,7 +207,7 @@ def test_old_labels_go_and_the_tag_is_recorded() -> None:
 
 def test_autoscaling_becomes_an_autoscaler_of_the_adapter() -> None:
     services = {"Worker": {"autoscaling": {"enabled": True, "minReplicas": 2, "maxReplicas": 5}}}
-    at = Circumstances(SETTINGS, suffix="-new")
+    at = ConversionContext(SETTINGS, suffix="-new")
     result = converted_deployment(graph_of(services=services), parse_graph_config(BENTO), IMAGE, at)
     graph, autoscaler = result.objects
     worker = graph["spec"]["services"]["Worker"]

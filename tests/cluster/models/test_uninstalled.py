@@ -6,7 +6,7 @@ from cluster.conftest import ControlPlane
 from cluster.person import Person
 from cluster.world import World
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamo_operator.reconcile.patches import FINALIZER
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
 

@@ -11,7 +11,7 @@ from conformance.modes import MODES
 from conformance.recordings import Case
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamo_operator.reconcile.patches import FINALIZER
 from kube_runtime.kind import Kind, Object
 
 MANAGER = "manager"

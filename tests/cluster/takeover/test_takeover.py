@@ -19,7 +19,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamo_operator.reconcile.patches import FINALIZER
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import Service, ServiceAccount

@@ -14,7 +14,7 @@ W = "spec.services.w"
 
 
 def warned(new: Object, **known: Any) -> tuple[str, ...]:
-    found = verdict(new, surroundings=ClusterContext(**known))
+    found = verdict(new, cluster=ClusterContext(**known))
     assert found.allowed, found.problems
     return found.warnings
 

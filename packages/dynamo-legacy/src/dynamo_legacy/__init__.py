@@ -1,1 +1,1 @@
-"""The older generation of kinds, from manifest to objects and status, as pure functions."""
+"""The kinds of the older generation: types, validation, rendering and status, as pure functions."""

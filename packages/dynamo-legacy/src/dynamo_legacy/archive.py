@@ -1,6 +1,6 @@
-"""The archive of a tag: a tar, compressed or not, of which the configuration is read and nothing else.
+"""Read the configuration from the archive of a tag: a tar, compressed or not.
 
-It comes from outside and may be anything. It is read once, as a stream, and written nowhere.
+The archive is untrusted. It is read once, as a stream, and never written to disk.
 """
 
 import gzip
@@ -14,13 +14,12 @@ from dynamo_legacy.graph_config import MOST_BYTES
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
 
 MOST_ARCHIVE_BYTES: Final = 512 * 1024 * 1024
-"""Of an archive, as it comes and unpacked."""
+"""Most bytes of an archive, compressed and decompressed."""
 MOST_MEMBERS: Final = 100_000
 _GZIP = b"\x1f\x8b"
 _MOST_OF_HEADER: Final = 16 * 1024
-"""Bytes of a header that continues in a block of its own, which `tarfile` reads into memory as a whole: two
-paths of 4,096 bytes, the most that Linux has, and as much again. Before 3.11.10, Python takes a time that
-grows with the square of it, without letting other threads run (CVE-2024-6232)."""
+"""Most bytes of an extended header, which `tarfile` reads into memory as a whole: twice two paths of 4,096
+bytes, the limit of Linux. Before 3.11.10, Python needs quadratic time for it (CVE-2024-6232)."""
 _LONG_HEADERS: Final = frozenset(
     (
         tarfile.XHDTYPE,
@@ -33,14 +32,14 @@ _LONG_HEADERS: Final = frozenset(
 
 
 class ArchiveError(Exception):
-    """An archive that cannot be used; the message says why."""
+    """The archive is invalid or too large; the message says why."""
 
 
 class BoundedHeader(tarfile.TarInfo):
-    """A header that is small enough to be read.
+    """A header of limited size.
 
     Raises:
-        ArchiveError: it is not, when `tarfile` reads it.
+        ArchiveError: it is too large, when `tarfile` reads it.
     """
 
     @classmethod
@@ -53,7 +52,7 @@ class BoundedHeader(tarfile.TarInfo):
 
 
 class _WholeFile(BoundedHeader):
-    """A header of no sparse file, whose map may be as large as the archive and is kept in memory."""
+    """A header that refuses sparse files: their map is kept in memory, and may be as large as the archive."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -63,23 +62,23 @@ class _WholeFile(BoundedHeader):
         return header
 
     def _proc_gnusparse_10(self, *_: object) -> NoReturn:
-        """Where `tarfile` would read the map of a sparse file in the format of POSIX."""
+        """Called by `tarfile` to read the map of a sparse file in POSIX format."""
         raise ArchiveError(f"{self.name[:100]} is a sparse file")
 
 
 class Readable(Protocol):
-    """What an archive comes from."""
+    """The source of an archive."""
 
     def read(self, size: int, /) -> bytes:
-        """Up to that many bytes; none at the end."""
+        """Read up to that many bytes; none at the end."""
         ...
 
 
 def config_in(archive: Readable, check: Callable[[], None] = lambda: None) -> str:
-    """The text of the first file `bento.yaml` of an archive. `check` is called for each piece that is read.
+    """Read the first `bento.yaml` of an archive. `check` is called for each chunk.
 
     Raises:
-        ArchiveError: it is not such an archive, or too large.
+        ArchiveError: the archive is invalid or too large, or has no such file.
         Exception: what `check` or reading raises.
     """
     source = io.BufferedReader(_Bounded(archive, check))
@@ -111,18 +110,18 @@ def _first_config(members: tarfile.TarFile) -> str:
 
 
 class _Bounded(io.RawIOBase):
-    """A source that ends with an error when more than the allowed bytes have come from it."""
+    """A source that raises ArchiveError after `MOST_ARCHIVE_BYTES`."""
 
     def __init__(self, source: Readable, check: Callable[[], None]) -> None:
         super().__init__()
         self._source, self._check, self._left = source, check, MOST_ARCHIVE_BYTES
 
     def readable(self) -> bool:
-        """It is."""
+        """True, as `io.RawIOBase` requires."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fills the buffer as far as one read of the source does."""
+        """Fill the buffer with one read of the source."""
         self._check()
         view = memoryview(buffer)
         piece = self._source.read(len(view))

@@ -1,6 +1,6 @@
-"""Objects of the older generation as objects of today, with a remark for everything that is not the same.
+"""Convert objects of the older generation to today's, with a remark for every difference.
 
-Components go through the translation that rendering uses. The remarks have paths in the old object.
+Components go through the same translation as rendering. The remarks have paths in the old object.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,14 +50,14 @@ _PROBES: dict[str, Object] = {
     "livenessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 10, "failureThreshold": 60},
     "readinessProbe": {"tcpSocket": {"port": "http"}, "periodSeconds": 5},
 }
-"""Of a service that is reached from outside and has no probes: images of that generation do not serve the
-pages that today's default probes ask for."""
+"""The probes of an exposed service that has none: images of that generation do not serve the paths of
+today's default probes."""
 _UNREAD = ("runMode", "externalServices")
-"""Fields that no process has ever read."""
+"""Fields that no process ever read."""
 
 
 class Level(StrEnum):
-    """What a remark means for who applies the result."""
+    """The severity of a remark: lost, guessed, or worth knowing."""
 
     DROPPED = "dropped"
     GUESSED = "guessed"
@@ -66,7 +66,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Something in the old object that is not the same in the new ones. `path` is in the old object."""
+    """A difference between the old object and the new ones. `path` is in the old object."""
 
     level: Level
     path: str
@@ -74,8 +74,8 @@ class Remark:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What conversion depends on beside the object: both settings, and what is appended to names."""
+class ConversionContext:
+    """The inputs of a conversion beside the object: both settings, and a suffix for names."""
 
     settings: RenderSettings = field(default_factory=RenderSettings)
     legacy: LegacySettings = field(default_factory=LegacySettings)
@@ -91,9 +91,9 @@ class Conversion:
 
 
 def converted_deployment(
-    deployment: DynamoDeployment, graph: GraphConfig, image: DynamoNimSpec, at: Circumstances
+    deployment: DynamoDeployment, graph: GraphConfig, image: DynamoNimSpec, at: ConversionContext
 ) -> Conversion:
-    """The DynamoGraphDeployment of a DynamoDeployment, with autoscalers, and PVCs that a graph cannot create.
+    """Convert a DynamoDeployment to a graph, with autoscalers, and PVCs that a graph cannot create.
 
     Raises:
         ValueError: the graph cannot be generated, or an override has a wrong type; the message says which.
@@ -133,9 +133,9 @@ def converted_deployment(
 
 
 def converted_component(
-    nim: DynamoNimDeployment, user_spec: Object, image: DynamoNimSpec, at: Circumstances
+    nim: DynamoNimDeployment, user_spec: Object, image: DynamoNimSpec, at: ConversionContext
 ) -> Conversion:
-    """The component of a DynamoNimDeployment without a DynamoDeployment. `user_spec` is its spec as JSON."""
+    """Convert a DynamoNimDeployment without a DynamoDeployment. `user_spec` is its spec as JSON."""
     name = f"{nim.metadata.name}{at.suffix}"
     spec, component_remarks = _component(nim, image, at)
     spec.pop("scalingAdapter", None)  # of graphs only
@@ -161,9 +161,9 @@ def _nim(document: Object, path: str) -> DynamoNimDeployment:
 
 
 def _component(
-    nim: DynamoNimDeployment, image: DynamoNimSpec, at: Circumstances
+    nim: DynamoNimDeployment, image: DynamoNimSpec, at: ConversionContext
 ) -> tuple[Object, list[Remark]]:
-    """The spec of a component and what is different about it."""
+    """The spec of a component, and its differences."""
     spec = as_component(nim, image, at.settings, at.legacy).spec
     remarks: list[Remark] = []
     if not command(nim.spec):
@@ -188,7 +188,7 @@ def _component(
 
 
 def _exposed(nim: DynamoNimDeployment, spec: DynamoComponentDeploymentSpec, body: Object) -> Object:
-    """A service that is reached from outside, as a frontend: the only type with a port for requests."""
+    """An exposed service as a frontend, the only type with a port for requests."""
     body = {"componentType": "frontend", **_PROBES, **body}
     body["ingress"] = {key: value for key, value in body["ingress"].items() if value != ""}
     if _moves_port(nim):
@@ -202,7 +202,7 @@ def _exposed(nim: DynamoNimDeployment, spec: DynamoComponentDeploymentSpec, body
 
 
 def _moves_port(nim: DynamoNimDeployment) -> bool:
-    """Whether today's operator writes its own port into the service's entry of the variable."""
+    """Whether today's operator writes its port into the service's entry of the variable."""
     return isinstance(config_of(nim.spec.envs).get(nim.spec.service_name or ""), dict)
 
 
@@ -228,7 +228,7 @@ def _exposed_remarks(nim: DynamoNimDeployment, body: Object) -> Iterator[Remark]
 
 
 def _losses(user_spec: Object) -> Iterator[Remark]:
-    """Fields of the user that nothing of today stands for."""
+    """Remarks about fields without a counterpart."""
     for name in _UNREAD:
         if user_spec.get(name):
             yield Remark(Level.NOTE, name, "left out: no process has ever read it")
@@ -247,7 +247,7 @@ def _at(path: str, remarks: Sequence[Remark] | Iterator[Remark]) -> Iterator[Rem
 
 
 def _without_shared(spec: Object, shared: Sequence[Object]) -> Object:
-    """A service without the variables that the graph has, where both say the same."""
+    """Remove the variables of a service that the graph sets to the same value."""
     if "envs" not in spec:
         return spec
     own = [entry for entry in spec["envs"] if entry not in shared]
@@ -255,7 +255,7 @@ def _without_shared(spec: Object, shared: Sequence[Object]) -> Object:
 
 
 def _claim(nim: DynamoNimDeployment, pvc: Pvc) -> tuple[Object, tuple[Object, ...]]:
-    """The entry of a graph for a PVC; a PVC of its own where a graph could not create it."""
+    """The entry of a graph for a PVC, and the PVC itself if a graph cannot create it."""
     entry: Object = {"name": claim_name(nim)}
     if not pvc.create:
         return entry, ()
@@ -273,7 +273,7 @@ def _claim_remarks(nim: DynamoNimDeployment) -> Iterator[Remark]:
 
 
 def _autoscaler(nim: DynamoNimDeployment, kind: Kind, name: str) -> Iterator[Object]:
-    """The HorizontalPodAutoscaler of a component, if it wants one; it scales that object."""
+    """The HorizontalPodAutoscaler of a component, if it is enabled, for that target."""
     if nim.spec.autoscaling and nim.spec.autoscaling.enabled:
         target: Object = {"apiVersion": kind.api_version, "kind": kind.name, "name": name}
         own = {"name": name, "namespace": nim.metadata.namespace}
@@ -293,6 +293,6 @@ def _metadata(old: Metadata, name: str, tag: str) -> Object:
 
 
 def _sorted(beside: Sequence[Object], converted: Object) -> tuple[Object, ...]:
-    """PVCs first, since pods wait for them; autoscalers last, since they scale what is there."""
+    """Order for applying: PVCs first, since pods wait for them; autoscalers after their targets."""
     pvcs = [manifest for manifest in beside if manifest["kind"] == PersistentVolumeClaim.KIND.name]
     return (*pvcs, converted, *(manifest for manifest in beside if manifest not in pvcs))

@@ -1,21 +1,21 @@
-"""The components of a DynamoDeployment: what its graph says of each service, with the overrides in effect."""
+"""Generate the components of a DynamoDeployment: each service of its graph, with the overrides."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.graph_config import GraphConfig, GraphService
-from dynamo_legacy.merge import merge_patched, merged_variables
 from dynamo_legacy.names import component_name, default_dynamo_namespace, nim_name
 from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 
 _FIXED = ("dynamoNim", "dynamoTag")
-"""Fields of a component that an override does not change."""
+"""Fields of a component that an override cannot change."""
 
 
 class MissingDependency(ValueError):
-    """A service depends on one that the graph does not have."""
+    """A service depends on one that is not in the graph."""
 
 
 def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object, ...]:
@@ -33,19 +33,45 @@ def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object
 
 
 def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
-    """The graph of a deployment that has an image and no configuration: its own services.
+    """The graph of a deployment with an image and without configuration: the services in its spec.
 
-    `tag` is what they start; "" leaves that to the image.
+    `tag` is the class to start; "" leaves that to the image.
     """
     services = tuple(GraphService(name=name) for name in deployment.spec.services)
     return GraphConfig(service=tag, services=services)
 
 
 def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
-    """Services that are overridden and that the graph does not have, sorted."""
+    """The overridden services that are not in the graph, sorted."""
     return tuple(
         sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
     )
+
+
+def merge_patched(value: object, patch: object) -> Any:
+    """Apply a JSON merge patch (RFC 7396), and return the result; neither argument is changed.
+
+    Keys of the patch take precedence, also with false, 0 and ""; null removes a key.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged: Object = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patched(merged.get(name), change)
+    return merged
+
+
+def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> list[Object]:
+    """Merge variables by name: the common ones, overridden in place by those of the service, then its others.
+
+    The order is kept, since a variable may refer to earlier ones.
+    """
+    own = {entry.get("name"): entry for entry in specific}
+    both = {entry.get("name"): own.get(entry.get("name"), entry) for entry in common} | own
+    return list(both.values())
 
 
 def _component(deployment: DynamoDeployment, service: str, spec: Object) -> Object:
@@ -65,7 +91,7 @@ def _spec(
     service: GraphService,
     addresses: Mapping[str, tuple[str, str]],
 ) -> Object:
-    """What the graph says of a service."""
+    """The spec of a service from the graph's configuration."""
     spec: Object = {
         "dynamoNim": nim_name(deployment.spec.dynamo_nim),
         "dynamoTag": graph.service,

@@ -1,6 +1,6 @@
-"""The configuration of a graph, `bento.yaml`: parsed from text of unknown origin.
+"""Parse the configuration of a graph, `bento.yaml`, from untrusted text.
 
-Only what this generation reads is kept. Anything else may be there; what is there has to have its type.
+Unknown fields are ignored; known ones must have the right type.
 """
 
 from collections.abc import Mapping
@@ -16,17 +16,17 @@ from kube_runtime.kind import Key, Object
 
 
 class GraphConfigError(ValueError):
-    """A configuration of a graph that cannot be used; the message says where and why."""
+    """The configuration is invalid; the message has path and cause."""
 
 
 MOST_BYTES = 1024 * 1024
-"""Of the text. A ConfigMap holds no more."""
+"""Most characters of the text, the limit of a ConfigMap."""
 MOST_SERVICES = 250
-"""Services of one graph: each becomes an object with a workload."""
+"""Most services of a graph: each becomes an object with a workload."""
 
 
 class GraphResources(msgspec.Struct, frozen=True):
-    """What one pod of a service needs; "" is not given."""
+    """Resources of one pod of a service; "" if not set."""
 
     cpu: str = ""
     memory: str = ""
@@ -35,17 +35,17 @@ class GraphResources(msgspec.Struct, frozen=True):
 
 
 class GraphAutoscaling(msgspec.Struct, frozen=True):
-    """Bounds of the replicas. None means: not given."""
+    """Bounds of the replicas; None if not set."""
 
     min_replicas: int | None = None
     max_replicas: int | None = None
 
 
 class GraphService(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a graph.
+    """One service of a graph.
 
-    `is_dynamo` is whether it is served over the Dynamo runtime, as `dynamo_name` in `dynamo_namespace`; both
-    may be "". `workers` are replicas, unless an override says how many.
+    `is_dynamo`: it is served over the Dynamo runtime, as `dynamo_name` in `dynamo_namespace`; both may be "".
+    `workers` are its replicas, unless an override sets them.
     """
 
     name: str
@@ -59,7 +59,7 @@ class GraphService(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphConfig(msgspec.Struct, frozen=True):
-    """A graph: what is started, which service is reached from outside, its services in order."""
+    """A graph: the class to start, the service that is exposed, and all services in order."""
 
     service: str = ""
     entry_service: str = ""
@@ -67,10 +67,10 @@ class GraphConfig(msgspec.Struct, frozen=True):
 
 
 def parse_graph_config(text: str) -> GraphConfig:
-    """The configuration that a text contains.
+    """Parse a configuration.
 
     Raises:
-        GraphConfigError: it cannot be used; the message says where and why.
+        GraphConfigError: it is invalid; the message has path and cause.
     """
     if len(text) > MOST_BYTES:
         raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
@@ -100,7 +100,7 @@ def parse_graph_config(text: str) -> GraphConfig:
 
 
 def graph_config_map(key: Key, tag_name: str, text: str) -> Object:
-    """The ConfigMap that keeps the configuration of the tag with that name."""
+    """The ConfigMap with the configuration of a tag."""
     labels = {GRAPH_CONFIG: tag_name[:LABEL_LIMIT].rstrip("-.")}
     metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
     return object_of(GraphConfigMap, metadata, data={GRAPH_CONFIG_KEY: text})
@@ -112,11 +112,11 @@ def _service(value: object, path: str) -> GraphService:
     if not name:
         raise GraphConfigError(f"{path}.name: missing name")
     config = _mapping(fields.get("config"), f"{path}.config")
-    at = f"{path}.config"
-    dynamo = _mapping(config.get("dynamo"), f"{at}.dynamo")
+    config_path = f"{path}.config"
+    dynamo = _mapping(config.get("dynamo"), f"{config_path}.dynamo")
     is_dynamo = dynamo.get("enabled") or False
     if not isinstance(is_dynamo, bool):
-        raise GraphConfigError(f"{at}.dynamo.enabled: expected true or false")
+        raise GraphConfigError(f"{config_path}.dynamo.enabled: expected true or false")
     dependencies = tuple(
         _text(
             _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
@@ -130,11 +130,11 @@ def _service(value: object, path: str) -> GraphService:
         name=name,
         dependencies=dependencies,
         is_dynamo=is_dynamo,
-        dynamo_namespace=_text(dynamo.get("namespace"), f"{at}.dynamo.namespace"),
-        dynamo_name=_text(dynamo.get("name"), f"{at}.dynamo.name"),
-        resources=_resources(config.get("resources"), f"{at}.resources"),
-        autoscaling=_autoscaling(config.get("autoscaling"), f"{at}.autoscaling"),
-        workers=_count(config.get("workers"), f"{at}.workers"),
+        dynamo_namespace=_text(dynamo.get("namespace"), f"{config_path}.dynamo.namespace"),
+        dynamo_name=_text(dynamo.get("name"), f"{config_path}.dynamo.name"),
+        resources=_resources(config.get("resources"), f"{config_path}.resources"),
+        autoscaling=_autoscaling(config.get("autoscaling"), f"{config_path}.autoscaling"),
+        workers=_count(config.get("workers"), f"{config_path}.workers"),
     )
 
 

@@ -1,21 +1,21 @@
-"""The names and labels of the older generation. They must stay those of running objects."""
+"""Names and labels of the older generation. Running objects have them, so they must not change."""
 
 import re
 
 from dynamo_graphs.validation.syntax import is_subdomain
 
 GRAPH_CONFIG = "nvidia.com/graph-config"
-"""As a label, on a ConfigMap that has the configuration of a graph (any value); as an annotation of a
-DynamoDeployment, the name of the ConfigMap to use."""
+"""Label, with any value, of a ConfigMap with the configuration of a graph. Annotation of a DynamoDeployment:
+the name of the ConfigMap to use."""
 GRAPH_CONFIG_KEY = "bento.yaml"
 """The key of that ConfigMap, and the name of the file in an archive."""
 DYNAMO_TAG = "nvidia.com/dynamo-tag"
-"""Annotation of a DynamoDeployment without configuration: what its services start, as `<module>:<class>`."""
+"""Annotation of a DynamoDeployment without configuration: the `<module>:<class>` that its services start."""
 SHARED_BY = "nvidia.com/shared-by-deployments"
-"""Label of what several DynamoDeployments of one tag own together."""
+"""Label of objects that the DynamoDeployments of a tag share."""
 
 SELECTOR = "yatai.ai/selector"
-"""On pods, the name of their Deployment; the one label by which it selects."""
+"""Label of pods with the name of their Deployment, the only one in its selector."""
 DEPLOYMENT = "yatai.ai/bento-deployment"
 REPOSITORY = "yatai.ai/bento-repository"
 VERSION = "yatai.ai/bento-version"
@@ -29,7 +29,7 @@ _NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
 
 
 def tag_parts(tag: str) -> tuple[str, str]:
-    """The repository and the version of a tag.
+    """Split a tag into repository and version.
 
     Raises:
         ValueError: it is not `<repository>:<version>`.
@@ -43,10 +43,10 @@ def tag_parts(tag: str) -> tuple[str, str]:
 
 
 def nim_name(tag: str) -> str:
-    """The DynamoNim and the DynamoNimRequest of a tag: `--` in place of `:`, in lower case.
+    """The name of the DynamoNim and the DynamoNimRequest of a tag: `--` in place of `:`, in lower case.
 
     Raises:
-        ValueError: there is no name for that tag.
+        ValueError: the tag is invalid as a name.
     """
     repository, version = tag_parts(tag)
     name = _NOT_IN_SUBDOMAIN.sub("-", f"{repository}--{version}".lower())
@@ -56,10 +56,10 @@ def nim_name(tag: str) -> str:
 
 
 def component_name(deployment: str, service: str) -> str:
-    """The DynamoNimDeployment of a service, and all objects of that: `<deployment>-<lower service>`."""
+    """The name of a service's DynamoNimDeployment and its objects: `<deployment>-<service in lower case>`."""
     return f"{deployment}-{service.lower()}"
 
 
 def default_dynamo_namespace(deployment: str) -> str:
-    """The Dynamo namespace of services whose configuration names none."""
+    """The Dynamo namespace of services whose configuration has none."""
     return f"dynamo-{deployment}"

@@ -1,7 +1,7 @@
-"""The objects of a DynamoNimDeployment, by the renderer of components.
+"""Render the objects of a DynamoNimDeployment, with the renderer of today's components.
 
-What differs from today's components is in the plan that the renderer reads: labels, ports of the Service, the
-variables by which a process knows itself, and what a pod has by default.
+The plan for that renderer contains the differences: labels, ports of the Service, variables that identify a
+process, and defaults of pods.
 """
 
 from collections.abc import Sequence
@@ -21,16 +21,21 @@ from dynamo_legacy import names as legacy_names
 from dynamo_legacy.api.component import Autoscaling
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.translate import HTTP_PORT, as_component, claim_name, http_port
+from dynamo_legacy.translate import (
+    HTTP_PORT,
+    as_component,
+    claim_name,
+    first_of_each_name,
+    http_port,
+)
 from dynamo_legacy.types import object_of
 from kube_runtime.kind import Object
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import PersistentVolumeClaim
 
 _GRACE_SECONDS = 30
-"""What Kubernetes gives a pod to stop; that generation said nothing of its own."""
+"""The default of Kubernetes: that generation set no grace period."""
 _CPU: Object = {
     "type": "Resource",
     "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
@@ -38,11 +43,11 @@ _CPU: Object = {
 _OURS = frozenset(
     (*todays.SELECTING, legacy_names.SELECTOR, legacy_names.DEPLOYMENT, legacy_names.TARGET_TYPE)
 )
-"""Labels by which something selects. A user's value for one of them is ignored."""
+"""Labels in selectors. Values of users for them are ignored."""
 
 
 _ROLE = Role(
-    # The port of the process, and the one that went around a proxy while there was one.
+    # The port of the process, and the one that bypassed a proxy that no longer exists.
     service_ports=tuple(
         {"name": name, "port": port, "targetPort": "http", "protocol": "TCP"}
         for name, port in (("http", HTTP_PORT), ("http-non-proxy", HTTP_PORT + 1))
@@ -50,13 +55,13 @@ _ROLE = Role(
     container=lambda _plan: {"name": "main"},
     pod=lambda _plan: {"securityContext": {}, "terminationGracePeriodSeconds": _GRACE_SECONDS},
 )
-"""A process that serves HTTP on one port, behind a Service with two; its component says the rest."""
+"""A process that serves HTTP on one port, behind a Service with two; the component sets the rest."""
 
 
 def _backend(environment: Sequence[Object]) -> Backend:
-    """A framework that says nothing but how a process of that generation knows itself.
+    """A backend that only sets the environment of that generation.
 
-    Variables stay in the user's order: one may refer to another.
+    Variables keep the user's order: one may refer to an earlier one.
     """
     return Backend(container=lambda main, _plan: {**main, "env": list(environment)})
 
@@ -68,7 +73,7 @@ def _plan(
     settings: RenderSettings,
     legacy: LegacySettings,
 ) -> ComponentPlan:
-    """Every decision about a component of that generation."""
+    """The plan of a component of that generation."""
     component = as_component(nim, image, settings, legacy)
     plan = component_plan(component, facts, settings)
     own = _labels(nim, image)
@@ -103,10 +108,10 @@ def nim_objects(  # what a worker process gets
     legacy: LegacySettings,
     live_replicas: int | None = None,
 ) -> tuple[Sequence[Object], Sequence[Object]]:
-    """What is around the Deployment of a component, and the Deployment.
+    """Render the objects around the Deployment of a component, and the Deployment.
 
-    `live_replicas` are those that the Deployment has now; None if there is none. An autoscaler keeps them,
-    except 0, at which it does nothing.
+    `live_replicas` are those of the live Deployment, None if there is none. With an autoscaler they are
+    kept, except 0, at which the autoscaler is inactive.
     """
     plan = _plan(nim, image, facts, settings, legacy)
     autoscalers = _autoscaler(plan, nim)
@@ -118,7 +123,7 @@ def nim_objects(  # what a worker process gets
 
 
 def _autoscaler(plan: ComponentPlan, nim: DynamoNimDeployment) -> tuple[Object, ...]:
-    """The HorizontalPodAutoscaler of a component, if it wants one."""
+    """The HorizontalPodAutoscaler of a component, if it is enabled."""
     autoscaling = nim.spec.autoscaling
     if autoscaling is None or not autoscaling.enabled:
         return ()
@@ -147,7 +152,7 @@ def autoscaler_of(autoscaling: Autoscaling, target: Object, own: Object) -> Obje
 
 
 def claims(nim: DynamoNimDeployment) -> tuple[Object, ...]:
-    """The PVC that a component creates. It is created once and never changed."""
+    """The PVC that a component creates, once; it is never changed."""
     pvc = nim.spec.pvc
     if pvc is None or not pvc.create:
         return ()
@@ -174,7 +179,7 @@ def _labels(nim: DynamoNimDeployment, image: DynamoNimSpec) -> dict[str, str]:
 
 
 def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object, ...]:
-    """The user's variables, then those of the operator that the user does not set."""
+    """The user's variables, then the operator's that the user has not set."""
     kept = first_of_each_name((*plan.environment, *plan.main_container.get("env", ())))
     own = {
         "PORT": str(http_port(plan.environment) or HTTP_PORT),

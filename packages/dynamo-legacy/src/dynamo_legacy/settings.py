@@ -1,8 +1,7 @@
-"""Every variable of the older generation's operator, in one frozen struct, read once at start.
+"""The environment variables of the older generation's operator, in one frozen struct, read once at start.
 
-Each field carries its one text and every name that it has in the environment; the reference is made
-from them. An empty variable counts as unset. Flags that both generations have are the operator's own
-(`dynamo_graphs.settings`).
+Each field has its help text and its names in the environment, from which the reference page is generated. An
+empty variable counts as unset. Flags of both generations are in `dynamo_graphs.settings`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +15,11 @@ from dynamo_graphs.settings import RenderSettings
 from kube_runtime.errors import ConfigError
 
 Engine = Literal["buildkit", "buildkit-rootless", "kaniko"]
-"""What builds images."""
+"""The engine that builds images."""
 
 
 class Secret:
-    """A text that no log, message or traceback shows. An empty one is false."""
+    """A string whose representation hides it from logs, messages and tracebacks. An empty one is false."""
 
     __slots__ = ("_text",)
 
@@ -28,7 +27,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text itself, for the one place that needs it."""
+        """The string itself."""
         return self._text
 
     def __bool__(self) -> bool:
@@ -46,14 +45,14 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a field is for, and its names in the environment; the first one that is set counts."""
+    """The help text of a field, and its names in the environment; the first one that is set counts."""
 
     names: tuple[str, ...]
     text: str
 
 
 class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that can be set for the older generation beside the operator's own settings."""
+    """The settings of the older generation beside the operator's own."""
 
     endpoint: Annotated[
         str,
@@ -169,8 +168,8 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Variable(
             ("YATAI_IMAGE_BUILDER_NAMESPACE", "DYNAMO_IMAGE_BUILDER_NAMESPACE"),
-            "Read the settings of all builds from the ConfigMap `yatai-image-builder-config` and the "
-            "Secret `yatai-image-builder-build-args` of this namespace.",
+            "Read the settings of all builds from the ConfigMap `yatai-image-builder-config` of this "
+            "namespace.",
         ),
     ] = ""
     fetch_image: Annotated[
@@ -214,11 +213,11 @@ IGNORED = (
     "YATAI_DEPLOYMENT_NAMESPACE",
     "YATAI_SYSTEM_NAMESPACE",
 )
-"""Variables that old installations set and no code reads: accepted, without effect."""
+"""Variables of old installations without effect."""
 
 
 class SettingVariable(NamedTuple):
-    """One setting: its field, what it takes, its default and its declaration."""
+    """One setting: field name, type, default and declaration."""
 
     name: str
     type_: Any
@@ -235,9 +234,9 @@ def variables() -> Iterator[SettingVariable]:
 
 
 def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
-    """The settings that the environment gives.
+    """Read the settings from the environment.
 
-    Raises: ExceptionGroup of ConfigError, one for each variable that cannot be used; no secret is in it.
+    Raises: ExceptionGroup of ConfigError, one for each invalid variable, without secrets.
     """
     problems: list[ConfigError] = []
     values: dict[str, Any] = {}
@@ -254,7 +253,7 @@ def read_legacy_settings(environment: Mapping[str, str]) -> LegacySettings:
 
 
 def host_suffix(settings: LegacySettings, rendering: RenderSettings) -> str:
-    """The domain of hosts that name none."""
+    """The domain of hosts without one."""
     return rendering.ingress_host_suffix or settings.ingress_host_suffix or "local"
 
 

@@ -1,11 +1,12 @@
-"""A DynamoNimDeployment as a component of today: the one translation, for rendering and conversion.
+"""Translate a DynamoNimDeployment to a component of today, for rendering and conversion.
 
-Everything that a user said is in the component, under today's names; nothing here fails. What a
-component cannot say (ports of the Service, labels, names of variables) is in `dynamo_legacy.render`.
+The component has all settings of the user under today's names; translation never fails.
+`dynamo_legacy.render` adds what a component cannot express: ports of the Service, labels, names of
+variables.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 import msgspec
@@ -26,7 +27,6 @@ from dynamo_graphs.render.merge import merged
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_legacy.merge import first_of_each_name
 from dynamo_legacy.settings import LegacySettings, host_suffix
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
@@ -35,7 +35,7 @@ from kube_runtime.types.meta import Metadata
 HTTP_PORT = 3000
 _CONFIG_PATH = "DYNAMO_CONFIG_PATH"
 _PREFIXES = ("yatai.ai/", "nvidia.com/")
-"""Of the annotations that switch features: a later revision moved them, unchanged."""
+"""Prefixes of annotations that switch features: a later version renamed the first to the second."""
 _STRATEGIES = {
     "Recreate": {labels.STRATEGY: "Recreate"},
     "RampedSlowRollout": {labels.MAX_SURGE: "1", labels.MAX_UNAVAILABLE: "0"},
@@ -72,19 +72,19 @@ _RESTRICTED: Object = {
     "runAsUser": 1034,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
-"""User and group are those of the images of that generation."""
+"""The security context of restricted containers, with user and group of that generation's images."""
 
 _BASE = {"cpu": ("300m", "500m"), "memory": ("500Mi", "1Gi")}
-"""Requests and limits of a component that says nothing. Source: the recorded operator."""
+"""Default requests and limits of a component. Source: the recorded operator."""
 _SHARED_MEMORY = "64Mi"
-"""Of a component without limit of its memory."""
+"""The size of /dev/shm of a component without memory limit."""
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
 def as_component(
     nim: DynamoNimDeployment, image: DynamoNimSpec, settings: RenderSettings, legacy: LegacySettings
 ) -> DynamoComponentDeployment:
-    """The component that runs a service from that image."""
+    """Translate to the component that runs the service from that image."""
     spec = nim.spec
     service = spec.service_name or nim.metadata.name
     component = DynamoComponentDeploymentSpec(
@@ -118,7 +118,7 @@ def as_component(
 
 
 def http_port(environment: tuple[Object, ...]) -> int | None:
-    """The port of the container: `PORT` if it is set, else 3000. None means: `PORT` is invalid."""
+    """The port of the container: `PORT` if it is set, else 3000; None if `PORT` is invalid."""
     texts = [entry.get("value", "") for entry in environment if entry.get("name") == "PORT"]
     if not texts or not texts[0]:
         return HTTP_PORT
@@ -127,12 +127,12 @@ def http_port(environment: tuple[Object, ...]) -> int | None:
 
 
 def claim_name(nim: DynamoNimDeployment) -> str:
-    """The PVC of a component that has one."""
+    """The name of the PVC of a component that has one."""
     return (nim.spec.pvc.name if nim.spec.pvc else "") or nim.metadata.name
 
 
 def command(spec: DynamoNimDeploymentSpec) -> str:
-    """The line that starts the service; "" leaves that to the image."""
+    """The shell command that starts the service; "" leaves that to the image."""
     if not spec.dynamo_tag:
         return ""
     words = ["cd src && uv run dynamo serve"]
@@ -148,14 +148,22 @@ def command(spec: DynamoNimDeploymentSpec) -> str:
     return " ".join(words)
 
 
+def first_of_each_name(entries: Iterable[Object]) -> list[Object]:
+    """The first entry of each name, in their order."""
+    first: dict[str | None, Object] = {}
+    for entry in entries:
+        first.setdefault(entry.get("name"), entry)
+    return list(first.values())
+
+
 def switch(annotations: Mapping[str, str], name: str) -> str:
-    """What an annotation says, under either of its names; "" if it is not there."""
+    """The value of an annotation under either prefix; "" if it is not set."""
     keys = (f"{prefix}{name}" for prefix in _PREFIXES)
     return next((annotations[key] for key in keys if key in annotations), "")
 
 
 def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """The annotations that switch what is gone: proxies, and containers and pods for debugging."""
+    """The annotations of removed features: proxies, and containers and pods for debugging."""
     return tuple(
         key
         for key in sorted(annotations)
@@ -164,7 +172,7 @@ def ignored_switches(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
-    """The user's annotations, with the strategy as today's."""
+    """The user's annotations, with the deployment strategy as today's annotations."""
     kept = {
         key: text
         for key, text in annotations.items()
@@ -174,7 +182,7 @@ def _annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySettings) -> Object:
-    """The user's pod with the container that runs the service."""
+    """The user's pod spec with the container that runs the service."""
     main: Object = {"image": image.image, "tty": True, "stdin": True}
     if line := command(spec):
         main |= {"command": ["sh", "-c"], "args": [line]}
@@ -200,7 +208,7 @@ def _pod(spec: DynamoNimDeploymentSpec, image: DynamoNimSpec, legacy: LegacySett
 
 
 def _environment(spec: DynamoNimDeploymentSpec, service: str) -> tuple[Object, ...]:
-    """The first entry of each name; the Dynamo namespace also where the process looks for it first."""
+    """The first variable of each name; the Dynamo namespace is added to the configuration variable."""
     kept = first_of_each_name(spec.envs)
     config = config_of(kept)
     if not config or not spec.dynamo_namespace or not spec.service_name:
@@ -213,9 +221,9 @@ def _environment(spec: DynamoNimDeploymentSpec, service: str) -> tuple[Object, .
 
 
 def _with_namespace(config: Object, service: str, namespace: str) -> Object:
-    """The configuration with the Dynamo namespace of a service, unless it names one.
+    """Add the Dynamo namespace of a service to the configuration, unless it has one.
 
-    A process with this variable ignores the argument that says it.
+    A process with this variable ignores the argument with the namespace.
     """
     section: Object = config
     for key in (service, "ServiceArgs", "dynamo"):
@@ -238,7 +246,7 @@ def _mounts(nim: DynamoNimDeployment) -> tuple[VolumeMount, ...]:
 def _ingress(
     nim: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
 ) -> IngressSpec | None:
-    """The way in, with what the operator's settings say where the user says nothing."""
+    """The ingress settings of the user, completed by the operator's."""
     ingress = nim.spec.ingress
     if ingress is None or not ingress.enabled:
         return None
@@ -258,10 +266,10 @@ def _ingress(
 
 
 def _with_base(resources: Resources | None) -> Resources:
-    """The user's amounts, and the base where there are none.
+    """The user's resources, completed by the defaults.
 
-    A base amount that contradicts the user's other side, a limit below a request, is left out: the API server
-    would refuse the pod. GPUs are limits only; a request for them is ignored, as ever.
+    A default limit below the user's request, or the reverse, is left out: the API server would refuse the
+    pod. GPUs are limits only; requests for them are ignored, as in that generation.
     """
     given = resources or Resources()
     requests, limits = given.requests or ResourceItem(), given.limits or ResourceItem()
@@ -279,7 +287,7 @@ def _with_base(resources: Resources | None) -> Resources:
 
 
 def _shared_memory_size(resources: Resources) -> str:
-    """The volume at /dev/shm: half of the limit of the memory."""
+    """The size of /dev/shm: half of the memory limit."""
     limit = amount(resources.limits.memory or "") if resources.limits else None
     return _binary(limit / 2) if limit else _SHARED_MEMORY
 
@@ -290,13 +298,13 @@ def _given(item: ResourceItem) -> dict[str, str]:
 
 
 def _exceeds(quantity: str | None, bound: str | None) -> bool:
-    """Whether an amount is larger than another one; validation reports invalid amounts."""
+    """Whether a quantity exceeds another; False if one is invalid, which validation reports."""
     left, right = amount(quantity or ""), amount(bound or "")
     return left is not None and right is not None and left > right
 
 
 def _binary(number: Decimal) -> str:
-    """A number of bytes in the largest binary unit of which it is a whole number."""
+    """A number of bytes in the largest binary unit that divides it."""
     count = int(number)
     unit = 0
     while count and count % 1024 == 0 and unit < len(_UNITS) - 1:

@@ -1,4 +1,4 @@
-"""Objects of core kinds that the older generation watches, by labels that only these have."""
+"""Types of core kinds that the older generation watches by label, and the head of its objects."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class GraphConfigMap(ConfigMap):
 
 
 class ServicePodAccount(ServiceAccount):
-    """A ServiceAccount that an administrator has marked for the pods of services."""
+    """A ServiceAccount that an administrator labelled for the pods of services."""
 
 
 class BuildJob(Job):
@@ -27,7 +27,7 @@ class BuildPod(JobPod):
 
 
 class BuilderAccount(ServiceAccount):
-    """A ServiceAccount that builds of its namespace run as."""
+    """A ServiceAccount that an administrator labelled for builds."""
 
 
 class BuilderConfig(Resource):
@@ -39,7 +39,7 @@ class BuilderConfig(Resource):
 
 
 class SharedSecret(Resource):
-    """A login that the requests of a namespace share. The object does not show it."""
+    """A Secret that the requests of a namespace share. Its representation hides the content."""
 
     KIND = Kind("", "v1", "Secret", "secrets")
 
@@ -47,11 +47,11 @@ class SharedSecret(Resource):
     data: msgspec.Raw = msgspec.Raw(b"{}")
 
     def __repr__(self) -> str:
-        """The kind and the name, without the login."""
+        """The type and the key, without the content."""
         return f"SharedSecret({self.key})"
 
 
 def object_of(type_: type[Resource], metadata: Object, **fields: Any) -> Object:
-    """An object of that kind as it is applied; `fields` are those beside its metadata."""
+    """Build an object of that kind; `fields` are those beside its metadata."""
     header = {"apiVersion": type_.KIND.api_version, "kind": type_.KIND.name}
     return {**header, "metadata": metadata, **fields}

@@ -1,8 +1,8 @@
-"""The rules of the older generation: every problem of an object at once, with its path.
+"""Validate objects of the older generation: all problems at once, each with its path.
 
-The controllers, the webhooks and `dynamoctl lint` use the same rules. Those of a component are today's, on
-the component that it becomes. What a graph's configuration says is not known here: an override of a
-DynamoDeployment is checked alone.
+Controllers, webhooks and `dynamoctl lint` share these rules. Those of a component are today's, applied to
+the translated component. The configuration of a graph is unknown here, so overrides of a DynamoDeployment
+are validated alone.
 """
 
 from collections import Counter
@@ -28,8 +28,8 @@ from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeplo
 from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
 from dynamo_legacy.build.image import parse_reference
 from dynamo_legacy.build.job import build_seconds
+from dynamo_legacy.generate import merge_patched
 from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
-from dynamo_legacy.merge import merge_patched
 from dynamo_legacy.names import component_name, nim_name, tag_parts
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port, ignored_switches
@@ -45,12 +45,12 @@ _EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWri
 _BUILD_POD: Shape = {
     "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}}
 }
-"""What the Job of a build is merged with; the API server validates the rest."""
+"""The part of a pod spec that the Job of a build merges; the API server validates the rest."""
 _MOST_OF_NAME: Final = 80
 """Characters of an invalid name in a message."""
 _LONGEST_MESSAGE: Final = 1000
 _AT = " - at `"
-"""What separates the path in a message of msgspec."""
+"""Separates message and path in an error of msgspec."""
 
 
 def nim_problems(
@@ -59,7 +59,7 @@ def nim_problems(
     legacy: LegacySettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems that would keep a component from being rendered or from being accepted, sorted by path."""
+    """The problems of a component, sorted by path."""
     problems = chain(
         _object_name_problems(nim.metadata.name, "metadata.name"),
         name_problems(nim.spec.dynamo_nim, "spec.dynamoNim", "a DynamoNim"),
@@ -75,7 +75,7 @@ def deployment_problems(
     legacy: LegacySettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a deployment that no configuration of its graph repairs, sorted by path."""
+    """The problems of a deployment that no configuration of its graph can fix, sorted by path."""
     problems = chain(
         _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
         shared_environment_problems(deployment.spec.envs, "spec.envs"),
@@ -86,12 +86,12 @@ def deployment_problems(
 
 
 def request_problems(request: DynamoNimRequest, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
-    """Problems of a request that no setting of the operator repairs, sorted by path."""
+    """The problems of a request that no setting of the operator can fix, sorted by path."""
     return first_problems(_request_problems(request), most)
 
 
 def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
-    """Fields of a component without effect; none of a component that a DynamoDeployment has made."""
+    """Fields of a component without effect; none for a component of a DynamoDeployment."""
     if nim.metadata.controller is None:
         yield from _ignored(nim.spec, "spec")
 
@@ -105,7 +105,7 @@ def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
 def shared_size_problem(
     deployment: DynamoDeployment, graph: GraphConfig, settings: RenderSettings
 ) -> str:
-    """That the variables of all services are too large together, as each component has them; "" if not."""
+    """The problem that shared variables, copied to each component, are too large together; "" if not."""
     variables, services = deployment.spec.envs, len(graph.services)
     return lines(shared_size_problems(variables, services, settings))
 
@@ -123,7 +123,7 @@ def _component_problems(
 
 
 def _object_name_problems(name: str, path: str) -> Iterator[Problem]:
-    """One problem if a name is none for the objects of a component: a Service has the strictest rules."""
+    """A problem if a name is invalid for an object of a component; those for Services are the strictest."""
     if not is_dns_label(name):
         message = (
             f'invalid name "{cut(name, _MOST_OF_NAME)}" (expected at most 63 lower-case letters, digits '
@@ -149,12 +149,16 @@ def _service_problems(
             message = f'the name "{name}" is that of another service too'
             yield Problem(path, message, ProblemKind.DUPLICATE)
         else:
-            at = Metadata(name, deployment.metadata.namespace)
-            yield from _override_problems(at, override, path, settings, legacy)
+            metadata = Metadata(name, deployment.metadata.namespace)
+            yield from _override_problems(metadata, override, path, settings, legacy)
 
 
 def _override_problems(
-    at: Metadata, override: Object, path: str, settings: RenderSettings, legacy: LegacySettings
+    metadata: Metadata,
+    override: Object,
+    path: str,
+    settings: RenderSettings,
+    legacy: LegacySettings,
 ) -> Iterator[Problem]:
     try:
         spec = _overriding(override)
@@ -162,14 +166,14 @@ def _override_problems(
         message, _, place = str(error).partition(_AT)
         yield Problem(path + place.rstrip("`").removeprefix("$"), message)
         return
-    yield from _component_problems(DynamoNimDeployment(at, spec), path, settings, legacy)
+    yield from _component_problems(DynamoNimDeployment(metadata, spec), path, settings, legacy)
 
 
 def _overriding(override: Object) -> DynamoNimDeploymentSpec:
-    """What an override says, without what it takes back.
+    """Decode an override, without the keys that it sets to null.
 
     Raises:
-        msgspec.ValidationError: it does not fit.
+        msgspec.ValidationError: it has a wrong type.
     """
     return msgspec.convert(merge_patched({}, override), DynamoNimDeploymentSpec)
 
@@ -209,7 +213,7 @@ def _autoscaling_problems(autoscaling: Autoscaling | None, path: str) -> Iterato
 
 
 def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
-    """One problem if an autoscaler has no upper bound, which an override may leave to the graph."""
+    """A problem if an autoscaler has no upper bound; an override may leave it to the graph."""
     if autoscaling is not None and autoscaling.enabled and autoscaling.max_replicas is None:
         message = "missing maxReplicas (for example 4)"
         yield Problem("spec.autoscaling.maxReplicas", message, ProblemKind.REQUIRED)
@@ -230,8 +234,8 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
             yield Problem("spec.downloadUrl", message, ProblemKind.FORBIDDEN)
     yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
     environment = spec.image_builder_extra_container_env
-    at = "spec.imageBuilderExtraContainerEnv"
-    yield from shape_problems(environment, ENVIRONMENT, at)
+    path = "spec.imageBuilderExtraContainerEnv"
+    yield from shape_problems(environment, ENVIRONMENT, path)
     yield from shape_problems(
         spec.image_builder_extra_pod_spec, _BUILD_POD, "spec.imageBuilderExtraPodSpec"
     )
@@ -267,7 +271,7 @@ def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _error(read: Callable[[T], object], value: T, path: str) -> Iterator[Problem]:
-    """What `read` raises as a ValueError of a value that it does not take."""
+    """The ValueError that `read` raises for a value, as a problem."""
     try:
         read(value)
     except ValueError as error:

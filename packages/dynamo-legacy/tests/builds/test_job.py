@@ -253,3 +253,14 @@ def test_the_administrators_settings_come_first_and_may_be_in_lower_case() -> No
         builder_settings({"build_args": "[a"})
     with pytest.raises(ValueError, match=r"duplicate key 'a'; .*duplicate key 'b'"):
         builder_settings({"build_args": "{a: '1', a: '2', b: '1', b: '2'}"})
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing", "null"])
+def test_an_empty_setting_of_the_administrator_is_not_set(text: str) -> None:
+    settings = builder_settings({"build_args": text, "extra_pod_spec": text})
+    assert builder_settings({}) == settings
+
+
+def test_a_setting_with_several_documents_is_refused_in_plain_words() -> None:
+    with pytest.raises(ValueError, match="build_args: expected one YAML document, found 2"):
+        builder_settings({"build_args": "[A=1]\n---\n[B=2]"})

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def app() -> "App":
-    """The commands. Without one, `run` is meant: the reference operator is started with flags only."""
+    """The commands. The default is `run`: the reference operator is started with flags only."""
     _import_structlog()
     from dynamo_graphs.product import version
     from dynamo_operator.cli.run import run
@@ -19,7 +19,7 @@ def app() -> "App":
     manager.default(run)
     manager.command(run, name="run")
     manager.command(
-        "dynamo_operator.cli.copier:copy_output",  # loaded by the containers that run it, not by the operator
+        "dynamo_operator.cli.copier:copy_output",  # a string: only the containers that run it import it
         name="copy-output",
         help="Save a profiler's output as a ConfigMap. Profiling Jobs run this.",
     )
@@ -32,21 +32,21 @@ def app() -> "App":
 
 def main() -> None:
     """The entry point."""
-    gc.disable()  # imports leave no garbage, and looking for it takes an eighth of their CPU time
+    gc.disable()  # imports leave no garbage, and collections take an eighth of their CPU time
     manager = app()
     from dynamo_operator.cli import flags
     from kube_runtime.commandline.application import execute
 
-    gc.freeze()  # code and types stay: no later collection looks through them
+    gc.freeze()  # later collections skip code and types
     gc.enable()
     execute(manager, flags.canonical(sys.argv[1:]))
 
 
 def _import_structlog() -> None:
-    """Import structlog without rich, which cyclopts brings for help texts.
+    """Import structlog without rich, which cyclopts installs for help texts.
 
-    structlog imports it where it is installed, for a kind of traceback that the operator does not print:
-    a sixth of the CPU time of all imports.
+    structlog imports rich if it is installed, for tracebacks that the operator does not print. That takes a
+    sixth of the CPU time of all imports.
     """
     if "rich" in sys.modules:
         return

@@ -10,7 +10,7 @@ from dynamo_graphs.validation import lines
 from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamo_operator.admission.decision import decide
 from dynamo_operator.admission.json_path import scalars_at
-from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.rules import ReviewContext
 from kube_runtime.kind import Object
 from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service
@@ -114,7 +114,7 @@ def test_what_its_schema_lets_pass_and_does_not_fit_its_type_is_refused(
 
 @pytest.mark.parametrize("text", [b"null", b"5", b'"x"', b"[]", b"{}", b'{"metadata":[]}'])
 def test_what_is_no_object_of_ours_is_judged_all_the_same(text: bytes) -> None:
-    at = Circumstances(RenderSettings())
+    at = ReviewContext(RenderSettings())
     assert not decide(rules_of(graph()), msgspec.Raw(text), None, at).allowed
 
 
@@ -143,7 +143,7 @@ def test_a_restart_after_a_rolling_update_is_fine(phase: str | None) -> None:
 
 
 def test_an_operator_that_does_not_know_itself_takes_nobody_for_itself() -> None:
-    at = Circumstances(RenderSettings(), user="", operator="")
+    at = ReviewContext(RenderSettings(), user="", operator="")
     old, new = (msgspec.Raw(msgspec.json.encode(adapted(count))) for count in (1, 3))
     assert not decide(rules_of(graph()), new, old, at).allowed
 
@@ -174,7 +174,7 @@ def large(letters: int) -> Object:
 def sized(new: Object, old: Object | None = None) -> Any:
     texts = [msgspec.Raw(msgspec.json.encode(each)) if each else None for each in (new, old)]
     assert texts[0] is not None
-    return decide(rules_of(new), texts[0], texts[1], Circumstances(SMALL))
+    return decide(rules_of(new), texts[0], texts[1], ReviewContext(SMALL))
 
 
 def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> None:
@@ -205,4 +205,4 @@ def test_a_large_object_whose_metadata_cannot_be_read_is_refused(metadata: Any) 
 def test_a_new_graph_is_validated_for_the_provider_that_its_controller_will_choose() -> None:
     queued = labelled(graph(), annotations={"nvidia.com/kai-scheduler-queue": "not a queue"})
     assert verdict(queued).allowed
-    assert not verdict(queued, surroundings=ClusterContext(grove_served=True)).allowed
+    assert not verdict(queued, cluster=ClusterContext(grove_served=True)).allowed

@@ -11,7 +11,7 @@ from dynamo_operator.admission.decision import Decision, decide
 from dynamo_operator.admission.decision_pool import decide_in_worker
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.rules import RULES, Circumstances
+from dynamo_operator.admission.rules import RULES, ReviewContext
 from dynamo_operator.admission.webhooks import webhooks
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -61,7 +61,7 @@ def text(kind: str, spec: Object) -> bytes:
 def verdict(rules: Any, new: Object, old: Object | None = None) -> Decision:
     kind = rules.type_.KIND.name
     before = None if old is None else msgspec.Raw(text(kind, old))
-    return decide(rules, msgspec.Raw(text(kind, new)), before, Circumstances(RenderSettings()))
+    return decide(rules, msgspec.Raw(text(kind, new)), before, ReviewContext(RenderSettings()))
 
 
 def test_the_switch_decides_which_kinds_are_reviewed() -> None:
@@ -80,7 +80,7 @@ def test_each_kind_is_refused_for_what_its_controller_would_report(rules: Any) -
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_worker_process_knows_the_rules_too(kind: str) -> None:
     _, bad, problem = SPECS[kind]
-    found = decide_in_worker(kind, text(kind, bad), None, Circumstances(RenderSettings()))
+    found = decide_in_worker(kind, text(kind, bad), None, ReviewContext(RenderSettings()))
     assert [str(each) for each in found.problems] == [problem]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.registration import LEGACY_REVIEWED
+from dynamo_operator.admission.webhook_configuration import LEGACY_REVIEWED
 from reviews.registration import Registration, full_name, registration
 
 CLUSTER = Registration("dynamo-platform", "dyn")

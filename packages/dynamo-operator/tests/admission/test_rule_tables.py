@@ -13,6 +13,6 @@ def test_a_row_is_judged_in_these_words(row: Row) -> None:
     restricted = "lab" if row.restricted else ""
     settings = type(SETTINGS)(epp_cluster_role_name="epp", restricted_namespace=restricted)
     around = ClusterContext(pools_served=row.pools_served)
-    found = verdict(row.new, row.old, user=row.user, settings=settings, surroundings=around)
+    found = verdict(row.new, row.old, user=row.user, settings=settings, cluster=around)
     assert row.refused == lines(found.problems)
     assert row.warnings == found.warnings

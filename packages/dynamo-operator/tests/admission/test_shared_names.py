@@ -46,7 +46,7 @@ def ingress(namespace: str, *hosts: str, spec: bytes = b"") -> Ingress:
 
 def warned(document: Any, world: World, namespace: str = "lab") -> tuple[str, ...]:
     placed = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
-    return verdict(placed, surroundings=world.around(namespace)).warnings
+    return verdict(placed, cluster=world.around(namespace)).warnings
 
 
 def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dynamo_operator.admission.body_limits import ALL_BODIES, LARGEST_BODY
-from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, request_in
 from dynamo_operator.admission.rules import RULES
+from dynamo_operator.admission.webhook_configuration import path_of
 from reviews.asking import review, verdict
 from reviews.rows import adapted, graph, model, with_service
 from reviews.serving import Running, new_certificate, running

@@ -38,7 +38,7 @@ def server(**chosen: str) -> WebhookServer:
 
 async def is_allowed(of: WebhookServer, namespace: str) -> bool:
     request = request_in(review(BAD, namespace=namespace))
-    return (await of.decisions.verdict(RULES[0], request, "")).allowed
+    return (await of.decisions.decide(RULES[0], request, "")).allowed
 
 
 async def test_a_restricted_operator_judges_no_foreign_namespace() -> None:

@@ -8,7 +8,7 @@ import pytest
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
 from dynamo_graphs.plan.adoption import Origin
-from dynamo_operator.reconcile.adoption import component_origin, noted, set_origin
+from dynamo_operator.reconcile.adoption import annotated, component_origin, set_origin
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, OwnerReference
 
@@ -73,15 +73,15 @@ def test_what_the_earlier_operator_did_not_carry_out_is_not_kept() -> None:
 
 
 def test_a_component_is_noted_when_it_says_what_the_graph_says() -> None:
-    found = noted(wanted(), component(GO))
+    found = annotated(wanted(), component(GO))
     digest = found["metadata"]["annotations"][labels.ADOPTED_SPEC]
-    assert found == noted(wanted(), component({labels.ADOPTED_SPEC: digest}))
-    assert wanted("a:2") == noted(wanted("a:2"), component({labels.ADOPTED_SPEC: digest}))
+    assert found == annotated(wanted(), component({labels.ADOPTED_SPEC: digest}))
+    assert wanted("a:2") == annotated(wanted("a:2"), component({labels.ADOPTED_SPEC: digest}))
 
 
 @pytest.mark.parametrize("live", [component(GO, image="a:0"), component()])
 def test_it_is_not_when_it_was_edited_or_is_ours(live: DynamoComponentDeployment) -> None:
-    assert wanted() == noted(wanted(), live)
+    assert wanted() == annotated(wanted(), live)
 
 
 def entry(manager: str, time: str, *, status: bool = False, mark: bool = False) -> Object:

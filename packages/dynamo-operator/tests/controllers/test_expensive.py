@@ -13,7 +13,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import expensive_status
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.size import weight_bytes
-from dynamo_operator.reconcile.offload import AGAIN_SECONDS, IN_PLACE_BYTES, Offload
+from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, RETRY_SECONDS, Offload
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker import WorkerPool
 from kube_runtime.metrics import RuntimeMetrics
@@ -62,9 +62,9 @@ def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_ch
         try:
             first = await heavy.reconciled(large, reconcile, report)
             again = await heavy.reconciled(large, reconcile, report)
-            assert Result(AGAIN_SECONDS) == first
+            assert Result(RETRY_SECONDS) == first
             assert isinstance(again, Result)
-            assert again.requeue_after_seconds or 0 <= AGAIN_SECONDS
+            assert again.requeue_after_seconds or 0 <= RETRY_SECONDS
             assert len(begun) == len(reported) == 1
             assert "0.2 s of CPU time" in reported[0]
             count = metrics.registry.get_sample_value(

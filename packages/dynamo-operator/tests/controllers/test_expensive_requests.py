@@ -121,7 +121,9 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
         writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes
     )
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
-    controller = RequestController(cache, acts, Reporter(writer, recorder, StatusRateLimit()))
+    controller = RequestController(
+        cache, acts, Reporter(writer, recorder, StatusRateLimit(), client)
+    )
     assert isinstance(await controller.reconcile(Key("n", "r")), Result)
     stored = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
     said = condition(stored.status.conditions, "Succeeded")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_operator.reconcile.finalizer import FINALIZER, without_finalizer
+from dynamo_operator.reconcile.patches import FINALIZER, without_finalizer
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from dynamo_graphs.settings import HealthSettings, MetricsSettings, ModelSettings, Settings
-from dynamo_operator import process as operator
+from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.requests import Client
 from kube_runtime.metrics import RuntimeMetrics

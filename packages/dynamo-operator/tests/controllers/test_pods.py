@@ -12,13 +12,8 @@ from dynamo_graphs.api.names import label_value
 from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.status.pods import is_ready
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_operator.reconcile.pods import (
-    SELECTOR,
-    PodIndex,
-    component_pod_watch,
-    graph_pod_watch,
-    reduced,
-)
+from dynamo_operator.reconcile.pods import SELECTOR, PodIndex, component_pod_watch, graph_pod_watch
+from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Store
@@ -71,7 +66,7 @@ def test_a_pod_that_is_ready_is_reduced_to_next_to_nothing() -> None:
         "conditions": [READY, {"type": "Initialized", "status": "True"}],
         "containerStatuses": [{"name": "main", "ready": True}],
     }
-    found = reduced(a_pod(status=status, annotations={"long": "text"}))
+    found = reduced_pod(a_pod(status=status, annotations={"long": "text"}))
     assert is_ready(found)
     assert ((), {}) == (found.status.container_statuses, found.metadata.annotations)
     assert LABELS == found.metadata.labels
@@ -83,13 +78,13 @@ def test_of_a_pod_that_is_not_ready_all_is_kept_that_tells_why() -> None:
         "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "r"}}}],
     }
     pod = a_pod(status=status)
-    found = reduced(pod)
+    found = reduced_pod(pod)
     assert pod.status.container_statuses == found.status.container_statuses
     assert ["Ready"] == [each.type for each in found.status.conditions]
 
 
 def test_what_is_kept_is_still_selected_by_the_watch() -> None:
-    assert Selector(labels=SELECTOR).covers(reduced(a_pod()), is_watched=True)
+    assert Selector(labels=SELECTOR).covers(reduced_pod(a_pod()), is_watched=True)
 
 
 def test_ten_thousand_pods_need_little_memory() -> None:
@@ -105,7 +100,7 @@ def test_ten_thousand_pods_need_little_memory() -> None:
                 "spec": {"nodeName": "n1"},
                 "status": status,
             }
-            kept.append(reduced(decoder.decode(msgspec.json.encode(body))))
+            kept.append(reduced_pod(decoder.decode(msgspec.json.encode(body))))
         size, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

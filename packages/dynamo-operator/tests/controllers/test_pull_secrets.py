@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from dynamo_operator.reconcile.read import registries_only
+from dynamo_operator.reconcile.transforms import registries_only
 from kube_runtime.types.core import PullSecret
 from kube_runtime.types.meta import Metadata
 

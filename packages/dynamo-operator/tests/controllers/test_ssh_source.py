@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.ssh_secret import makes_ssh_keys, new_keys
+from dynamo_operator.reconcile.ssh_key_controller import creates_ssh_keys, new_keys
 
 
 def test_the_two_keys_belong_together() -> None:
@@ -22,6 +22,6 @@ def test_the_two_keys_belong_together() -> None:
 
 
 def test_keys_are_made_only_when_it_is_asked_for_and_they_have_a_name() -> None:
-    assert makes_ssh_keys(RenderSettings(mpi_secret_made=True, mpi_secret_name="k"))
-    assert not makes_ssh_keys(RenderSettings(mpi_secret_made=True))
-    assert not makes_ssh_keys(RenderSettings(mpi_secret_name="k", mpi_secret_namespace="n"))
+    assert creates_ssh_keys(RenderSettings(mpi_secret_made=True, mpi_secret_name="k"))
+    assert not creates_ssh_keys(RenderSettings(mpi_secret_made=True))
+    assert not creates_ssh_keys(RenderSettings(mpi_secret_name="k", mpi_secret_namespace="n"))

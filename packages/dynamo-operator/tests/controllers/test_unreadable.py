@@ -8,8 +8,8 @@ import pytest
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
@@ -56,8 +56,8 @@ class World:
 
     async def report(self) -> None:
         error = self.cache.broken(self.type_, KEY) or DecodeError(self.type_.KIND, KEY, "gone")
-        reporter = Reporter(self.writer, self.events.recorder("r"), StatusRateLimit())
-        outcome = await report_unreadable(self.type_, KEY, error, self.client, reporter)
+        reporter = Reporter(self.writer, self.events.recorder("r"), StatusRateLimit(), self.client)
+        outcome = await report_unreadable(self.type_, KEY, error, reporter)
         assert outcome is DONE
         await self.events.flush()
 

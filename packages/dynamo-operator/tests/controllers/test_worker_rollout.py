@@ -16,9 +16,9 @@ from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.render.graph import component_object
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.graph.read import components_of, leaving_pods
+from dynamo_operator.graph.rollout import carry_out, leaving_pod_watch
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.report import earliest
-from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store

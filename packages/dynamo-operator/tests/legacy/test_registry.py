@@ -164,13 +164,13 @@ async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> 
     async with registry_session(only_outside=True) as session:
         registry = Registry(session, Reference("r.example.com", "a", "1"), is_insecure=True)
         with pytest.raises(RegistryError):
-            await registry._authorized(f'Bearer realm="{realm.format(port)}",service="s"')
+            await registry._authorization_for(f'Bearer realm="{realm.format(port)}",service="s"')
     assert [] == asked
 
 
 async def test_the_reason_is_said(serve: Serve) -> None:
     found = await probed("127.0.0.1:5000", only_outside=True)
-    assert "the operator asks no such address" in found.error
+    assert "the operator does not connect to such addresses" in found.error
 
 
 @pytest.mark.parametrize(

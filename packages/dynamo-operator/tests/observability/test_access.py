@@ -10,8 +10,8 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dynamo_operator.certificates.metrics import MetricsCertificate, UnverifiedStore
 from dynamo_operator.observability.access import FORBIDDEN, OK, UNAVAILABLE, UNKNOWN, Access
-from dynamo_operator.observability.certificate import MetricsCertificate, UnverifiedStore
 from dynamo_operator.observability.server import Address, metrics_server
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request

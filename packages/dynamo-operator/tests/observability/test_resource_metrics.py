@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_graphs.product import version
-from dynamo_operator.observability.metrics import component_state, graph_state, register
+from dynamo_operator.observability.metrics import component_state, register, reported_state
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 
 
@@ -69,7 +69,7 @@ def test_what_is_gone_is_not_counted() -> None:
     ("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")]
 )
 def test_a_graph_without_a_state_is_unknown(state: str | None, expected: str) -> None:
-    assert expected == graph_state(a_graph("a", state))
+    assert expected == reported_state(a_graph("a", state))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.product import METRICS_PREFIX
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.observability import metrics
-from dynamo_operator.observability.metrics import RolloutMetrics, register_scope
+from dynamo_operator.observability.metrics import RolloutMetrics, WebhookMetrics, register_scope
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 

@@ -10,7 +10,7 @@ import yaml
 
 from dynamo_graphs.render.rbac import discovery_objects
 from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.admission.registration import REVIEWED
+from dynamo_operator.admission.webhook_configuration import REVIEWED
 from dynamo_operator.process.informers import informers as operator_informers
 from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
 from dynamoctl.installation.images import images

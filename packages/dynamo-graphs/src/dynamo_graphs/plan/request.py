@@ -20,7 +20,7 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
 )
-from dynamo_graphs.plan.request_graph import tracking
+from dynamo_graphs.plan.request_graph import renamed_config_maps, tracking
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
 from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
@@ -102,6 +102,7 @@ class Action(Enum):
     FAIL = "say why profiling failed"
     VANISHED = "say that the Job is gone"
     HARVEST = "record what profiling has found"
+    RENAME = "record new names for ConfigMaps whose names are taken"
     CREATE = "create the graph"
     CONFLICT = "say that the graph's name is taken"
     MIRROR = "say how the graph is"
@@ -303,8 +304,11 @@ def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -
 def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     deployment, graph = request.status.deployment, facts.graph
     was_created = deployment is not None and deployment.created
+    if graph is None and was_created:
+        return Action.LOSE
     if graph is None:
-        return Action.LOSE if was_created else Action.CREATE
+        present = facts.destination.config_maps
+        return Action.RENAME if renamed_config_maps(request, present) else Action.CREATE
     if is_of_request(request, graph):
         return Action.MIRROR
     return Action.LOSE if was_created else Action.CONFLICT

@@ -17,7 +17,13 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.api.roles import WORKER_TYPES
-from dynamo_graphs.plan.request_output import BadOutput, ProfilingResult, documents, parse_results
+from dynamo_graphs.plan.request_output import (
+    BadOutput,
+    ProfilingResult,
+    documents,
+    named_config_maps,
+    parse_results,
+)
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.batch import Output
@@ -122,6 +128,18 @@ def new_names(
         if live is not None and not is_own_config_map(request, live):
             renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
     return renamed
+
+
+def renamed_config_maps(
+    request: DynamoGraphDeploymentRequest, present: Mapping[str, Output]
+) -> dict[str, str]:
+    """New names, by the old ones, for ConfigMaps in the status whose names others have taken.
+
+    The names were checked when the results were read, unless the namespace could not be read then.
+    """
+    if request.status.generated_deployment is None:
+        return {}
+    return new_names(request, named_config_maps(request.status.additional_resources), present)
 
 
 def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
@@ -253,7 +271,7 @@ def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> Profi
     """Rename ConfigMaps in the output, by their old names."""
     if not renamed:
         return output
-    graph = output.graph | {"spec": _with_names(output.graph["spec"], renamed)}
+    graph = output.graph | {"spec": _with_names(output.graph.get("spec"), renamed)}
     return output.renamed(graph, renamed)
 
 

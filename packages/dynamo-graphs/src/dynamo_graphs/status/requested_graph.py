@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DeploymentStatus, DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
+from dynamo_graphs.plan.request_output import ProfilingResult
 from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.request import (
@@ -25,6 +26,17 @@ _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.UPDATE_COMPLETE,
 }
 """Reasons of a graph that contain more for a user than that it is not ready yet."""
+
+
+def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> RequestReport:
+    """ConfigMaps of the graph have new names; the graph mounts them by these."""
+    return RequestReport(
+        replace(
+            request.status,
+            generated_deployment=result.graph,
+            additional_resources=result.config_maps,
+        )
+    )
 
 
 def created(

@@ -1,1 +1,1 @@
-"""What users of the older generation write: four kinds of `nvidia.com/v1alpha1`, one file each."""
+"""The API of the older generation: four kinds of `nvidia.com/v1alpha1`, one module each."""

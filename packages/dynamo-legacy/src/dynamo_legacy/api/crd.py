@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of the older generation, made from the structs."""
+"""The kinds of the older generation, from which their CRDs are generated."""
 
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim

@@ -1,1 +1,1 @@
-"""How the image of a tag is built: its name, its source, the Job, and what came of it."""
+"""Build the image of a tag: its name, its source, the Job, and the result."""

@@ -1,4 +1,4 @@
-"""Settings of all builds, from the administrator's ConfigMap; each of its values is a YAML document."""
+"""The administrator's settings of all builds, from a ConfigMap whose values are YAML documents."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Struct
 
 CONFIG_MAP = "yatai-image-builder-config"
-"""In the namespace `YATAI_IMAGE_BUILDER_NAMESPACE`."""
+"""The name of the ConfigMap, in the namespace `YATAI_IMAGE_BUILDER_NAMESPACE`."""
 _NAMES = {
     name.lower(): name
     for name in (
@@ -25,11 +25,11 @@ _NAMES = {
         "serviceAccountName",
     )
 }
-"""Fields of a pod that count, also in lower case, which was the only spelling once."""
+"""The supported fields of a pod by lower-case name, which was the only spelling once."""
 
 
 class BuilderSettings(Struct, rename=None):
-    """What every build has. A request's own value wins, or comes after."""
+    """The settings of all builds. Values of a request take precedence, or are appended."""
 
     extra_pod_metadata: ExtraPodMetadata = ExtraPodMetadata()
     extra_pod_spec: Object = {}
@@ -40,22 +40,23 @@ class BuilderSettings(Struct, rename=None):
 
 
 NO_SETTINGS = BuilderSettings()
-"""Where the administrator has set nothing."""
+"""The settings without a ConfigMap."""
 
 
 def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
-    """The settings in a ConfigMap. Keys that are not known are ignored.
+    """Parse the settings in a ConfigMap. Unknown keys and empty values are ignored.
 
     Raises:
-        ValueError: a value is not YAML, or not of its type; the message names its key.
+        ValueError: a value is not one YAML document, or has the wrong type; the message names its key.
     """
     fields = {field.name: field for field in msgspec.structs.fields(BuilderSettings)}
     settings: dict[str, Any] = {}
     for key, text in data.items():
         if key in fields:
             try:
-                (document,) = documents(key, text)
-                settings[key] = msgspec.convert(document.value, fields[key].type)
+                value = _single_document(key, text)
+                if value is not None:
+                    settings[key] = msgspec.convert(value, fields[key].type)
             except ExceptionGroup as group:
                 mistakes = "; ".join(map(str, group.exceptions[:3]))
                 raise ValueError(f"ConfigMap {CONFIG_MAP}: {mistakes}") from group
@@ -65,7 +66,15 @@ def builder_settings(data: Mapping[str, str]) -> BuilderSettings:
     return BuilderSettings(**settings)
 
 
+def _single_document(key: str, text: str) -> object:
+    """The value of a YAML document; None if the text is empty."""
+    loaded = documents(key, text)
+    if len(loaded) > 1:
+        raise ValueError(f"expected one YAML document, found {len(loaded)}")
+    return loaded[0].value if loaded else None
+
+
 def pod_fields(pod: Object) -> Object:
-    """The fields of a pod that a build takes over."""
+    """The supported fields of a pod, in their usual spelling."""
     renamed = {_NAMES.get(name.lower(), ""): value for name, value in pod.items() if value}
     return {name: value for name, value in renamed.items() if name}

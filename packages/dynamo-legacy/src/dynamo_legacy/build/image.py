@@ -1,4 +1,4 @@
-"""Names of images, and the registry that they are in."""
+"""The image of a request, its registry, and the Secret to log in with."""
 
 import base64
 import hashlib
@@ -14,13 +14,13 @@ from dynamo_legacy.types import SharedSecret, object_of
 from kube_runtime.kind import Object
 
 REGISTRY_SECRET = "yatai-regcred"  # noqa: S105  # the name of a Secret
-"""The Secret with the administrator's login, in each namespace with requests."""
+"""The Secret with the administrator's login in each namespace with requests."""
 SHARED_MARKER = ("nvidia.com/shared-by-requests", "true")
-"""The label of Secrets that all requests of a namespace own together."""
+"""The label of Secrets that all requests of a namespace share."""
 STORAGE_NAMESPACE = "yatai.ai/bento-storage-namespace"
 """Annotation of a request: the prefix of its image's tag."""
 INSECURE = "yatai.ai/docker-registry-insecure"
-"""Annotation of a request with a registry of its own: `true` speaks no TLS with it."""
+"""Annotation of a request with its own registry: `true` disables TLS."""
 
 _MOST_OF_TAG = 128
 """Source: the distribution specification, `reference`."""
@@ -48,10 +48,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """The image of a request: pods run `name`, the build pushes to `pushed`, which is the same registry.
+    """The image of a request: pods run `name`, the build pushes to `pushed` in the same registry.
 
-    `secret` is the Secret to push and pull it with, "" for none. `is_own` is whether the request names an
-    image in a registry that is not the administrator's.
+    `secret` is the Secret to push and pull with, "" for none. `is_own`: the request names an image in a
+    registry other than the administrator's.
     """
 
     name: str
@@ -62,10 +62,10 @@ class BuiltImage:
 
 
 def parse_reference(text: str) -> Reference:
-    """The parts of an image's name, as container runtimes read it.
+    """Parse the name of an image as container runtimes do.
 
     Raises:
-        ValueError: it is not the name of an image.
+        ValueError: it is invalid.
     """
     match = _REFERENCE.fullmatch(text) if len(text) <= _MOST_OF_REFERENCE else None
     host, path = (match["host"] or "", match["path"]) if match else ("", "")
@@ -84,7 +84,7 @@ def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltIma
     """The image of a request.
 
     Raises:
-        ValueError: the tag is not one, or no registry is set and the request names no image.
+        ValueError: the tag is invalid, or the request names no image and no registry is configured.
     """
     spec, annotations = request.spec, request.metadata.annotations
     if spec.docker_config_json_secret_name or spec.image:
@@ -146,7 +146,7 @@ def registry_secret(namespace: str, settings: LegacySettings) -> Object:
 
 
 def shared_secret(namespace: str, name: str, type_: str, content: dict[str, bytes]) -> Object:
-    """A Secret that all requests of a namespace own together."""
+    """A Secret that all requests of a namespace share."""
     metadata = {"name": name, "namespace": namespace, "labels": dict([SHARED_MARKER])}
     data = {key: base64.b64encode(value).decode() for key, value in content.items()}
     return object_of(SharedSecret, metadata, type=type_, data=data)

@@ -1,6 +1,6 @@
-"""The Job that builds an image: one container fetches the archive, the next builds and pushes.
+"""Render the Job that builds an image: one container fetches the archive, the next builds and pushes.
 
-Programs get their arguments as a list. No shell reads anything that a user wrote, and no argument is secret.
+Arguments are lists: no shell interprets text of a user, and no argument is secret.
 Sources: the recorded operator for names, labels, volumes and arguments; docs/decisions/0045 for the rest.
 """
 
@@ -25,17 +25,17 @@ from kube_runtime.kind import Object
 REQUEST = "yatai.ai/bento-request"
 IS_BUILDER = "yatai.ai/is-bento-image-builder"
 HASH = "yatai.ai/bento-request-hash"
-"""Annotation of a Job and of a DynamoNim: what it was made from."""
+"""Annotation of a Job and of a DynamoNim: the `build_hash` of the request that it was created from."""
 REBUILD = "nvidia.com/rebuild"
-"""Annotation of a request: a new value builds once more."""
+"""Annotation of a request: a new value builds the image again."""
 FORCE = "yatai.ai/force-build-image"
-"""Annotation of a request: `true` builds although the image exists; once, until something changes."""
+"""Annotation of a request: `true` builds although the image exists, once per state of the request."""
 BUILDER_ACCOUNT = "yatai.ai/yatai-image-builder-pod"
 """`true` on the ServiceAccount of builds that name none."""
 
 FETCHER, BUILDER = "dynamonim-downloader", "builder"
 FAILS_AT_ONCE = {BUILDER: (1, 42), FETCHER: (42,)}
-"""Exit codes that no second try changes: 1 of `buildctl` and kaniko, 42 of old images and a bad archive."""
+"""Exit codes that a retry does not fix: 1 of `buildctl` and kaniko, 42 of old images and a bad archive."""
 _CONTEXT = "/workspace/buildcontext"
 _DOCKERFILE = "env/docker/Dockerfile"
 _BUILDKIT_STATE = "/home/user/.local/share/buildkit"
@@ -62,7 +62,7 @@ _RESTRICTED: Object = {
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Everything that a Job is made from, but the request. `account` is its ServiceAccount."""
+    """The inputs of a Job beside the request. `account` is its ServiceAccount."""
 
     image: BuiltImage
     fetch: Fetch
@@ -72,21 +72,21 @@ class Build:
 
 
 def build_hash(request: DynamoNimRequest) -> str:
-    """A digest of all that decides on a build: the spec, and the annotations that do."""
+    """A digest of the spec and of the annotations that trigger builds."""
     kept = {key: request.metadata.annotations.get(key, "") for key in (REBUILD, FORCE, _BUILD_HASH)}
     text = msgspec.json.encode((request.spec, kept), order="deterministic")
     return hashlib.sha256(text).hexdigest()
 
 
 def job_name(request: DynamoNimRequest) -> str:
-    """The name of the Job for this state of the request, the same whenever it is asked for."""
+    """The name of the Job for this state of the request, deterministic."""
     suffix = f"-{build_hash(request)[:10]}"
     stem = f"nim-build-{request.metadata.name}".replace(".", "-")[: _NAME_LIMIT - len(suffix)]
     return stem.rstrip("-") + suffix
 
 
 def build_seconds(timeout: int | str | None) -> int | None:
-    """The longest duration of a build in whole seconds; None means: there is no limit.
+    """Parse the timeout of a build to whole seconds; None means no limit.
 
     Raises:
         ValueError: it is neither an integer of nanoseconds nor a duration.
@@ -108,7 +108,7 @@ def build_job(request: DynamoNimRequest, build: Build) -> Object:
     """The Job that builds the image of a request.
 
     Raises:
-        ValueError: the tag or the timeout of the request is not one, or the engine has no image.
+        ValueError: the tag or the timeout of the request is invalid, or the engine has no image.
     """
     repository, version = tag_parts(request.spec.bento_tag)
     labels = {
@@ -190,7 +190,7 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
 
 
 def _is_daemonless(settings: LegacySettings) -> bool:
-    """Whether the pod of a build runs BuildKit's daemon itself."""
+    """Whether the build's pod runs the daemon of BuildKit."""
     return settings.build_engine == "buildkit-rootless" and not settings.buildkit_url
 
 
@@ -261,7 +261,7 @@ def _builder(request: DynamoNimRequest, build: Build, mounts: Sequence[Object]) 
 
 
 def _environment(request: DynamoNimRequest, build: Build) -> Iterable[Object]:
-    """The administrator's variables, then the request's own, which win."""
+    """The administrator's variables, then those of the request, which take precedence."""
     return (*build.builder.extra_container_env, *request.spec.image_builder_extra_container_env)
 
 
@@ -269,7 +269,9 @@ def _security(settings: LegacySettings) -> Object:
     match settings.build_engine:
         case "buildkit":
             return {**_RESTRICTED, "readOnlyRootFilesystem": True}
-        case "buildkit-rootless":  # its user namespace needs what the profiles forbid
+        case (
+            "buildkit-rootless"
+        ):  # its user namespace needs syscalls that the default profiles forbid
             return {
                 "runAsUser": _USER,
                 "runAsGroup": _USER,
@@ -351,12 +353,12 @@ def _kaniko(request: DynamoNimRequest, build: Build) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """A text in which the kubelet expands no `$(NAME)`."""
+    """Escape `$(NAME)`, which the kubelet would expand."""
     return text.replace("$(", "$$(")
 
 
 def _label(text: str) -> str:
-    """A text as the value of a label: what is too long or not allowed there is hashed."""
+    """A text as label value: hashed if it is too long or invalid as one."""
     if len(text) <= _NAME_LIMIT and re.fullmatch(
         r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?", text, re.ASCII
     ):

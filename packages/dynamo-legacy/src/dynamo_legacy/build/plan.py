@@ -1,4 +1,4 @@
-"""What a request needs next, and what its status says of it. Pure: the controller reads and acts."""
+"""Plan the next step of a build, with the status that reports it. The controller reads and acts."""
 
 import base64
 import zlib
@@ -29,9 +29,9 @@ from kube_runtime.types.core import ContainerStatus, Terminated
 from kube_runtime.types.meta import Condition, condition
 
 RETRY_SECONDS = 60.0
-"""How soon a registry that gave no answer is asked again, unless it says when."""
+"""Seconds until a registry that did not respond is probed again, unless it says when."""
 COMPRESSED = "zlib:"
-"""How a termination message begins that is compressed, in base64."""
+"""The prefix of a termination message that is compressed, in base64."""
 _MOST_OF_CONFIG = 1024**2
 _NOT_BUILT = "the image exists, nothing to build"
 _MOST_OF_LOG = 600
@@ -63,7 +63,7 @@ class Next(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the registry says of an image. `error` is why it says nothing; "" if it answered."""
+    """Whether the registry has an image. `error`: why that is unknown, "" if it is not."""
 
     exists: bool = False
     error: str = ""
@@ -72,7 +72,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class BuildFacts:
-    """What a request depends on. `jobs` and `pods` are its own; None as `probe` means: not asked now."""
+    """The inputs of a plan. `jobs` and `pods` are the request's own. `probe` None: not probed yet."""
 
     image: str
     jobs: Sequence[BuildJob] = ()
@@ -83,7 +83,7 @@ class BuildFacts:
 
 @dataclass(frozen=True, slots=True)
 class BuildPlan:
-    """The next step and the status that belongs to it. `stale` are Jobs of earlier states of the request."""
+    """The next step and its conditions. `stale` are Jobs of earlier states of the request."""
 
     step: Next
     conditions: tuple[Condition, ...]
@@ -93,7 +93,7 @@ class BuildPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Writes the conditions of one request."""
+    """Builds the plans of one request."""
 
     request: DynamoNimRequest
     facts: BuildFacts
@@ -110,8 +110,8 @@ class _Report:
     ) -> BuildPlan:
         """The plan, with conditions from triples of status, reason and message.
 
-        `exists` is whether the image is there, `existed` whether it was before any build of this state of
-        the request. None means: it is not known, or its condition says it already.
+        `exists`: the image exists. `existed`: it did before any build of this state of the request. None
+        leaves the condition unchanged.
         """
         image = self.facts.image
         conditions = [
@@ -133,14 +133,14 @@ class _Report:
 
 
 def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
-    """What a request needs next, with the status that belongs to it."""
+    """Plan the next step of a request."""
     name = job_name(request)
     stale = tuple(job for job in facts.jobs if job.metadata.name != name)
     report = _Report(request, facts, stale)
     job = next((job for job in facts.jobs if job.metadata.name == name), None)
     if job is not None:
         return _of_job(report, job)
-    if _is_asked_for(request, facts.nim):
+    if _is_build_requested(request, facts.nim):
         return _build(report, name)
     exists = _true(request.status.conditions, "ImageExists")
     if exists is not None and exists.message == facts.image:
@@ -149,7 +149,7 @@ def plan_build(request: DynamoNimRequest, facts: BuildFacts) -> BuildPlan:
 
 
 def refused(request: DynamoNimRequest, image: str, reason: Reason, text: str) -> BuildPlan:
-    """The plan for a request that cannot be built as it is, and why."""
+    """The plan for a request that cannot be built, with the cause."""
     report = _Report(request, BuildFacts(image))
     return report.plan(Next.NOTHING, ("False", reason, text), ("False", reason, text), exists=None)
 
@@ -193,7 +193,7 @@ def dynamo_nim(request: DynamoNimRequest, image: str, secret: str) -> Object:
 
 
 def fetched_config(pods: Sequence[BuildPod]) -> str:
-    """What the fetching container found of the graph's configuration, as text; "" if there is nothing."""
+    """The configuration of the graph that the fetching container found; "" if there is none."""
     for pod in pods:
         for container in pod.status.init_container_statuses:
             ended = container.state.terminated
@@ -203,22 +203,22 @@ def fetched_config(pods: Sequence[BuildPod]) -> str:
 
 
 def _expanded(message: str) -> str:
-    """The text of a termination message, which the fetching program compresses if it is long."""
+    """Decompress a termination message, if the fetching program compressed it."""
     if not message.startswith(COMPRESSED):
         return message
     try:
         packed = base64.b64decode(message.removeprefix(COMPRESSED), validate=True)
         return zlib.decompressobj().decompress(packed, _MOST_OF_CONFIG).decode()
     except (ValueError, zlib.error):
-        return ""  # it is of no build of ours
+        return ""  # not written by our program
 
 
-def _is_asked_for(request: DynamoNimRequest, nim: DynamoNim | None) -> bool:
-    """Whether the user wants a build, whatever exists, and this state of the request has had none."""
+def _is_build_requested(request: DynamoNimRequest, nim: DynamoNim | None) -> bool:
+    """Whether annotations request a build even if the image exists, and this state was not built yet."""
     annotations = request.metadata.annotations
     is_forced = annotations.get(FORCE) == "true" or bool(annotations.get(REBUILD))
-    had = nim.metadata.annotations.get(HASH) if nim is not None else None
-    return is_forced and had != build_hash(request)
+    built = nim.metadata.annotations.get(HASH) if nim is not None else None
+    return is_forced and built != build_hash(request)
 
 
 def _of_probe(report: _Report, probe: Probe | None, name: str) -> BuildPlan:
@@ -274,7 +274,7 @@ def _has_begun(pod: BuildPod) -> bool:
 
 
 def _last_words(pods: Sequence[BuildPod]) -> str:
-    """The last line that a failed container left, with its name; "" if none left any."""
+    """The last log line of a failed container, with its name; "" if there is none."""
     for pod in pods:
         statuses: Sequence[ContainerStatus] = (
             *pod.status.container_statuses,

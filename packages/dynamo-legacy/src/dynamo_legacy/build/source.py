@@ -1,4 +1,4 @@
-"""Where the archive of a request is, and what the pod that fetches it needs."""
+"""The source of a request's archive, and the variables and volumes that fetching it needs."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -20,23 +20,23 @@ TOKEN_SECRET = "yatai-api-token"  # noqa: S105  # the name of a Secret
 TOKEN_KEY = "YATAI_API_TOKEN"  # noqa: S105  # the name of a variable
 TOKEN_HEADER = "X-YATAI-API-TOKEN"  # noqa: S105  # the name of a header
 STORE_USER = "YATAI_STORE_USER"
-"""Variable of the fetching container: what is in front of the token in its header."""
+"""Variable of the fetching container: the user in front of the token in its header."""
 
 HEADERS = "/var/run/dynamo/headers"
 CREDENTIALS = "/var/run/dynamo/registry"
 MOUNTED = "/var/run/dynamo/source"
-"""Folders of the fetching container: headers of the request as files, `config.json`, a volume."""
+"""Folders of the fetching container: HTTP headers as files, `config.json`, the volume of the source."""
 
 
 class SourceUnavailable(ValueError):
-    """There is nowhere to fetch the archive of a request from."""
+    """The request has no source for its archive."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """What fetches an archive: the source itself, and variables and volumes that it needs.
+    """A source with the variables and volumes that fetching it needs.
 
-    `volumes` are mounted at `mounts`, read-only. `is_store` is whether the operator's store has it.
+    `volumes` are mounted at `mounts`, read-only. `is_store`: the source is the operator's store.
     """
 
     source: Source
@@ -47,7 +47,7 @@ class Fetch:
 
     @property
     def document(self) -> str:
-        """The source as the fetching program reads it. It has names of Secrets, never their content."""
+        """The source as JSON for the fetching program, with names of Secrets, never their content."""
         return msgspec.json.encode(self.source).decode()
 
 
@@ -83,7 +83,7 @@ def token_secret(namespace: str, settings: LegacySettings) -> Object:
 
 
 def store_user(settings: LegacySettings) -> str:
-    """What the operator calls itself at the store, in front of the token."""
+    """The user name of the operator at the store."""
     return f"yatai-image-builder:{settings.cluster_name}"
 
 

@@ -1,1 +1,1 @@
-"""What the controllers of the older generation say of their objects."""
+"""The statuses of the older generation."""

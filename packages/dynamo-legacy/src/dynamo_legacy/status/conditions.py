@@ -1,4 +1,4 @@
-"""The types and reasons of the older generation's conditions, in the spelling that programs know."""
+"""Types and reasons of conditions of the older generation, in the spelling that its clients expect."""
 
 from enum import StrEnum
 from typing import Final
@@ -13,7 +13,7 @@ EXPOSED: Final = "EndpointExposed"
 WARNING: Final = "ConfigurationWarning"
 
 MESSAGE_LIMIT: Final = 1024
-"""As of a graph. The API server accepts 32,768 characters at most."""
+"""Characters of a message, as for graphs. The API server accepts 32,768."""
 
 
 class NimReason(StrEnum):

@@ -24,7 +24,7 @@ from kube_runtime.types.meta import Condition, condition
 def unresolved_status(
     deployment: DynamoDeployment, state: State, reason: DeploymentReason, text: str
 ) -> DynamoDeploymentStatus:
-    """The status of a deployment whose components are not known; what runs stays as it is."""
+    """The status of a deployment without a graph; running components stay."""
     ready = _condition(deployment, READY, "False", reason, cut(text, MESSAGE_LIMIT))
     return _status(deployment, state, [ready])
 
@@ -36,10 +36,9 @@ def deployment_status(
     urls: Sequence[str],
     unknown_services: Sequence[str],
 ) -> DynamoDeploymentStatus:
-    """The status after an apply: that of all components.
+    """The status after an apply, from the status of all components.
 
-    `urls` are the addresses at which components are reached from outside. `unknown_services` are overridden
-    and not in the graph.
+    `urls` are those of exposed components. `unknown_services` are overridden but not in the graph.
     """
     state, ready = _readiness(deployment, components, blocked)
     conditions = [ready, *_exposed(deployment, urls), *_warning(deployment, unknown_services)]

@@ -27,26 +27,26 @@ _FAILED = "Failed to reconcile DynamoNimDeployment: "
 
 
 def stopped_status(nim: DynamoNimDeployment, problems: Iterable[str]) -> DynamoNimDeploymentStatus:
-    """The status of a component whose spec cannot be carried out; its running pods stay."""
+    """The status of a component with an invalid spec; running pods stay."""
     return _status(nim, _failed(nim, problems))
 
 
 def refusal(nim: DynamoNimDeployment, problems: tuple[Problem, ...]) -> Stop:
-    """The end of a reconcile of a component whose spec has problems."""
+    """Stop a reconcile because the spec has problems."""
     return refused(stopped_status(nim, map(str, problems)), problems)
 
 
 def claimless_status(
     nim: DynamoNimDeployment, request: DynamoNimRequest | None, problem: str
 ) -> DynamoNimDeploymentStatus:
-    """The status of a component that has its image, and not its PVC."""
+    """The status of a component whose image exists and whose PVC does not."""
     return _status(nim, _failed(nim, (problem,)), *_image_found(nim, request))
 
 
 def imageless_status(
     nim: DynamoNimDeployment, request: DynamoNimRequest | None
 ) -> DynamoNimDeploymentStatus:
-    """The status of a component whose image is not there, and whether a request builds it."""
+    """The status of a component without its image, and whether a request builds it."""
     name = nim.spec.dynamo_nim
     image_missing = _condition(nim, NIM_FOUND, "False", f"DynamoNim {name} not found")
     if request is None:

@@ -1,8 +1,8 @@
-"""Read the bodies of reviews: only what the API server could have sent, within limits.
+"""Read the bodies of reviews within limits: only what the API server could have sent.
 
-Any client that reaches the port may send. So a request is refused before its body is read if possible.
-Concurrent reviews, and the bytes of large bodies, are limited for all clients together, and shared among
-their addresses: those of the API server are unknown, and no client may take everything.
+Any client that reaches the port may send requests, so they are refused before their body is read if possible.
+Concurrent reviews, and the bytes of large bodies, are limited for all clients together and shared among their
+addresses: those of the API server are unknown, and no client may use up the limit.
 """
 
 import asyncio
@@ -15,24 +15,24 @@ from aiohttp import web
 from kube_runtime.serving.clients import ClientShares, ShareExhausted
 
 LARGEST_BODY: Final = 7 * 1024 * 1024
-"""In bytes. The API server takes 3 MiB for an object, and an update shows it twice."""
+"""In bytes. The API server accepts objects of 3 MiB, and an update contains two."""
 
 SMALL_BODY: Final = 64 * 1024
-"""In bytes. The connections of the server are too few for such bodies to add up."""
+"""In bytes. Connections are limited, so such bodies cannot add up."""
 
 ALL_BODIES: Final = 32 * 1024 * 1024
-"""In bytes: what may be read or validated of larger bodies at one time."""
+"""In bytes: larger bodies that are read or validated concurrently."""
 
 ALL_REVIEWS: Final = 256
 """Concurrent reviews; the limit of connections."""
 
 JSON: Final = "application/json"
 _BODY_SECONDS: Final = 5.0
-"""Seconds that a body may take: the API server sends it at once, and waits ten seconds for the response."""
+"""Seconds to receive a body. The API server sends it at once, and waits ten seconds for the response."""
 
 
 class RequestRefused(Exception):
-    """The request is not taken in. `status` is a 4xx or 503."""
+    """The request is refused. `status` is a 4xx or 503."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -51,7 +51,7 @@ class BodyLimits:
         """Reserve capacity for a client's request while the block reads and validates its body.
 
         Raises:
-            RequestRefused: it may not.
+            RequestRefused: a limit is reached.
         """
         size = _size(http)
         try:
@@ -68,7 +68,7 @@ class BodyLimits:
         """The body of a request.
 
         Raises:
-            RequestRefused: it did not come.
+            RequestRefused: it did not arrive.
         """
         try:
             async with asyncio.timeout(_BODY_SECONDS):

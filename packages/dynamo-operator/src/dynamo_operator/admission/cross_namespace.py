@@ -6,26 +6,43 @@ Secrets of every namespace. So the webhook asks the API server whether the autho
 refuses early, in the author's terminal. The controller relies on RBAC of the other namespace, since a
 webhook is not always called (`requests/cross_namespace.py`).
 
+An outsider may send a review with any user in it, and the answer reveals what that user may do. So a client
+has few queries, only some run at a time, and answers are cached for a moment: outsiders can neither take
+the capacity of reconciles nor read the permissions of a cluster in bulk.
+
 The spec of a request may change until profiling begins, and after each failure. A user who changes it
 decides what runs in the other namespace, so the check covers them as well as the author.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_operator.admission.access_reviews import AccessReviews
 from dynamo_operator.admission.review import Request
+from kube_runtime.apply.suppression import Recent
+from kube_runtime.client.requests import Client
+from kube_runtime.clock import loop_time
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.access import UserInfo, subject
+from kube_runtime.rate_limits import TokenBucket
+from kube_runtime.serving.clients import FairSemaphore
+from kube_runtime.types.access import SubjectAccessReview, UserInfo, question, subject
 from kube_runtime.types.core import ConfigMap
 from kube_runtime.types.meta import Struct
+
+AT_ONCE: Final = 4
+BURST: Final = 20
+REFILL_SECONDS: Final = 3.0
+"""A client may send BURST queries, and one more each REFILL_SECONDS."""
+
+KEPT_SECONDS: Final = 10.0
+MOST_REMEMBERED: Final = 1024
+"""Number of clients and of answers that are remembered."""
 
 PATH = "spec.deploymentOverrides.namespace"
 
@@ -50,17 +67,67 @@ _DECODER = msgspec.json.Decoder(_Asked)
 _WHOLE = msgspec.json.Decoder(_Whole)
 
 
+class TooManyAccessReviews(OperatorError):
+    """The client exceeded its rate; no query was sent."""
+
+
+class AccessReviews:
+    """Sends SubjectAccessReviews.
+
+    `are_clients_known`: all reviews come from the API server, so clients need no rate limit.
+    """
+
+    def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
+        self._client = client
+        self._are_clients_known = are_clients_known
+        self._turns = FairSemaphore(AT_ONCE)
+        self._answers: Recent[tuple[bool, float]] = Recent(MOST_REMEMBERED)
+        self._budgets: Recent[TokenBucket] = Recent(MOST_REMEMBERED)
+
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """Number of remembered answers and clients."""
+        return len(self._answers), len(self._budgets)
+
+    async def allowed(self, spec: Object, client: str) -> bool:
+        """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
+
+        `client` is the source of the review.
+
+        Raises:
+            TooManyAccessReviews: the client exceeded its rate.
+            OperatorError: no answer.
+        """
+        key = msgspec.json.encode(spec)
+        cached = self._answers.get(key)
+        if cached is not None and cached[1] > loop_time():
+            return cached[0]
+        if not self._are_clients_known:
+            self._spend(client)
+        async with self._turns.place(client):
+            body = question(SubjectAccessReview.KIND, spec)
+            review = await self._client.create(SubjectAccessReview, body)
+        self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
+        return review.status.allowed
+
+    def _spend(self, client: str) -> None:
+        budget = self._budgets.get(client) or TokenBucket(BURST, loop_time())
+        self._budgets.put(client, budget)
+        if not budget.take(BURST, REFILL_SECONDS, loop_time()):
+            raise TooManyAccessReviews("too many questions about users from the same address")
+
+
 @dataclass(frozen=True, slots=True)
 class CrossNamespace:
-    """Queries the API server for permissions of users."""
+    """Checks requests for graphs in other namespaces."""
 
     access_reviews: AccessReviews
 
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
-        `client` is where the review came from.
-        Updates that do not change the spec are not checked: other users may label it.
+        `client` is the source of the review. Updates that do not change the spec are not checked: other
+        users may label the request.
         """
         namespace = _namespace(request.new)
         if namespace in {"", request.namespace} or _spec(request.new) == _spec(request.old):
@@ -86,7 +153,7 @@ def _namespace(text: Raw | None) -> str:
     try:
         spec = _DECODER.decode(text).spec
     except UNREADABLE:
-        return ""  # an object that does not fit its type is refused before
+        return ""  # the validation refuses such an object before
     overrides = spec.deployment_overrides if spec else None
     return (overrides.namespace if overrides else None) or ""
 

@@ -1,8 +1,8 @@
 """Decide whether an object may be stored, with its problems and warnings.
 
-An object may be invalid already, because it was stored before a rule existed or while the webhooks were
-off. Users must be able to label, scale and repair it step by step. So an update is refused for what it
-makes invalid; what was invalid before is a warning.
+A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be able to
+label, scale and repair it step by step. So an update is refused for problems that it adds; earlier problems
+become warnings.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from msgspec import Raw
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.admission.json_path import scalars_at
-from dynamo_operator.admission.rules import Circumstances, Rules
+from dynamo_operator.admission.rules import ReviewContext, Rules
 from kube_runtime.decode import bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError
 from kube_runtime.types.meta import R, Struct
@@ -23,7 +23,7 @@ _TOO_DEEP = Problem("document", "is nested too deeply")
 _OBJECTS = msgspec.json.Decoder(dict[str, object])
 _AT = " - at `"
 _MOST_COMPARED = 10_000
-"""Most problems of an update: one that existed before must be found to become a warning."""
+"""Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
 
 
 class _Metadata(Struct, frozen=True):
@@ -39,19 +39,19 @@ _FRAME = msgspec.json.Decoder(_Frame)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The answer: refused if there are problems. `odd` are the warnings.
+    """The result of a review: refused if there are problems. `warning_problems` are the warnings.
 
-    `reason` is the word for the problems in metrics.
+    `reason` is the label value of the refusal in metrics.
     """
 
     problems: tuple[Problem, ...] = ()
-    odd: tuple[Problem, ...] = ()
+    warning_problems: tuple[Problem, ...] = ()
     reason: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings, a line for each."""
-        return tuple(str(problem) for problem in self.odd)
+        return tuple(str(problem) for problem in self.warning_problems)
 
     @property
     def allowed(self) -> bool:
@@ -62,16 +62,18 @@ class Decision:
 ALLOWED = Decision()
 
 
-def decide(rules: Rules[R], new: Raw, old: Raw | None, at: Circumstances) -> Decision:
+def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
     """Validate an object, as JSON text; `old` is None when it is created."""
     try:
-        return _decided(rules, new, old, at)
+        return _decided(rules, new, old, context)
     except RecursionError:
         return Decision((_TOO_DEEP,), reason="decode_failed")
 
 
-def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumstances) -> Decision:
-    most = most_bytes(rules.type_, at.settings)
+def _decided(
+    rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext
+) -> Decision:
+    most = most_bytes(rules.type_, context.settings)
     try:
         if size := bytes_over(new_text, most):
             return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
@@ -81,50 +83,53 @@ def _decided(rules: Rules[R], new_text: Raw, old_text: Raw | None, at: Circumsta
     except DecodeError as error:
         return Decision((_misfit(error),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
-        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+        return ALLOWED  # finalizers must be removable from invalid objects too
     old = _readable(rules, old_text)
     if old is not None:
-        at = replace(at, most=_MOST_COMPARED)
-    problems = tuple(islice(rules.problems(new, at), at.most))
+        context = replace(context, most=_MOST_COMPARED)
+    problems = tuple(islice(rules.problems(new, context), context.most))
     inherited: tuple[Problem, ...] = ()
     if problems and old is not None and old_text is not None:
-        recurring = frozenset(islice(rules.problems(old, at), at.most)).intersection(problems)
+        recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(
+            problems
+        )
         inherited = _unchanged(recurring, new_text, old_text)
         forgiven = frozenset(inherited)
         problems = tuple(problem for problem in problems if problem not in forgiven)
-    changes = () if old is None else tuple(rules.changes(old, new, at))
-    odd = [
+    changes = () if old is None else tuple(rules.changes(old, new, context))
+    warning_problems = [
         Problem(problem.path, f"{problem.message} (as before)", problem.kind)
         for problem in inherited
     ]
     if old is not None:
-        odd += rules.change_warnings(old, new)
+        warning_problems += rules.change_warnings(old, new)
     if not problems and not inherited:
-        odd += rules.warnings(new, at)
+        warning_problems += rules.warnings(new, context)
     return Decision(
         tuple(dict.fromkeys((*problems, *changes))),
-        tuple(dict.fromkeys(odd)),
+        tuple(dict.fromkeys(warning_problems)),
         _reason(problems, changes),
     )
 
 
 def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
-    """The verdict on an object that is too large to be processed; it is not read as a whole.
+    """Decide on an object that is too large to be decoded as a whole.
 
-    One that was too large before may be labelled, and made smaller bit by bit.
+    An object that was too large before may be labelled, and made smaller step by step.
     """
     if _FRAME.decode(text).metadata.deletion_timestamp:
-        return ALLOWED  # finalizers have to be removable, whatever the object looks like
+        return ALLOWED  # finalizers must be removable from invalid objects too
     problem = Problem("document", too_large(size, most))
     if size <= before:
-        return Decision(odd=(Problem(problem.path, f"{problem.message} (as before)"),))
+        return Decision(warning_problems=(Problem(problem.path, f"{problem.message} (as before)"),))
     return Decision((problem,), reason="too_large")
 
 
 def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
-    """The problems that the update leaves as they were: the same words, about the same value.
+    """The problems that the update does not change: the same message about the same value.
 
-    The same message is not enough: many fit every invalid value, and one must not follow another.
+    The same message is not enough: many fit every invalid value, and one invalid value must not replace
+    another.
     """
     if not recurring:
         return ()
@@ -138,7 +143,7 @@ def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Probl
 
 
 def _readable(rules: Rules[R], text: Raw | None) -> R | None:
-    """The previous state; None if it cannot be decoded."""
+    """Decode the previous state; None if that fails."""
     if text is None:
         return None
     try:
@@ -148,13 +153,13 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
 
 
 def _misfit(error: DecodeError) -> Problem:
-    """Where an object does not fit its type, which its schema has let pass (decision 41)."""
+    """The problem of an object that passes its schema and does not fit its type (decision 41)."""
     message, _, place = error.message.partition(_AT)
     return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
 
 
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
-    """One word for a refusal, from a closed list."""
+    """The reason of a refusal, from a closed list."""
     if problems:
         return problems[0].kind.value
     if not changes:

@@ -1,7 +1,7 @@
-"""Our user name at the API server, to recognise our own writes.
+"""The operator's user name at the API server, to recognise its own writes in reviews.
 
-It is asked of the API server, not computed: our requests carry exactly this name, whatever the
-ServiceAccount, the release or the way of logging in.
+The API server reports it: reviews contain exactly this name, whatever the ServiceAccount, the release or the
+kind of credentials.
 """
 
 import asyncio
@@ -38,16 +38,16 @@ async def own_user(client: Client) -> str:
     """Our user name, from a SelfSubjectReview.
 
     Raises:
-        OperatorError: there was no answer.
+        OperatorError: the request failed.
     """
     review = await client.create(SelfSubjectReview, _QUESTION)
     return review.status.user_info.username
 
 
 def subject_of(authorization: str) -> str:
-    """The user of a ServiceAccount token in an `Authorization` header; "" if it is none.
+    """The user of a ServiceAccount token in an `Authorization` header; "" for any other value.
 
-    The token is our own, so its signature is of no interest.
+    The token is our own, so its signature is not verified.
     """
     parts = authorization.removeprefix("Bearer ").split(".")
     if len(parts) != _JWT_PARTS:
@@ -61,19 +61,19 @@ def subject_of(authorization: str) -> str:
 
 
 def account_of(user: str) -> str:
-    """The ServiceAccount of a user name, as `NAMESPACE/NAME`; "" if it is another kind of user."""
+    """The ServiceAccount of a user name as `NAMESPACE/NAME`; "" for other users."""
     return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
 
 
 class OperatorIdentity:
-    """Our user name from SelfSubjectReview; "" until known, a name that no user has."""
+    """Our user name from a SelfSubjectReview; "" until known, which matches no user."""
 
     def __init__(self, client: Client, user: str = "") -> None:
         self.client = client
         self.user = user
 
     async def ask(self) -> None:
-        """Retry until it is known, and log each failure."""
+        """Ask until it is known; log each failure."""
         while not self.user:
             try:
                 self.user = await own_user(self.client)

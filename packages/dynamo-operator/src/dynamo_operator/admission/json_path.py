@@ -1,11 +1,11 @@
-"""Finds the values that problems are about, in the document that they were found in.
+"""Look up the values at the paths of problems in a document.
 
-Keys have dots and paths have no quotes: `metadata.annotations.nvidia.com/x` is three steps and not four. So
-at each step the longest key that fits wins.
+Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three steps, not
+four. So at each step the longest matching key wins.
 
-A document may have as many problems as fields. So all paths are followed in one walk over the document, side
-by side: the sorted paths that lead through a value are neighbours, and stand for it as a range. The time
-grows with the size of the document and of the paths, times the logarithm of their number.
+A document may have as many problems as fields. So one walk over the document follows all paths together:
+sorted paths through the same value are adjacent, and a range represents them. The time grows with the size
+of the document and of the paths, times the logarithm of their number.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,7 +17,7 @@ _SCALARS: Final = (str, int, float, bool)
 
 
 class _Visit(NamedTuple):
-    """A value with the paths `[low, high)` that lead to or through it; `end` of their letters lead to it."""
+    """A value, the range `[low, high)` of paths to or through it, and the length `end` of its own path."""
 
     value: object
     low: int
@@ -26,7 +26,7 @@ class _Visit(NamedTuple):
 
 
 def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
-    """The text, number or boolean at each path; without the paths that lead to another thing, or nowhere."""
+    """The string, number or boolean at each path; other paths are left out."""
     texts = sorted(set(paths))
     scalars: dict[str, object] = {}
     visits = list(_inside(texts, document, 0, len(texts), 0))
@@ -45,9 +45,9 @@ def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]
 def _inside(
     texts: Sequence[str], value: Container, low: int, high: int, at: int
 ) -> Iterator[_Visit]:
-    """The parts of a value to which the paths of a range lead on, the one with the shortest key last.
+    """The children of a value on the paths of a range, the one with the shortest key last.
 
-    It is visited first then, so what stands at a longer key takes the place of what it has found.
+    That one is visited first, so the value at a longer matching key replaces its result.
     """
     if low == high:
         return
@@ -62,7 +62,7 @@ def _inside(
 
 
 def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tuple[int, int]:
-    """The part of a range of paths, alike up to `at`, in which the step follows."""
+    """The part of a range of paths, equal up to `at`, that continues with `step`."""
     if high - low == 1:
         return low, low + texts[low].startswith(step, at)
     end = at + len(step)

@@ -23,26 +23,28 @@ from dynamo_operator.admission.rules import Rules
 
 @cache
 def _settings() -> LegacySettings:
-    """The settings of these kinds, which a process that validates large objects reads for itself."""
+    """The settings of these kinds; each worker process reads them from its own environment."""
     return read_legacy_settings(os.environ)
 
 
 LEGACY_RULES: tuple[Rules[Any], ...] = (
     Rules(
         DynamoDeployment,
-        problems=lambda deployment, at: deployment_problems(
-            deployment, at.settings, _settings(), at.most
+        problems=lambda deployment, context: deployment_problems(
+            deployment, context.settings, _settings(), context.most
         ),
         warnings=lambda deployment, _: deployment_warnings(deployment),
     ),
     Rules(
         DynamoNimDeployment,
-        problems=lambda deployment, at: nim_problems(deployment, at.settings, _settings(), at.most),
+        problems=lambda deployment, context: nim_problems(
+            deployment, context.settings, _settings(), context.most
+        ),
         warnings=lambda deployment, _: nim_warnings(deployment),
     ),
     Rules(
         DynamoNimRequest,
-        problems=lambda request, at: request_problems(request, at.most),
+        problems=lambda request, context: request_problems(request, context.most),
     ),
 )
-"""The kinds of the older generation that are reviewed."""
+"""The rules of the older generation."""

@@ -17,11 +17,11 @@ _NULL = b"null"
 _FORBIDDEN = 403
 _MOST = 100
 _LONGEST = 1000
-"""Lines, and characters in one. Text of outsiders must not come back in megabytes."""
+"""Most lines, and characters of one: a response must not repeat megabytes of an outsider's text."""
 
 
 class Request(Struct):
-    """One request. `object` and `old_object` are JSON text; there is none where it says `null`."""
+    """One request. `object` and `old_object` are JSON text, `null` if there is none."""
 
     uid: str
     operation: str = ""
@@ -35,17 +35,17 @@ class Request(Struct):
 
     @property
     def new(self) -> Raw | None:
-        """The new object."""
+        """The new object; None for a deletion."""
         return None if memoryview(self.object) == _NULL else self.object
 
     @property
     def old(self) -> Raw | None:
-        """The previous object."""
+        """The previous object; None for a creation."""
         return None if memoryview(self.old_object) == _NULL else self.old_object
 
 
 class Review(Struct):
-    """The envelope."""
+    """The AdmissionReview around a request."""
 
     api_version: str
     kind: str
@@ -60,10 +60,10 @@ _REVIEWS = msgspec.json.Decoder(Review)
 
 
 def request_in(body: bytes) -> Request:
-    """The request in a body.
+    """Decode the request in a body.
 
     Raises:
-        NotAReview: there is none.
+        NotAReview: the body has none.
     """
     try:
         review = _REVIEWS.decode(body)
@@ -78,17 +78,17 @@ def request_in(body: bytes) -> Request:
     return review.request
 
 
-def answer(uid: str, verdict: Decision) -> bytes:
-    """The response body."""
-    response: Object = {"uid": uid, "allowed": verdict.allowed}
-    if not verdict.allowed:
+def answer(uid: str, decision: Decision) -> bytes:
+    """Encode the response body."""
+    response: Object = {"uid": uid, "allowed": decision.allowed}
+    if not decision.allowed:
         response["status"] = {
             "code": _FORBIDDEN,
-            "message": "\n".join(_short([str(problem) for problem in verdict.problems])),
+            "message": "\n".join(_short([str(problem) for problem in decision.problems])),
             "reason": "Forbidden",
         }
-    if verdict.warnings:
-        response["warnings"] = _short(verdict.warnings)
+    if decision.warnings:
+        response["warnings"] = _short(decision.warnings)
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 

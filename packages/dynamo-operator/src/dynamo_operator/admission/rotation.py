@@ -1,50 +1,43 @@
-"""Keeps the webhooks callable: renews the certificate, has the API server trust it, and tests it.
+"""Keep the webhooks callable: renew the certificate, write its CA bundle, and test the connection.
 
-One loop, woken by changes of the objects that it depends on. Each turn reconciles all of them, so that it
-repairs whatever others deleted or changed. Ready means that a real TLS connection to ourselves succeeded,
-with each name and each bundle that the API server will use.
+Each turn of the loop reconciles Secret, configuration and server, and so repairs what others deleted or
+changed. Ready means that a TLS connection to this process succeeded with each host name and CA bundle that
+the API server will use.
 """
 
 import asyncio
 import base64
 import binascii
 import ssl
-from abc import ABC, abstractmethod
-from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final, NoReturn
 
 import structlog
 
-from dynamo_operator.admission.ca_bundle import Caller, Configuration
-from dynamo_operator.admission.certificate_store import CertificateStore, StoredCertificates
-from dynamo_operator.admission.clients import ANYBODY, Clients
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
+from dynamo_operator.admission.webhook_configuration import Caller, Configuration
+from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
+from dynamo_operator.certificates.store import CertificateStore, StoredCertificates
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Change
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.manager import Health, Manager
+from kube_runtime.controller.manager import Health
 from kube_runtime.errors import ConfigError, Forbidden, Invalid, OperatorError
 from kube_runtime.serving.tls import Certificate, accept_lax_certificates
 
-RESYNC_SECONDS: Final = 30.0
-"""The resync period; changes before that arrive as events."""
-
-RETRY_SECONDS: Final = 2.0
 _HANDSHAKE_SECONDS: Final = 5.0
 _STARTING: Final = ("webhooks: starting",)
 _FIRST_SECONDS: Final = 1.0
 _LONGEST_SECONDS: Final = 60.0
 _CALM_SECONDS: Final = 600.0
 """Seconds without a repair after which the backoff resets."""
-_QUARREL: Final = 5
-"""Consecutive repairs after which another writer is assumed to compete."""
+_COMPETING: Final = 5
+"""Consecutive repairs after which the log reports a competing writer."""
 _log = structlog.get_logger()
 
 
 class PatchBackoff:
-    """Delays repairs, each longer than the one before."""
+    """Delays repairs of the CA bundle with exponential backoff."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
@@ -59,53 +52,13 @@ class PatchBackoff:
             wait = min(_FIRST_SECONDS * 2 ** (self._in_a_row - 1), _LONGEST_SECONDS)
             await asyncio.sleep(max(0.0, self._last + wait - now))
         self._in_a_row = min(self._in_a_row + 1, 10)
-        if self._in_a_row == _QUARREL:
+        if self._in_a_row == _COMPETING:
             _log.warning("another client keeps removing the caBundle of the webhooks")
         self._last = loop_time()
 
 
-class Rotation(ABC):
-    """A loop on every replica, woken by changes of the objects that it depends on."""
-
-    def __init__(self, informers: tuple[Informer[Any], ...]) -> None:
-        self._informers = informers
-        self._synced = asyncio.Event()
-        self._wake = asyncio.Event()
-
-    def join(self, manager: Manager) -> None:
-        """Add the loop and its informers to the manager."""
-        for informer in self._informers:
-            manager.inform(informer)
-        manager.on_synced(self.synced)
-        manager.serve(self)
-
-    async def synced(self) -> None:
-        """Record that the caches are synced, so that missing objects do not exist."""
-        self._synced.set()
-
-    async def run(self) -> NoReturn:
-        """Renew the certificate until cancelled."""
-        if self._informers:
-            await self._synced.wait()
-        for informer in self._informers:
-            informer.store.subscribe(self._on_change)
-        while True:
-            self._wake.clear()
-            wait = await self._turn()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._wake.wait()
-
-    def _on_change(self, _change: Change[Any]) -> None:
-        self._wake.set()
-
-    @abstractmethod
-    async def _turn(self) -> float:
-        """Reconcile once. Returns the seconds until the next time."""
-
-
 class CertificateRotation(Rotation):
-    """Keeps the certificate and the CA bundle of the webhooks."""
+    """Renews the certificate and the CA bundle of the webhooks."""
 
     def __init__(
         self,
@@ -115,7 +68,7 @@ class CertificateRotation(Rotation):
         server: WebhookServer,
         certificate: Certificate,
         informers: tuple[Informer[Any], ...],
-        clients: Clients = ANYBODY,
+        clients: Clients = ANY_CLIENT,
     ) -> None:
         super().__init__(informers)
         self._clients = clients
@@ -131,7 +84,7 @@ class CertificateRotation(Rotation):
         self._backoff = PatchBackoff()
 
     def ready(self) -> Health:
-        """Whether the API server can call the webhooks here."""
+        """Ready if the API server can call the webhooks of this process."""
         return Health(self._problems)
 
     async def run(self) -> NoReturn:
@@ -150,7 +103,7 @@ class CertificateRotation(Rotation):
             return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
         problems = await self._check()
         self._report(problems)
-        return RETRY_SECONDS if problems else min(stored.again_in, RESYNC_SECONDS)
+        return RETRY_SECONDS if problems else min(stored.recheck_seconds, RESYNC_SECONDS)
 
     async def _step(self) -> StoredCertificates | None:
         stored = await self._store.step(self._trusted_for())
@@ -160,7 +113,7 @@ class CertificateRotation(Rotation):
         return stored
 
     def _trusted_for(self) -> timedelta:
-        """Seconds that the current CAs have been in the configuration, as observed."""
+        """How long the current CAs have been in the configuration, as observed."""
         authorities, now = self._authorities, loop_time()
         if authorities is None or not self._configuration.trusts(authorities):
             self._trusted_since = None
@@ -184,7 +137,7 @@ class CertificateRotation(Rotation):
             self._written = stored.authorities
 
     async def _check(self) -> tuple[str, ...]:
-        """Why the API server cannot call us, if so."""
+        """Problems that keep the API server from calling this process."""
         if self._configuration.entries() is None:
             return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
         callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
@@ -199,7 +152,7 @@ class CertificateRotation(Rotation):
         return tuple(f"webhooks: {error}" for error in errors if error)
 
     async def _call(self, caller: Caller) -> str:
-        """The error of a connection like that of the API server; "" if it succeeds."""
+        """Connect like the API server; return the error, "" if it succeeds."""
         try:
             context = _trusting(caller.bundle)
             async with asyncio.timeout(_HANDSHAKE_SECONDS):
@@ -221,7 +174,7 @@ class CertificateRotation(Rotation):
 
 
 def _trusting(bundle: str) -> ssl.SSLContext:
-    """The context of a client that trusts the bundle of a configuration.
+    """An SSL context of a client that trusts the CA bundle of a configuration.
 
     Raises:
         ValueError: the bundle is not PEM in base64.

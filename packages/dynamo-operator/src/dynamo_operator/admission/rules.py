@@ -28,17 +28,17 @@ from kube_runtime.types.meta import R
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ReviewContext:
     """Inputs of a validation beside the object.
 
-    `user` is who asks, `operator` what the API server calls ourselves; "" means: not known. `most`
-    is the number of problems at which a judgement ends.
+    `user` is the author of the request, `operator` our own user name; "" if unknown. Validation ends after
+    `most` problems.
     """
 
     settings: RenderSettings
     user: str = ""
     operator: str = ""
-    surroundings: ClusterContext = UNKNOWN
+    cluster: ClusterContext = UNKNOWN
     most: int = MOST_PROBLEMS
 
 
@@ -50,48 +50,48 @@ def _none(*_: object) -> Iterable[Problem]:
 class Rules(Generic[R]):
     """The rules of one kind: problems and warnings of objects and of changes.
 
-    `problems` and `warnings` check an object alone, `changes` and `change_warnings` at the state
-    before and the one after. `warnings` is for objects without problems.
+    `problems` and `warnings` check an object, `changes` and `change_warnings` the old and the new one.
+    `warnings` is for objects without problems.
     """
 
     type_: type[R]
-    problems: Callable[[R, Circumstances], Iterable[Problem]]
-    changes: Callable[[R, R, Circumstances], Iterable[Problem]] = _none
-    warnings: Callable[[R, Circumstances], Iterable[Problem]] = _none
+    problems: Callable[[R, ReviewContext], Iterable[Problem]]
+    changes: Callable[[R, R, ReviewContext], Iterable[Problem]] = _none
+    warnings: Callable[[R, ReviewContext], Iterable[Problem]] = _none
     change_warnings: Callable[[R, R], Iterable[Problem]] = _none
 
 
-def _graph_problems(graph: DynamoGraphDeployment, at: Circumstances) -> Iterator[Problem]:
-    facts = Facts(grove_served=at.surroundings.grove_served)
+def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
+    facts = Facts(grove_served=context.cluster.grove_served)
     graph = on_record(graph, facts)  # as its controller validates it
-    yield from graph_problems(graph, at.settings, at.most)
+    yield from graph_problems(graph, context.settings, context.most)
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then
-    yield from graph_exposure_problems(graph, at.settings)
-    yield from context_problems(graph, at.surroundings)
+    yield from graph_exposure_problems(graph, context.settings)
+    yield from context_problems(graph, context.cluster)
 
 
 def _component_problems(
-    component: DynamoComponentDeployment, at: Circumstances
+    component: DynamoComponentDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
-    yield from component_problems(component, at.settings, at.most)
-    yield from exposure_problems(component.spec, "spec", at.settings)
+    yield from component_problems(component, context.settings, context.most)
+    yield from exposure_problems(component.spec, "spec", context.settings)
 
 
 def _graph_changes(
-    old: DynamoGraphDeployment, new: DynamoGraphDeployment, at: Circumstances
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, context: ReviewContext
 ) -> Iterator[Problem]:
     yield from update.graph_update_problems(old, new)
-    if not update.may_scale(at.user, new.metadata.namespace, at.operator):
+    if not update.may_scale(context.user, new.metadata.namespace, context.operator):
         yield from update.adapter_problems(old, new)
 
 
 def _request_problems(
-    request: DynamoGraphDeploymentRequest, at: Circumstances
+    request: DynamoGraphDeploymentRequest, context: ReviewContext
 ) -> Iterable[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return requests.request_problems(request, at.settings, size, at.most)
+    return requests.request_problems(request, context.settings, size, context.most)
 
 
 RULES: tuple[Rules[Any], ...] = (
@@ -99,14 +99,14 @@ RULES: tuple[Rules[Any], ...] = (
         DynamoGraphDeployment,
         problems=_graph_problems,
         changes=_graph_changes,
-        warnings=lambda graph, at: graph_warnings(graph, at.surroundings),
+        warnings=lambda graph, context: graph_warnings(graph, context.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(
         DynamoComponentDeployment,
         problems=_component_problems,
         changes=lambda old, new, _: update.framework_problems(old, new),
-        warnings=lambda component, at: component_warnings(component, at.surroundings),
+        warnings=lambda component, context: component_warnings(component, context.cluster),
         change_warnings=update.framework_warnings,
     ),
     Rules(
@@ -123,11 +123,11 @@ RULES: tuple[Rules[Any], ...] = (
         warnings=lambda request, _: requests.request_warnings(request),
     ),
 )
-"""Today's kinds that are reviewed."""
+"""The rules of today's kinds."""
 
 
 def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
-    """The rules of all kinds that are reviewed; those of the older generation are imported on demand."""
+    """The rules of all reviewed kinds. Those of the older generation are imported on demand."""
     if not legacy_kinds:
         return RULES
     from dynamo_operator.admission.legacy import LEGACY_RULES

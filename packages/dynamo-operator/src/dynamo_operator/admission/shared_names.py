@@ -1,8 +1,8 @@
-"""Cluster-wide names (Dynamo namespaces, Ingress hosts), and which namespaces use them.
+"""Index cluster-wide names (Dynamo namespaces, Ingress hosts) by the namespaces that use them.
 
-Kubernetes keeps names of two namespaces apart; two sorts of ours are wider. The Dynamo namespace of graph
-`c` in `a-b` is that of graph `b-c` in `a`, and over etcd or NATS their processes find each other. And a host
-of an Ingress is served by one of its Ingresses. Neither can be refused: the second gets a warning.
+Two kinds of names are not scoped to a Kubernetes namespace. Graph `c` in `a-b` and graph `b-c` in `a` have
+the same Dynamo namespace, and over etcd or NATS their processes find each other. A host is served by one of
+the Ingresses that name it. Neither can be refused: the second user gets a warning.
 """
 
 from collections import Counter
@@ -30,12 +30,12 @@ class _Spec(msgspec.Struct):
 
 @dataclass(slots=True)
 class Owners(Generic[R]):
-    """The namespaces of objects by the names that they use, kept up to date with a store."""
+    """The namespaces of objects by the names that they use, updated from the cache."""
 
     claims: Callable[[R], Iterable[str]]
     namespaces: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def heard(self, change: Change[R]) -> None:
+    def on_change(self, change: Change[R]) -> None:
         """Apply a change."""
         for state, by in ((change.old, -1), (change.new, 1)):
             if state is not None:
@@ -51,13 +51,13 @@ class Owners(Generic[R]):
             del self.namespaces[name]
 
     def outside(self, namespace: str) -> "Outside[R]":
-        """Names that other namespaces use."""
+        """The names that other namespaces use."""
         return Outside(self, namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class Outside(Generic[R]):
-    """Names that other namespaces than one use, looked up on demand."""
+    """The names that namespaces other than `namespace` use, looked up on demand."""
 
     owners: Owners[R]
     namespace: str
@@ -72,7 +72,7 @@ class Outside(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class SharedNames:
-    """Both sorts of names."""
+    """The indices of Dynamo namespaces and of Ingress hosts."""
 
     graphs: Owners[DynamoGraphDeployment]
     hosts: Owners[Ingress]
@@ -82,9 +82,9 @@ def shared_names(cache: Cache) -> SharedNames:
     """Index the names of the objects in the cache, and keep the index up to date."""
     shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
     if cache.holds(DynamoGraphDeployment):
-        cache.subscribe(DynamoGraphDeployment, shared.graphs.heard)
+        cache.subscribe(DynamoGraphDeployment, shared.graphs.on_change)
     if cache.holds(Ingress):
-        cache.subscribe(Ingress, shared.hosts.heard)
+        cache.subscribe(Ingress, shared.hosts.on_change)
     return shared
 
 
@@ -96,5 +96,5 @@ def _hosts(ingress: Ingress) -> frozenset[str]:
     try:
         rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
     except msgspec.DecodeError:
-        return frozenset()  # the API server would not have stored it
+        return frozenset()  # the API server stores no such Ingress
     return frozenset(rule.host for rule in rules if rule.host)

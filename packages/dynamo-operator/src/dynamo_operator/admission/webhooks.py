@@ -1,4 +1,4 @@
-"""Builds the webhooks from settings: servers, informers and a readiness probe."""
+"""Build the webhooks from settings: server, worker processes, certificate and informers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,20 +13,18 @@ from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, withheld_text
 from dynamo_graphs.settings import Settings, WebhookSettings
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation.cluster_context import ClusterContext
-from dynamo_operator.admission.access_reviews import AccessReviews
-from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import CertificateStore, FileStore, kept_in_secret
-from dynamo_operator.admission.certificates import Terms
-from dynamo_operator.admission.clients import Clients
-from dynamo_operator.admission.cross_namespace import CrossNamespace
+from dynamo_operator.admission.cross_namespace import AccessReviews, CrossNamespace
 from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import Circumstances, rules_of
-from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.rules import ReviewContext, rules_of
+from dynamo_operator.admission.server import Clients, WebhookServer
 from dynamo_operator.admission.shared_names import SharedNames, shared_names
+from dynamo_operator.admission.webhook_configuration import Configuration
+from dynamo_operator.certificates.lifecycle import Terms
+from dynamo_operator.certificates.store import CertificateStore, FileStore, kept_in_secret
+from dynamo_operator.observability.metrics import WebhookMetrics
 from dynamo_operator.reconcile.read import serves, withheld
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
@@ -78,19 +76,19 @@ def webhooks(
     Raises:
         ConfigError: a restricted operator may not write a cluster-wide configuration.
     """
-    client, chosen = identity.client, settings.webhooks
+    client, webhook_settings = identity.client, settings.webhooks
     own = settings.render.restricted_namespace
-    if own and chosen.certificates == "self":
+    if own and webhook_settings.certificates == "self":
         raise ConfigError("webhooks.certificates", _NOT_OWN_BUNDLE)
 
-    def is_left_to_others(reviewed: str) -> bool:
-        # A selector, which may be wrong, chooses what the API server sends.
+    def is_managed_by_others(reviewed: str) -> bool:
+        # The namespaceSelector of the configuration should exclude it, but may be wrong.
         return is_excluded(reviewed) or bool(own and reviewed != own)
 
-    informers, store = _certificate_source(client, cache, namespace, chosen)
-    circumstances = _circumstances(identity, cache, settings)
-    file = Path(chosen.client_ca) if chosen.client_ca else None
-    clients = Clients(file, chosen.client_name)
+    informers, store = _certificate_source(client, cache, namespace, webhook_settings)
+    context_of = _context_of(identity, cache, settings)
+    file = Path(webhook_settings.client_ca) if webhook_settings.client_ca else None
+    clients = Clients(file, webhook_settings.client_name)
     certificate = Certificate(asks_clients=file is not None)
     access_reviews = AccessReviews(client, are_clients_known=file is not None)
     workers = WorkerPool(Bounds(processes=AT_ONCE))
@@ -98,45 +96,45 @@ def webhooks(
     server = WebhookServer(
         address,
         certificate,
-        DecisionPool(workers.submit, circumstances, is_left_to_others, rules),
+        DecisionPool(workers.submit, context_of, is_managed_by_others, rules),
         WebhookMetrics(registry),
         cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
     )
-    configuration = Configuration(client, cache, chosen.configuration_name)
+    configuration = Configuration(client, cache, webhook_settings.configuration_name)
     rotation = CertificateRotation(
         identity, store, configuration, server, certificate, informers, clients
     )
     return Webhooks(server, workers, rotation)
 
 
-def _circumstances(
+def _context_of(
     identity: OperatorIdentity, cache: Cache, settings: Settings
-) -> Callable[[Request], Circumstances]:
+) -> Callable[[Request], ReviewContext]:
     """Return the function that gathers the user and the cluster context of a review."""
     shared = shared_names(cache)
 
-    def circumstances(request: Request) -> Circumstances:
-        # A large one is validated in a process that does not have the cache.
-        gather = copied if is_large(request) else cluster_context
+    def context_of(request: Request) -> ReviewContext:
+        # Large ones are validated in a worker process, which has no cache.
+        gather = copied_context if is_large(request) else cluster_context
         context = gather(cache, request.namespace, shared)
-        return Circumstances(settings.render, request.user_info.username, identity.user, context)
+        return ReviewContext(settings.render, request.user_info.username, identity.user, context)
 
-    return circumstances
+    return context_of
 
 
 def _certificate_source(
-    client: Client, cache: Cache, namespace: str, chosen: WebhookSettings
+    client: Client, cache: Cache, namespace: str, settings: WebhookSettings
 ) -> tuple[tuple[Informer[Any], ...], CertificateStore]:
     """The informers of the configuration and the Secret, and the certificate store."""
     configurations = Informer(
-        ValidatingWebhookConfiguration, fields=f"metadata.name={chosen.configuration_name}"
+        ValidatingWebhookConfiguration, fields=f"metadata.name={settings.configuration_name}"
     )
-    if chosen.certificates != "self":
-        return (configurations,), FileStore(Path(chosen.certificate_folder))
-    terms = Terms.of_life(timedelta(seconds=chosen.certificate_life_seconds))
-    key = Key(namespace, chosen.secret_name)
-    secrets, store = kept_in_secret(client, cache, key, chosen.service_name, terms)
+    if settings.certificates != "self":
+        return (configurations,), FileStore(Path(settings.certificate_folder))
+    terms = Terms.of_life(timedelta(seconds=settings.certificate_life_seconds))
+    key = Key(namespace, settings.secret_name)
+    secrets, store = kept_in_secret(client, cache, key, settings.service_name, terms)
     return (configurations, secrets), store
 
 
@@ -167,7 +165,7 @@ class _BaseModels:
 
 
 def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
-    """The cached state of a namespace, and names that others use; without requests."""
+    """The cached state of a namespace, and names that other namespaces use."""
     claims = _Named(cache, PersistentVolumeClaim, namespace)
     return ClusterContext(
         pools_served=cache.serves(InferencePool) if cache.holds(InferencePool) else None,
@@ -180,8 +178,8 @@ def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> Cluste
     )
 
 
-def copied(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
-    """Copy the context into sets of names, for a process without the cache."""
+def copied_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
+    """Copy the context into sets of names, for a worker process without the cache."""
     context = cluster_context(cache, namespace, shared)
     claims = (claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace))
     models = (

@@ -1,4 +1,4 @@
-"""The settings, read once from flags, the settings file and the environment, in this order of strength.
+"""Read the settings from flags, the settings file and the environment, in this order of precedence.
 
 All problems are reported at once: an administrator must not need one restart per mistake.
 """
@@ -17,7 +17,7 @@ from dynamo_operator.observability.server import listen_address
 from kube_runtime.errors import ConfigError
 
 DEVEL = "zap-devel"
-"""The flag that sets others: level and format, where no flag sets them."""
+"""The flag that sets level and format unless other flags set them."""
 
 _LEVEL = "logging.level"
 _FORMAT = "logging.format"
@@ -33,7 +33,7 @@ def read_settings(
     file: Path | None = None,
     environment: Mapping[str, str],
 ) -> Settings:
-    """The settings that flags (by name, as text), file and environment give together.
+    """Merge flags (by name, as text), file and environment into settings.
 
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
@@ -52,7 +52,7 @@ def read_settings(
 
 
 def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
-    """What a settings file says, by key; its mistakes are added to `problems`."""
+    """The values in a settings file by key; mistakes are added to `problems`."""
     try:
         yaml_documents = documents(str(file), text_of(file))
     except ConfigError as error:
@@ -188,7 +188,7 @@ def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Values that are fine alone but not together, each with the setting to blame."""
+    """Values that are out of range or contradict each other, each with its setting."""
     url = settings.render.model_express_url
     if url and not _is_url(url):
         yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
@@ -226,7 +226,7 @@ def _listed(seconds: tuple[float, ...]) -> str:
 
 
 def _is_url(text: str) -> bool:
-    """Whether Go could parse it: a host without scheme passes, an address with port does not."""
+    """Whether Go's net/url parses it: a host without scheme passes, one with a port does not."""
     try:
         scheme = urlsplit(text).scheme
     except ValueError:

@@ -1,9 +1,10 @@
-"""`dynamo-operator copy-output`: saves what a profiler leaves in a folder as a ConfigMap.
+"""`dynamo-operator copy-output`: save a profiler's output folder as a ConfigMap.
 
 The second container of a profiling Job runs it in the operator's own image, with the Job's ServiceAccount.
-It does what `render/scripts/copy_profiling_output.sh` does for images with kubectl, in the same words. The
-digests of the results go into the termination message, which only the kubelet writes: by them the operator
-recognises the results of its own Job (`dynamo_graphs/plan/request_digest.py`).
+It does the same as `render/scripts/copy_profiling_output.sh` in images with kubectl, with the same
+messages. It writes the digests of the results to the termination message. Only the kubelet can put that
+into the pod's status, so by the digests the operator recognises the results of its own Job
+(`dynamo_graphs/plan/request_digest.py`).
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from kube_runtime.types.core import ContainerStatus
 from kube_runtime.types.meta import Resource, Struct
 
 _MOST: Final = 1_048_576
-"""Bytes that a ConfigMap holds."""
+"""Most bytes of a ConfigMap."""
 _RESULTS: Final = (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE)
 _MANAGER: Final = "output-copier"
 
@@ -71,7 +72,7 @@ class _OwnPod(Resource):
 
 @dataclass(slots=True)
 class _Copier:
-    """One run. `began` is when the pod began, in seconds since 1970; 0 counts files of any age."""
+    """One run. `began` is the start of the pod in seconds since 1970; 0 accepts files of any age."""
 
     client: Client
     output: Key
@@ -85,8 +86,8 @@ class _Copier:
     reported: str = ""
 
     async def run(self, *, is_fresh: bool) -> int:
-        """Copy until the profiler has ended; the exit code."""
-        if is_fresh and not await self._learn_when_it_began():
+        """Copy the output when the profiler has ended; return the exit code."""
+        if is_fresh and not await self._read_start_time():
             return _failed(f"the API server does not report when pod {self.pod.name} started")
         code = await self._profiler_code()
         if code is None:
@@ -118,12 +119,12 @@ class _Copier:
                 _say(str(error))
                 await asyncio.sleep(self.pause_seconds)
             else:
-                _sign(files)
+                _write_digests(files)
                 _say(f"saved the results in ConfigMap {self.output.name}")
                 return 0
         return _failed(f"failed to write ConfigMap {self.output.name}; see above")
 
-    async def _learn_when_it_began(self) -> bool:
+    async def _read_start_time(self) -> bool:
         for _ in range(self.tries):
             pod = await self._own_pod()
             if pod is not None and pod.status.start_time:
@@ -133,7 +134,7 @@ class _Copier:
         return False
 
     async def _profiler_code(self) -> int | None:
-        """The exit code of the profiler, as soon as it has one. None: the API server does not answer."""
+        """Wait for the profiler, and return its exit code; None if the API server does not answer."""
         failures = 0
         while failures < self.tries:
             pod = await self._own_pod()
@@ -153,7 +154,7 @@ class _Copier:
             return None
 
     async def _report_progress(self) -> None:
-        """Save the profiler's status if it is new. A failure does no harm: the results count."""
+        """Save the profiler's status if it changed. A failure is only logged: the results matter."""
         files = dict(self._files((STATUS_FILE,)))
         digest = hashlib.sha256(files.get(STATUS_FILE, b"")).hexdigest()
         if not files or digest == self.reported:
@@ -166,7 +167,7 @@ class _Copier:
             self.reported = digest
 
     def _files(self, names: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-        """Those of the files that were written in this run."""
+        """The files with these names that were written in this run."""
         for name in names:
             path = self.folder / name
             if path.is_file() and path.stat().st_mtime > self.began:
@@ -187,7 +188,11 @@ async def _copied(
 ) -> int:
     async with await connect(user_agent=user_agent()) as transport:
         copier = _Copier(
-            *(Client(transport, field_manager=_MANAGER), output, metadata, folder, container),
+            Client(transport, field_manager=_MANAGER),
+            output,
+            metadata,
+            folder,
+            container,
             pod=Key(output.namespace, os.environ.get("HOSTNAME", "")),
             pause_seconds=float(os.environ.get("COPIER_PAUSE_SECONDS", "5")),
             tries=int(os.environ.get("COPIER_TRIES", "60")),
@@ -203,8 +208,8 @@ def _metadata(text: str) -> Object:
     return metadata
 
 
-def _sign(files: Mapping[str, bytes]) -> None:
-    """Have the kubelet put the digest of each file into the pod's status."""
+def _write_digests(files: Mapping[str, bytes]) -> None:
+    """Write the digest of each file to the termination log, which the kubelet puts into the pod's status."""
     lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items())
     log = Path(os.environ.get("COPIER_TERMINATION_LOG", "/dev/termination-log"))
     try:

@@ -1,9 +1,8 @@
-"""The flags of `dynamo-operator`: Go's way of writing them, in front of cyclopts.
+"""The flags of `dynamo-operator`, in the syntax of Go's flag package, on top of cyclopts.
 
-The reference operator's command lines must work unchanged. Go's flag package takes `-flag` for
-`--flag`, a boolean without value, any token as the value of another flag, and the last of several.
-cyclopts takes none of these, so `canonical` rewrites the arguments to `--flag=value` first; help,
-commands and unknown flags stay with cyclopts.
+Command lines of the reference operator must work unchanged. Go accepts `-flag` for `--flag`, a boolean
+without value, any token as the value of another flag, and the last of several. cyclopts does not, so
+`canonical` rewrites arguments to `--flag=value` first. cyclopts handles help, commands and unknown flags.
 """
 
 import inspect
@@ -36,7 +35,7 @@ _NO_EFFECT = "Accepted, without effect"
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag with all its spellings, the preferred one first. `field` is None if it sets none."""
+    """One flag with all its spellings, the preferred one first. `field` is the setting, if it sets one."""
 
     names: tuple[str, ...]
     text: str
@@ -51,7 +50,7 @@ class Flag:
 
     @property
     def identifier(self) -> str:
-        """The name of the parameter."""
+        """The name of the Python parameter."""
         return self.name.replace("-", "_")
 
 
@@ -80,14 +79,14 @@ def flags() -> Iterator[Flag]:
 
 
 def canonical(arguments: Sequence[str]) -> list[str]:
-    """The same arguments with every flag written as `--flag=value`, each flag once, the last one.
+    """Rewrite every flag as `--flag=value`, and keep the last of several.
 
-    Words other than flags, unknown flags and everything after `--` stay as they are, in place. A
-    flag at the end that lacks its value stays bare, for cyclopts to complain about.
+    Other words, unknown flags and everything after `--` stay unchanged, in place. A last flag without its
+    value stays so, and cyclopts reports it.
     """
     by_name = {name: flag for flag in flags() for name in flag.names}
     rest = list(arguments)
-    # Flags stand under their identifier, so that a later one replaces an earlier one.
+    # Keyed by identifier, so that a later flag replaces an earlier one.
     tokens: dict[str | int, str] = {}
     while rest:
         word = rest.pop(0)
@@ -109,7 +108,7 @@ def canonical(arguments: Sequence[str]) -> list[str]:
 
 
 def signature() -> inspect.Signature:
-    """What cyclopts makes the flags and the help of `run` from: one text parameter per flag."""
+    """The signature from which cyclopts builds flags and help of `run`: one text parameter per flag."""
     from cyclopts.help import DefaultFormatter
 
     formatter = DefaultFormatter(column_specs=_columns)
@@ -117,7 +116,7 @@ def signature() -> inspect.Signature:
 
 
 def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
-    """The flags that were on the command line, by preferred name, from what cyclopts passes."""
+    """The flags of the command line by preferred name, from the arguments that cyclopts passes."""
     return {
         flag.name: value
         for flag in flags()
@@ -178,7 +177,7 @@ def _columns(
     options: "ConsoleOptions",  # noqa: ARG001
     entries: "list[HelpEntry]",
 ) -> "tuple[ColumnSpec, ...]":
-    """Two columns, the first wide enough for every flag: a flag that is broken cannot be searched."""
+    """Two columns, the first wide enough for every flag: a flag broken across lines cannot be searched."""
     from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
 
     indent = 2  # of every line of a cell but the first

@@ -1,4 +1,4 @@
-"""`dynamo-operator run`: from the command line to a running operator, and to its orderly end."""
+"""`dynamo-operator run`: from the command line to a running operator and its orderly stop."""
 
 import asyncio
 import importlib
@@ -15,13 +15,13 @@ import structlog
 
 from dynamo_graphs.product import version
 from dynamo_graphs.settings import Settings
-from dynamo_operator import process as operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.observability import logging
+from dynamo_operator.process import operator
 
 STOP_SECONDS: Final = 9.0
-"""How long an orderly stop may take. The kubelet waits 30 s; a node that goes down may not."""
+"""Seconds for an orderly stop. The kubelet waits 30 s; on node shutdown it may wait less."""
 
 _SPARE_SECONDS: Final = 0.5
 
@@ -29,11 +29,11 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(**arguments: str | None) -> None:
-    """Run the operator until SIGTERM or SIGINT; also what happens without a command.
+    """Run the operator until SIGTERM or SIGINT (default command).
 
-    Flags are stronger than the settings file, and the file is stronger than the
-    environment. Flags may be written as Go programs take them: `-flag value` and
-    `--flag=value` are the same, and a boolean needs no value.
+    Flags take precedence over the settings file, and the file over the environment.
+    Flags follow Go's syntax: `-flag value` and `--flag=value` are the same, and a
+    boolean needs no value.
     """
     start(arguments, operator.run)
 
@@ -54,7 +54,7 @@ run.__signature__ = flags.signature()  # type: ignore[attr-defined]
 
 
 class Operate(Protocol):
-    """What `serve` runs."""
+    """The operator, or a test double of it."""
 
     async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
         """Run until `stop` is set."""
@@ -64,9 +64,9 @@ class Operate(Protocol):
 async def serve(
     settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None
 ) -> None:
-    """Runs the operator until the first signal to stop; a second signal ends the process at once.
+    """Run the operator until the first signal to stop; a second signal ends the process at once.
 
-    `on_stop` is called with the first one.
+    `on_stop` is called at the first one.
     """
     log = structlog.get_logger("setup")
     log.info("starting", version=version())
@@ -88,7 +88,7 @@ async def serve(
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The event loop of uvloop where it is installed. None means asyncio's own."""
+    """The event loop of uvloop if it is installed; None for asyncio's own."""
     if importlib.util.find_spec("uvloop") is None:
         return None
     uvloop = importlib.import_module("uvloop")
@@ -104,7 +104,7 @@ def _log_unused(given: dict[str, str]) -> None:
 
 
 def _log_missing(settings: Settings) -> None:
-    """Name the flags without which some graphs and requests cannot work; charts always set them."""
+    """Warn about missing flags without which some graphs and requests cannot work; charts set them."""
     render = settings.render
     roles = {
         "--planner-cluster-role-name": render.planner_cluster_role_name,
@@ -118,9 +118,9 @@ def _log_missing(settings: Settings) -> None:
 
 
 def end_within(seconds: float = STOP_SECONDS) -> None:
-    """End the process after that time, unless it has ended by then.
+    """End the process after that time if it is still running.
 
-    A thread does it and logs it. If it cannot run, because code in C holds the interpreter, the kernel does.
+    A thread logs and exits. If C code holds the interpreter, the kernel ends the process with SIGALRM.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds + _SPARE_SECONDS)

@@ -1,7 +1,7 @@
-"""The value of a setting, read from text or from YAML.
+"""Parse the value of a setting from text or YAML.
 
-Text follows the flag package of Go, so that command lines written for the reference operator mean
-the same here: booleans are `1 t true 0 f false` in three cases, durations are `1h30m` or `1.5s`.
+Text follows Go's flag package, so command lines of the reference operator keep their meaning: booleans are
+`1 t true 0 f false` in three spellings, durations are `1h30m` or `1.5s`.
 """
 
 import re
@@ -26,9 +26,9 @@ _PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII
 
 
 def from_text(field: SettingField, text: str) -> object:
-    """The value that a flag or an environment variable gives a setting.
+    """Parse the text of a flag or an environment variable.
 
-    Raises: ValueError, saying what is expected.
+    Raises: ValueError; the message says what is expected.
     """
     if field.is_duration:
         return _duration(field, text)
@@ -40,9 +40,9 @@ def from_text(field: SettingField, text: str) -> object:
 
 
 def from_yaml(field: SettingField, value: object) -> object:
-    """The value that the settings file gives a setting.
+    """Parse a value of the settings file.
 
-    Raises: ValueError, saying what is expected.
+    Raises: ValueError; the message says what is expected.
     """
     is_number = field.type_ is int and not field.is_duration
     expected = bool if field.type_ is bool else int if is_number else str
@@ -59,7 +59,7 @@ def _number(text: str) -> int:
 
 
 def boolean(text: str) -> bool:
-    """The truth value that Go's flag package reads.
+    """Parse a boolean as Go's flag package does.
 
     Raises: ValueError.
     """
@@ -88,7 +88,7 @@ def duration_seconds(text: str) -> float:
 
 
 def nearest(word: str, choices: tuple[str, ...]) -> str:
-    """A hint for a misspelt word, such as `; did you mean json?`, or "" when nothing is close."""
+    """A suggestion for a misspelt word, such as `; did you mean json?`; "" if no choice is similar."""
     match = get_close_matches(word, choices, n=1)
     return f"; did you mean {match[0]}?" if match else ""
 

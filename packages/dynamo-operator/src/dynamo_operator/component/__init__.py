@@ -1,1 +1,1 @@
-"""DynamoComponentDeployment: its controller."""
+"""The controller of DynamoComponentDeployment."""

@@ -1,4 +1,4 @@
-"""Controller of DynamoComponentDeployment: one component, one workload, the objects around it.
+"""The controller of DynamoComponentDeployment: one component, its workload, the objects around it.
 
 A reconcile reads once (`read.py`), renders, applies, and reports (`status.py`). Only the first step reads the
 cache, and only apply and report write.
@@ -34,12 +34,11 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.read import fact_watches
 from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied
@@ -68,7 +67,7 @@ class ComponentController:
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
-        # Of one kind the last type is written. An earlier operator made Services of models with one owner.
+        # The last type of a kind is the one written. An earlier operator gave Services of models one owner.
         ModelService,
         Service,
         Ingress,
@@ -83,15 +82,15 @@ class ComponentController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: what is beside a component, shared objects, leaders of groups, pods."""
+        """The other kinds that a reconcile reads: facts, shared objects, leaders of groups, pods."""
         shared = (shared_watch(type_, self.reconciles.KIND) for type_ in self.shares)
-        beside = (_leaders_watch(self.cache), component_pod_watch(self.cache))
-        return (*fact_watches(self.cache), *shared, *beside)
+        children = (_leaders_watch(self.cache), component_pod_watch(self.cache))
+        return (*fact_watches(self.cache), *shared, *children)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the objects of a component to what its spec says, and its status to what they are."""
+        """Apply the objects of a component, and report their state in its status."""
         component = await load_for_reconcile(
-            DynamoComponentDeployment, key, self.cache, self.applier.client, self.reporter
+            DynamoComponentDeployment, key, self.cache, self.reporter
         )
         if isinstance(component, Result):
             return component
@@ -107,7 +106,7 @@ class ComponentController:
         problems = await self.validated.problems_by(self.offload, component, find)
         if stop := component_stop(component, problems, inputs.facts):
             return await self.reporter.stopped(component, stop)
-        applied = await self._applied(component, inputs)
+        applied = await self._apply(component, inputs)
         now = datetime.now(UTC)
         diagnosis = diagnose(inputs.pods, nodes=component.spec.nodes, now=now)
         status = applied_status(component, inputs, applied, diagnosis)
@@ -115,12 +114,12 @@ class ComponentController:
             component, status, applied, diagnosis.requeue_after_seconds
         )
 
-    async def _applied(
+    async def _apply(
         self, component: DynamoComponentDeployment, inputs: ComponentInputs
     ) -> Applied:
-        """What came of applying the Service of its model, and all that the component controls."""
+        """Apply the Service of the component's model, and everything that the component controls."""
         models = component_shared_objects(component)
-        around, workloads = await self._rendered(component, inputs)
+        around, workloads = await self._render(component, inputs)
         exposure = component_exposure(component, around, self.settings)
         objects = chain(exposure.desired, workloads)
         return exposure.reported(
@@ -131,23 +130,23 @@ class ComponentController:
             )
         )
 
-    async def _rendered(
+    async def _render(
         self, component: DynamoComponentDeployment, inputs: ComponentInputs
     ) -> tuple[Sequence[Object], Iterable[Object]]:
-        """What is around the workloads, and these. Pods that run keep a template that need not change."""
+        """Render the objects around the workloads, and these; running pods keep equivalent templates."""
         parts = partial(self.offload.do, component, component_parts, component, inputs.facts)
         around, workloads = await parts(self.settings)
-        kept = adopted_workloads(component, workloads, inputs.live)
+        adopted = adopted_workloads(component, workloads, inputs.live)
         if may_start_to_drain(component, inputs.live):
             _, undrained = await parts(
                 msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
             )
-            kept = without_new_drains(kept, undrained, inputs.live)
-        return around, kept
+            adopted = without_new_drains(adopted, undrained, inputs.live)
+        return around, adopted
 
 
 def _leaders_watch(cache: Cache) -> Watches:
-    """What wakes a component when the leaders of one of its groups change."""
+    """Wake a component when the leaders of one of its groups change."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         namespace = changed.metadata.namespace

@@ -1,4 +1,4 @@
-"""What one reconcile of a component depends on, read from the cache once."""
+"""Read everything that one reconcile of a component depends on, once, from the cache."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,10 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class ComponentInputs:
-    """The cluster as one component sees it.
+    """The inputs of one reconcile.
 
-    `live` are the objects that it owns. `leaders` are the StatefulSets of
-    the leaders by the names of their groups; a group without one is missing. `pods` are those of the
-    workloads that serve; a debug copy is not waited for.
+    `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
+    a group without one is missing. `pods` are those of the workload, without debug copies.
     """
 
     facts: Facts
@@ -37,7 +36,7 @@ def read_component(
     pods: PodIndex,
     owns: Iterable[type[Resource]],
 ) -> ComponentInputs:
-    """Everything that the reconcile of a component depends on, as it is now; it controls the kinds `owns`."""
+    """Read the inputs of a component, which controls the kinds `owns`."""
     namespace, name = component.key
     facts = read_facts(namespace, cache)
     live = live_objects(component, cache, owns)

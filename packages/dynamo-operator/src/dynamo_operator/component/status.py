@@ -1,4 +1,4 @@
-"""The status of a component, from what was applied and what was read."""
+"""Compute the status of a component from its inputs and the result of the apply."""
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
@@ -36,7 +36,7 @@ def applied_status(
 def _groups(
     component: DynamoComponentDeployment, inputs: ComponentInputs, applied: Applied
 ) -> dict[str, Group]:
-    """Every replica that should exist, with what the API server holds of it."""
+    """The groups that should exist, each with its live objects."""
     sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
     return {
         name: Group(

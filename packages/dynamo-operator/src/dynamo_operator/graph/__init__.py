@@ -1,1 +1,1 @@
-"""DynamoGraphDeployment: its controller."""
+"""The controller of DynamoGraphDeployment."""

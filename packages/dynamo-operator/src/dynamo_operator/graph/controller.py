@@ -1,7 +1,7 @@
-"""Controller of DynamoGraphDeployment: one graph, a component for each of its services.
+"""The controller of DynamoGraphDeployment: one graph, a component for each of its services.
 
-A reconcile reads once (`read.py`), decides (`dynamo_graphs.plan.graph`), renders, applies, and reports
-(`status.py`). Only the first step reads the cache, and what is written first is what was decided.
+A reconcile reads once (`read.py`), plans (`dynamo_graphs.plan.graph`), renders, applies, and reports
+(`status.py`). Only the first step reads the cache. Decisions are recorded before anything is applied.
 """
 
 from collections.abc import Sequence
@@ -37,6 +37,7 @@ from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.graph.read import GraphSnapshot, read_graph
+from dynamo_operator.graph.rollout import carry_out, history_watch, keep_history, leaving_pod_watch
 from dynamo_operator.graph.status import compute_status
 from dynamo_operator.reconcile.adoption import (
     adopted_components,
@@ -45,23 +46,14 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import graph_exposure
-from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamo_operator.reconcile.grove import delete_old_provider, grove_watches, scale, with_wanted
-from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.patches import patch_metadata
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
+from dynamo_operator.reconcile.patches import FINALIZER, patch_metadata
 from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import (
-    live_objects,
-    orchestrator_watches,
-    pvc_watch,
-    read_facts,
-)
+from dynamo_operator.reconcile.read import live_objects, orchestrator_watches, pvc_watch, read_facts
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
-from dynamo_operator.reconcile.validation_cache import ValidationCache
-from dynamo_operator.rollout.history import history_watch, keep_history
-from dynamo_operator.rollout.revisions import carry_out, leaving_pod_watch
 from dynamo_operator.scaling.adapters import apply_adapters
 from dynamo_operator.scaling.read import adapter_watch
 from kube_runtime.apply.applier import Applier
@@ -99,7 +91,7 @@ class GraphController:
         RoleBinding,
         ConfigMap,
         InferencePool,
-        ModelService,  # before Service: of one kind the last type is written
+        ModelService,  # before Service: the last type of a kind is the one written
         Service,
         Ingress,
         VirtualService,
@@ -111,7 +103,7 @@ class GraphController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: shared objects, PVCs, what Grove creates for a set."""
+        """The other kinds that a reconcile reads: shared objects, PVCs, what Grove creates for a set."""
         shares: tuple[type[Resource], ...] = (*self.shares, ModelService)
         shared = (shared_watch(type_, self.reconciles.KIND) for type_ in shares)
         return (
@@ -127,11 +119,9 @@ class GraphController:
         )
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the objects of a graph to what its spec says, and its status to what they are."""
+        """Apply the objects of a graph, and report their state in its status."""
         await self._stay_on_grove(key)
-        graph = await load_for_reconcile(
-            DynamoGraphDeployment, key, self.cache, self.applier.client, self.reporter
-        )
+        graph = await load_for_reconcile(DynamoGraphDeployment, key, self.cache, self.reporter)
         if isinstance(graph, Result):
             return graph
         return await self.offload.reconciled(graph, self._reconcile, self._too_expensive)
@@ -149,18 +139,18 @@ class GraphController:
         if stop := graph_stop(provided, inputs.facts, problems):
             return await self.reporter.stopped(provided, stop)
         plan = plan_graph(graph, inputs, self.settings, datetime.now(UTC))
-        plan = await self._recorded(plan)
-        applied = await self._applied(plan, snapshot)
+        plan = await self._record(plan)
+        applied = await self._apply(plan, snapshot)
         graph, resized = await carry_out(plan.graph, plan.rollout, self.writer)
         applied = merge((applied, resized))
         report = compute_status(graph, plan, snapshot, applied, datetime.now(UTC))
         times = (report.requeue_after_seconds, plan.rollout.wait_seconds)
         return await self.reporter.applied(graph, report.status, applied, *times)
 
-    async def _applied(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Applied:
-        """What came of applying the plan, in the order in which its parts need each other."""
+    async def _apply(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Applied:
+        """Apply the parts of the plan, each after those that it depends on."""
         graph, settings = plan.step.graph, self.settings
-        desired = await self._rendered(plan, snapshot)
+        desired = await self._render(plan, snapshot)
         exposure = graph_exposure(graph, desired, settings)
         accounts = graph_shared_objects(graph, settings)
         spared = {*plan.rollout.spared, *exposure.spared}
@@ -187,25 +177,25 @@ class GraphController:
             parts.append(await scale(with_wanted(graph, snapshot.members), self.writer))
         return exposure.reported(merge(parts))
 
-    async def _rendered(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Sequence[Object]:
-        """The objects to apply. Pods that run keep their template where it need not change."""
+    async def _render(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Sequence[Object]:
+        """Render the objects to apply. Running pods keep equivalent templates."""
         graph, live = plan.step.graph, snapshot.live
 
-        async def rendered(settings: RenderSettings) -> Sequence[Object]:
+        async def render(settings: RenderSettings) -> Sequence[Object]:
             facts, workers = snapshot.inputs.facts, plan.rollout.workers
             return await self.offload.do(graph, graph_objects, graph, facts, settings, workers)
 
-        desired = await rendered(self.settings)
+        desired = await render(self.settings)
         if not is_on_grove(graph):
             return adopted_components(desired, live)
-        kept = await adopted_set(graph, desired, live, self.applier.client)
-        if not set_starts_to_drain(kept, live):
-            return kept
+        adopted = await adopted_set(graph, desired, live, self.applier.client)
+        if not set_starts_to_drain(adopted, live):
+            return adopted
         undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
-        return tuple(without_new_drains(kept, await rendered(undrained), live))
+        return tuple(without_new_drains(adopted, await render(undrained), live))
 
-    async def _recorded(self, plan: GraphPlan) -> GraphPlan:
-        """The plan for the graph with the annotations that keep its decisions written on it."""
+    async def _record(self, plan: GraphPlan) -> GraphPlan:
+        """Write the annotations that record the plan's decisions; return the plan for the graph with them."""
         if not plan.record:
             return plan
         written = await patch_metadata(plan.graph, {"annotations": plan.record}, self.writer)
@@ -213,10 +203,10 @@ class GraphController:
         return plan.as_written(recorded(written, provider).metadata)
 
     async def _stay_on_grove(self, key: Key) -> None:
-        """Write the provider on a graph that may have an invisible PodCliqueSet; no request for any other.
+        """Record the provider of a graph that may have a PodCliqueSet which the operator may not read.
 
-        An earlier operator has left its finalizer and its status on such a graph. Both go with our first
-        writes, so the record comes before them. Raises as `patch_metadata`.
+        An earlier operator left its finalizer and its status on such a graph. Our first writes remove both,
+        so the record comes before them. No request for any other graph. Raises as `patch_metadata`.
         """
         graph = self.cache.get(DynamoGraphDeployment, key)
         if graph is None or labels.WORKLOAD_PROVIDER in graph.metadata.annotations:

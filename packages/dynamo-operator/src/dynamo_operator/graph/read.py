@@ -1,7 +1,7 @@
-"""What one reconcile of a graph depends on, read from the cache once."""
+"""Read everything that one reconcile of a graph depends on, once, from the cache."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -34,15 +34,16 @@ from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))
-"""Phases of pods that hold nothing any more, although they are still there."""
+"""Phases of pods that hold no resources any more, although the objects exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphSnapshot:
-    """The cluster as one graph sees it: what is decided by, and what apply and status need besides.
+    """The inputs of one reconcile: those of the plan, and what apply and status need besides.
 
-    `graph` has its workload provider on it. `live` are the objects that it owns. `members` and `pods` are its
-    services on Grove and their pods, by service. `ssh_keys` are the copies that it needs, of `ssh_key_types`.
+    `graph` has its workload provider recorded. `live` are the objects that it owns. `members` and `pods`
+    are its services on Grove and their pods, by service. `ssh_keys` are the copies that it needs, of
+    `ssh_key_types`.
     """
 
     graph: DynamoGraphDeployment
@@ -63,7 +64,7 @@ def read_graph(
     suppression: WriteSuppression,
     owns: Iterable[type[Resource]],
 ) -> GraphSnapshot:
-    """Everything that the reconcile of a graph depends on, as it is now; it controls the kinds `owns`."""
+    """Read the inputs of a graph, which controls the kinds `owns`."""
     live = live_objects(graph, cache, owns)
     facts = read_facts_for_graph(graph, cache, settings)
     inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
@@ -101,9 +102,9 @@ def _controlled(graph: DynamoGraphDeployment, type_: type[R], cache: Cache) -> I
 
 
 def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex) -> dict[str, int]:
-    """The number of pods that have not ended, those on their way out included, by component.
+    """The number of pods that have not ended, terminating ones included, by component.
 
-    Groups of pods are not counted: each is a workload of its own, whose name goes with its replica.
+    Pods of groups are not counted: each group is a workload of its own, named after its replica.
     """
     leaving = {}
     for namespace, name in (component.key for component in components):
@@ -113,10 +114,10 @@ def leaving_pods(components: Iterable[DynamoComponentDeployment], pods: PodIndex
 
 
 def service_snapshot(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
-    """The services that have a workload, by their keys. `graph` has its workload provider on it."""
+    """The observed state of the services that have a workload. `graph` has its provider recorded."""
     if is_on_grove(graph):
         return _services_on_grove(graph, cache)
-    return {key: _component(several) for key, several in components_of(graph, cache).items()}
+    return {key: _observed(parts) for key, parts in components_of(graph, cache).items()}
 
 
 def components_of(
@@ -129,20 +130,19 @@ def components_of(
     return by_service
 
 
-def _component(components: Iterable[DynamoComponentDeployment]) -> ServiceObserved:
-    """A service; it has several components while its workers are replaced."""
-    every = list(components)
-    restarts = {component.spec.annotations.get(labels.RESTART_AT, "") for component in every}
-    counts = [count for component in every if (count := component.status.service) is not None]
+def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserved:
+    """The state of a service; it has several components while its workers are replaced."""
+    restarts = {component.spec.annotations.get(labels.RESTART_AT, "") for component in components}
+    counts = [count for component in components if (count := component.status.service) is not None]
     return ServiceObserved(
         exists=True,
         restart=restarts.pop() if len(restarts) == 1 else "",
-        is_ready=all(is_ready(component) for component in every),
-        desired=sum(component.spec.desired_replicas for component in every),
+        is_ready=all(is_ready(component) for component in components),
+        desired=sum(component.spec.desired_replicas for component in components),
         replicas=sum(count.replicas for count in counts),
         ready=sum(count.ready_replicas or 0 for count in counts),
-        is_paused=any(map(is_paused, every)),
-        is_current=all(map(is_current, every)),
+        is_paused=any(map(is_paused, components)),
+        is_current=all(map(is_current, components)),
     )
 
 
@@ -175,7 +175,7 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
     return ServiceObserved(
         exists=True,
         restart=restart,
-        # Whether its number is the wanted one is decided later, from this.
+        # Later decisions compare the replicas with the wanted number, so it does not count here.
         is_ready=is_settled(clique_set, replace(member, wanted=None)),
         desired=live.spec.replicas or 0,
         replicas=live.status.replicas,

@@ -1,4 +1,4 @@
-"""The status of a graph, from what was planned, applied and read."""
+"""Compute the status of a graph from its inputs, the plan and the result of the apply."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -35,7 +35,7 @@ def compute_status(
     applied: Applied,
     now: datetime,
 ) -> GraphStatus:
-    """The whole status of `graph`, which is as the user wrote it, with its newest metadata."""
+    """Compute the status of `graph`: the user's spec with the newest metadata."""
     step, suspended = plan.step, plan.step.suspension.condition
     views = _views(step.graph, plan.rollout, snapshot, applied, now)
     computed = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)

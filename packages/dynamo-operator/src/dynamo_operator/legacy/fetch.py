@@ -1,7 +1,7 @@
-"""`dynamo-operator fetch`: the archive of a build, unpacked into a folder. Builds run it before the builder.
+"""`dynamo-operator fetch`: fetch the archive of a build, and unpack it into a folder. Builds run it first.
 
-Its source is in the variable `SOURCE`, as JSON. The termination message is what the operator reads: the
-configuration of the graph if all went well, else why not, in one line. No credential is in either.
+The variable `SOURCE` has the source as JSON. The operator reads the termination message: the configuration
+of the graph, or the error in one line. Neither contains credentials.
 """
 
 import asyncio
@@ -38,20 +38,20 @@ from dynamo_operator.legacy.unpack import MOST_BYTES, BadArchive, unpack
 from kube_runtime.text import cut
 
 _MOST_OF_MESSAGE: Final = 4000
-"""Of the 4,096 bytes that the kubelet keeps of a termination message."""
+"""Bytes; the kubelet keeps 4,096 of a termination message."""
 _MOST_OF_ERROR: Final = 500
-"""Characters of what a store says; the reason of a condition has room for 600."""
+"""Characters of an error; the message of a condition has room for 600."""
 _MOST_OF_CONFIG: Final = 1024**2
 _TERMINATION_LOG: Final = Path("/dev/termination-log")
 _DOCKERFILE: Final = PurePosixPath("env/docker/Dockerfile")
 _CHUNK: Final = 1024**2
 _SILENCE_SECONDS: Final = 60.0
 PERMANENT, TEMPORARY = 42, 1
-"""Exit codes: what no second try changes, and the rest."""
+"""Exit codes: errors that a retry does not fix, and all others."""
 
 
 class NotFetched(Exception):
-    """What a second try may change: a server did not give the archive."""
+    """A server did not provide the archive; a retry may help."""
 
 
 def fetch(into: Path, dockerfile: str = "") -> None:
@@ -77,7 +77,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
 
 
 def _end(error: Exception, code: int) -> NoReturn:
-    text = cut(" ".join(str(error).split()), 500) or type(error).__name__
+    text = cut(" ".join(str(error).split()), _MOST_OF_ERROR) or type(error).__name__
     sys.stderr.write(f"error: {text}\n")
     _TERMINATION_LOG.write_text(text, encoding="utf-8")
     sys.exit(code)
@@ -131,7 +131,7 @@ _KEPT: Final = ("dynamo", "resources", "autoscaling", "workers")
 
 
 def _reduced(document: object) -> object:
-    """What the operator reads of the configuration; what is not of its shape stays, to be refused."""
+    """Keep what the operator reads of the configuration; a wrong shape stays, so that it is refused."""
     if not isinstance(document, dict):
         return document
     services = document.get("services")
@@ -152,10 +152,14 @@ def _reduced_service(service: object) -> object:
 
 
 def _require_dockerfile(folder: Path, dockerfile: str) -> None:
-    """Have the Dockerfile where the builder looks for it."""
+    """Ensure that the Dockerfile is where the builder expects it.
+
+    Raises:
+        BadArchive: there is none.
+    """
     path = PurePosixPath(dockerfile) if dockerfile else _DOCKERFILE
     if path.is_absolute() or ".." in path.parts:
-        raise BadArchive(f"dockerfile {dockerfile}: not inside of the archive")
+        raise BadArchive(f"dockerfile {dockerfile}: outside of the archive")
     file, usual = folder / path, folder / "Dockerfile"
     if not dockerfile and not file.is_file() and _is_inside(usual, folder):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -177,14 +181,14 @@ def _mounted(source: PvcSource) -> Path:
 
 
 def _copied(source: Path, into: Path) -> None:
-    """Copy a folder; links stay links, so that nothing from elsewhere comes in."""
+    """Copy a folder; links stay links, so no file from elsewhere is copied."""
     is_config = source == Path(MOUNTED) and (source / "..data").exists()
     hidden = shutil.ignore_patterns("..*")  # the kubelet's own folders of a ConfigMap
     shutil.copytree(source, into, symlinks=not is_config, ignore=hidden if is_config else None)
 
 
 async def _downloaded(source: Source, to: Path) -> str:
-    """Write the archive to a file, and return its SHA-256 in hex."""
+    """Download the archive to a file, and return its SHA-256 in hex."""
     if source.s3 is not None:
         return await _written(_of_store(source.s3), to)
     if source.oci is not None:
@@ -217,7 +221,7 @@ def _headers(source: HttpSource) -> Mapping[str, str]:
 
 
 async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """The body behind a URL. A redirect to another host gets no headers of ours."""
+    """Download a URL. A redirect to another host gets none of the headers."""
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS
     )
@@ -239,13 +243,13 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
 
 
 def _shown(url: str) -> str:
-    """A URL without what may be a credential: user, password and query."""
+    """The URL without user, password and query, which may be credentials."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}{parts.path}"
 
 
 async def _of_registry(source: OciSource, to: Path) -> str:
-    """The one layer of an artifact."""
+    """Download the single layer of an artifact."""
     try:
         reference = parse_reference(source.ref)
     except ValueError as error:
@@ -265,7 +269,7 @@ async def _of_registry(source: OciSource, to: Path) -> str:
 
 
 async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
-    """An object of an S3-compatible store; credentials and region come from variables of AWS."""
+    """Download an object of an S3-compatible store; credentials and region are in AWS variables."""
     from obstore.exceptions import BaseError
     from obstore.store import S3Store
 

@@ -1,7 +1,7 @@
-"""A registry, as far as builds need it: whether an image exists, and the one layer of an artifact.
+"""A registry client for builds: whether an image exists, and the single layer of an artifact.
 
-Source: the distribution specification 1.1 (pull), and its token flow. No answer of a registry is trusted:
-sizes and times are bounded, and redirects take no credentials along.
+Source: the distribution specification 1.1 (pull), and its token flow. Responses are not trusted: sizes and
+times are limited, and redirects get no credentials.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ from kube_runtime.controller.places import worker_slot_released
 from kube_runtime.text import cut
 
 SECONDS: Final = 10.0
-"""How long a registry may take for all of one question."""
+"""Seconds for all requests of one probe."""
 _AT_ONCE: Final = 8
 _MOST_BYTES: Final = 4 * 1024 * 1024
-"""Of a manifest or token. Source: the limit that registries themselves set for manifests."""
+"""Bytes of a manifest or token. Source: the limit of registries for manifests."""
 _LEAST_RETRY_SECONDS: Final = 5.0
 _MOST_RETRY_SECONDS: Final = 3600.0
 _MANIFESTS: Final = ", ".join(
@@ -51,12 +51,12 @@ _METADATA: Final = frozenset(
         ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"),
     )
 )
-"""Metadata services that are not on the link. Sources: the documentation of AWS (IMDS over IPv6), Google
+"""Metadata services without a link-local address. Sources: the documentation of AWS (IMDS over IPv6), Google
 Cloud, Alibaba Cloud and Azure."""
 
 
 class RegistryError(Exception):
-    """Why a registry did not give what it was asked for, in one line without credentials."""
+    """A request to a registry failed; the message is one line without credentials."""
 
     def __init__(self, text: str, retry_seconds: float = RETRY_SECONDS) -> None:
         super().__init__(text)
@@ -65,7 +65,7 @@ class RegistryError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Name and password of a registry; never shown."""
+    """User and password for a registry; its representation hides both."""
 
     user: str
     password: str
@@ -80,7 +80,7 @@ class Login:
 
 
 def login_of(config: bytes, host: str) -> Login | None:
-    """What a Docker configuration (`config.json`) has for a host. None means: nothing, or it is not one."""
+    """The login for a host in a Docker `config.json`; None if there is none or the file is invalid."""
     try:
         auths: dict[str, dict[str, Any]] = msgspec.json.decode(config).get("auths", {})
         for server, entry in auths.items():
@@ -95,7 +95,7 @@ def login_of(config: bytes, host: str) -> Login | None:
 
 @asynccontextmanager
 async def registry_session(*, only_outside: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session for registries; `only_outside` of this machine, its link and its metadata service."""
+    """A session for registries; `only_outside` refuses this machine, its link and metadata services."""
     factory = _socket_to_outside if only_outside else None
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=8, force_close=True, socket_factory=factory),
@@ -117,7 +117,7 @@ class Registry:
     _authorization: str = ""
 
     async def probe(self) -> Probe:
-        """Whether the image exists. An error is part of the answer: no exception leaves this."""
+        """Check whether the image exists. Errors are part of the result, never raised."""
         try:
             async with asyncio.timeout(SECONDS):
                 status, _ = await self._ask("HEAD", f"manifests/{self.reference.version}")
@@ -131,7 +131,7 @@ class Registry:
         """The manifest of the reference.
 
         Raises:
-            RegistryError: the registry did not give it.
+            RegistryError: the request failed.
         """
         status, body = await self._ask("GET", f"manifests/{self.reference.version}")
         if status == HTTPStatus.NOT_FOUND:
@@ -149,14 +149,14 @@ class Registry:
         return self._url(f"blobs/{digest}"), self._headers(self._authorization)
 
     async def _ask(self, method: str, path: str) -> tuple[int, bytes]:
-        """Status and body; of the statuses only 200 and 404.
+        """Send a request, and return status (200 or 404) and body.
 
         Raises:
-            RegistryError: any other answer, or none.
+            RegistryError: any other status, or no response.
         """
         status, headers, body = await self._send(method, self._url(path), self._authorization)
         if status == HTTPStatus.UNAUTHORIZED and not self._authorization:
-            self._authorization = await self._authorized(headers.get("WWW-Authenticate", ""))
+            self._authorization = await self._authorization_for(headers.get("WWW-Authenticate", ""))
             status, headers, body = await self._send(method, self._url(path), self._authorization)
         if status in (HTTPStatus.OK, HTTPStatus.NOT_FOUND):
             return status, body
@@ -168,13 +168,13 @@ class Registry:
             case _:
                 raise self._error(f"status {status}", _retry_after(headers))
 
-    async def _authorized(self, challenge: str) -> str:
-        """What to send as `Authorization` after a challenge."""
+    async def _authorization_for(self, challenge: str) -> str:
+        """The `Authorization` header that a challenge requires."""
         scheme, _, rest = challenge.partition(" ")
         basic = self.login.header if self.login else ""
         if scheme.lower() != "bearer":
             if not basic:
-                raise self._error("it wants credentials, and none are set")
+                raise self._error("requires credentials, and none are set")
             return basic
         parameters = dict(_PARAMETER.findall(rest[:4000]))
         try:
@@ -231,16 +231,16 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class RegistryProbe:
-    """Asks registries for images, a few at a time, and never in a way that a tenant could use.
+    """Asks registries for images, a few at a time, in a way that tenants cannot abuse.
 
-    The administrator's registry gets the administrator's login. A tenant names any other: that one gets no
-    login, and must not be an address of this machine, its link or its metadata service.
+    The administrator's registry gets the administrator's login. A registry that a tenant names gets no
+    login, and must not be an address of this machine, its link or a metadata service.
     """
 
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def asked(self, image: BuiltImage, settings: LegacySettings) -> Probe:
-        """What the registry says of an image; an error is part of the answer."""
+        """Check whether an image exists; errors are part of the result."""
         reference, login = parse_reference(image.pushed), None
         if settings.registry_username and not image.is_own:
             login = Login(settings.registry_username, settings.registry_password.reveal())
@@ -250,21 +250,21 @@ class RegistryProbe:
 
 
 def is_outside(address: str) -> bool:
-    """Whether an address is not one of this machine, of its link or of a metadata service."""
+    """Whether an address is not of this machine, its link or a metadata service."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
-        return False  # the system reads "127.1" and "2130706433" as addresses too
+        return False  # the resolver accepts "127.1" and "2130706433" as addresses too
     ip = getattr(ip, "ipv4_mapped", None) or ip
     is_near = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
     return not is_near and ip not in _METADATA
 
 
 def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for an address that is outside, whether a name led to it or it was written out."""
+    """A socket for an address outside, whether it was resolved from a name or given literally."""
     family, type_, protocol, _, (host, *_) = address
     if not is_outside(host):
-        raise PermissionError(errno.EACCES, "the operator asks no such address")
+        raise PermissionError(errno.EACCES, "the operator does not connect to such addresses")
     return socket.socket(family, type_, protocol)
 
 

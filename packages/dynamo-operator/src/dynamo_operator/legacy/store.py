@@ -1,8 +1,7 @@
-"""The store of archives that `YATAI_ENDPOINT` names, asked for the configuration of a tag.
+"""Read the configuration of a tag from the store of archives at `YATAI_ENDPOINT`.
 
-Only that address is ever connected to: redirects are refused, and nothing that an object or an answer says
-becomes a part of the host. The archive is read in a thread as it comes; the event loop and the disk see none
-of it.
+The operator connects to that address only: it refuses redirects, and neither objects nor responses
+influence the host. A thread reads the archive as a stream, without the event loop and the disk.
 """
 
 import asyncio
@@ -19,15 +18,15 @@ from dynamo_legacy.settings import LegacySettings
 from kube_runtime.controller.places import worker_slot_released
 
 ANSWER_SECONDS: Final = 30.0
-"""How long the store may be silent."""
+"""Seconds that the store may be silent."""
 TOTAL_SECONDS: Final = 90.0
-"""How long an archive may take: less than a reconcile may."""
+"""Seconds for an archive: less than the limit of a reconcile."""
 _AT_ONCE = 2
 _PORTS = {"http": http.client.HTTP_PORT, "https": http.client.HTTPS_PORT}
 
 
 class StoreError(Exception):
-    """The store has no such configuration, or does not answer; the message says which."""
+    """The store has no such configuration, or the request failed; the message says which."""
 
 
 class ArchiveStore:
@@ -38,10 +37,10 @@ class ArchiveStore:
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def graph_config(self, tag: str) -> str:
-        """The text of `bento.yaml` in the archive of a tag.
+        """Read `bento.yaml` from the archive of a tag.
 
         Raises:
-            StoreError: there is none, or the store could not be asked.
+            StoreError: there is none, or the request failed.
         """
         with worker_slot_released():
             async with self._places:
@@ -78,7 +77,7 @@ class ArchiveStore:
 
 
 def _until(deadline: float) -> Callable[[], None]:
-    """What raises after that time, of the monotonic clock."""
+    """A check that raises after that time of the monotonic clock."""
 
     def check() -> None:
         if time.monotonic() > deadline:

@@ -1,6 +1,6 @@
-"""Unpack an archive that is not trusted: nothing of it may be, or lead, outside of its folder.
+"""Unpack an untrusted archive: no member may be, or lead, outside the target folder.
 
-Not with the filters of `tarfile`: Python has them since 3.11.4, and Debian 12 has 3.11.2.
+The filters of `tarfile` are not used: they need Python 3.11.4, and Debian 12 has 3.11.2.
 """
 
 import errno
@@ -13,30 +13,29 @@ from typing import BinaryIO, Final
 from dynamo_legacy.archive import ArchiveError, BoundedHeader
 
 MOST_BYTES: Final = 20 * 1024**3
-"""Of an archive, and of what is in it."""
+"""Most bytes of an archive, and of its content."""
 MOST_FILES: Final = 200_000
 _MOST_OF_NAME: Final = 1000
-"""Characters of a name in an archive: with the folder, a path stays below the 4,096 bytes of Linux."""
+"""Characters of a member's name: with the folder, a path stays below the 4,096 bytes of Linux."""
 _MODE: Final = 0o755
-"""What is kept of a mode: no special bits, and nothing for others to write to."""
+"""The bits of a mode that are kept: no special bits, not writable for others."""
 _READABLE, _OPEN = 0o600, 0o700
 _OF_NAMES: Final = frozenset(
     (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR)
 )
-"""Errors of the file system that the names in an archive cause; a second try ends with them too."""
+"""Errors of the file system that names in an archive cause, so a retry fails too."""
 
 
 class BadArchive(Exception):
-    """What a second try would not change: the archive, or the request, is wrong."""
+    """The archive or the request is invalid; a retry does not help."""
 
 
 def unpack(archive: BinaryIO, into: Path) -> None:
-    """Unpack a tar, compressed or not, by its first bytes, into a new folder.
+    """Unpack a tar into a new folder; the compression is detected by its first bytes.
 
     Raises:
-        BadArchive: it is none, it is too large, something in it leads out of the folder, or its names exclude
-            each other.
-        OSError: the disk is full, for example.
+        BadArchive: it is not a tar, it is too large, a member leads out of the folder, or names conflict.
+        OSError: for example, the disk is full.
     """
     into.mkdir(parents=True)
     root = into.resolve()
@@ -70,7 +69,7 @@ def _as_checked(member: tarfile.TarInfo, _: str) -> tarfile.TarInfo:
 
 
 def _check(member: tarfile.TarInfo, root: Path) -> None:
-    """Refuse a member that is, or leads, outside, given what was unpacked before."""
+    """Refuse a member that is, or leads, outside the folder, given what was unpacked before."""
     place = PurePosixPath(member.name)
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         raise _refused(member, "neither a file nor a folder nor a link")
@@ -90,13 +89,13 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
 
 
 def _settle(member: tarfile.TarInfo) -> None:
-    """Give a member to who unpacks it, without special bits."""
+    """Make the current user own a member, and remove special bits of its mode."""
     member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
     member.mode = member.mode & _MODE | (_OPEN if member.isdir() else _READABLE)
 
 
 def _check_links(root: Path) -> None:
-    """Refuse links that lead outside now that all is there: a link may have been bent by a later one."""
+    """Refuse links that lead outside when all is unpacked: a later link may redirect an earlier one."""
     for folder, folders, files in os.walk(root):
         for name in (*folders, *files):
             path = Path(folder, name)
@@ -107,7 +106,7 @@ def _check_links(root: Path) -> None:
 
 
 def _is_inside(path: Path, root: Path) -> bool:
-    """Not `Path.resolve`: it raises for a loop of links, which leads nowhere."""
+    """Whether a path is inside. Not with `Path.resolve`, which raises for a loop of links."""
     return Path(os.path.realpath(path)).is_relative_to(root)
 
 

@@ -1,1 +1,1 @@
-"""DynamoModel: its controller, and the LoRA calls to workers."""
+"""The controller of DynamoModel, and the LoRA calls to workers."""

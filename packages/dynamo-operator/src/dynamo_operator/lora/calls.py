@@ -1,9 +1,9 @@
 """The running calls to workers, for each model, and their results.
 
 A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
-when one has ended. Capacity is shared fairly: each model has its own places, of which only half are for
-endpoints that failed before; and all models of a namespace together have a part of all places
-(`call_slots`), so that hanging workers delay no other namespace.
+when one has ended. Capacity is shared fairly: each model has its own slots, of which endpoints that failed
+before get half at most; and all models of a namespace share those of `call_slots`, so hanging workers delay
+no other namespace.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ T = TypeVar("T")
 _log = structlog.get_logger()
 
 _MODELS_AT_ONCE = 20
-"""Number of models that may use all of their places at the same time."""
+"""Number of models that may use all of their slots at the same time."""
 
 UNLOADING_SECONDS = 28.0
 """Seconds that the final unloading may take; with the writes before and after, deletion takes under 30 s."""
@@ -52,13 +52,13 @@ class Caller(Protocol):
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """Return the outcome of one call; never raises. None means: the usual limit."""
+        """Make one call, and return its outcome; never raises. Without a timeout: the usual limit."""
         ...
 
 
 Infos: TypeAlias = tuple[EndpointInfo, ...]
 Observer: TypeAlias = Callable[[Call, Reply, float], None]
-"""Receives each call that ended, and how many seconds it took."""
+"""Receives each call that ended, with its duration in seconds."""
 
 
 @dataclass(slots=True)
@@ -78,18 +78,19 @@ class Run:
 
 @dataclass(slots=True)
 class KnownEndpoints:
-    """Known state of one model's endpoints. `written` is the state in the status.
+    """The known state of one model's endpoints.
 
-    None in `written`: nothing was written yet. `leaving` is the unloading at the end of the model.
+    `written` is the state in the status, None before the first write. `unloading` is the unloading of a
+    deleted model.
     """
 
     endpoints: dict[Place, Endpoint]
     written: tuple[Infos, Infos] | None = None
     runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
-    leaving: "asyncio.Task[int | None] | None" = None
+    unloading: "asyncio.Task[int | None] | None" = None
 
     def record(self, endpoints: Iterable[Endpoint]) -> None:
-        """Know these endpoints from now on, and those at which calls run."""
+        """Replace the known endpoints by these and those with running calls."""
         running = {place: run.endpoint for place, run in self.runs.items()}
         self.endpoints = running | {endpoint.place: endpoint for endpoint in endpoints}
 
@@ -97,8 +98,8 @@ class KnownEndpoints:
 class ModelCalls:
     """Runs the calls of all models; a server of the manager.
 
-    `may_call` is asked before each call, with the model's namespace: whether this process still leads there.
-    `wake` has a model reconciled. `silence` is why no worker is called at all; "" means that they are.
+    `may_call` returns, before each call, whether this process may act in the model's namespace. `wake`
+    requeues a model. `silence` is why no worker is called at all; "" if they are.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class ModelCalls:
     ) -> None:
         self.at_once = at_once
         self.silence = silence
-        self._places = FairCallSlots(_MODELS_AT_ONCE * at_once)
+        self._slots = FairCallSlots(_MODELS_AT_ONCE * at_once)
         self.now = now
         self.may_call = may_call
         self.wake: Callable[[Key], None] = lambda _: None
@@ -138,11 +139,11 @@ class ModelCalls:
     async def call(
         self, namespace: str, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """What came of one call. The wait for a place is not timed. None means: the usual limit."""
+        """Make one call when a slot is free, and return its outcome. The timeout does not cover the wait."""
         if self.silence:
             return Reply(Ending.FAILED, self.silence)
         await self._opened.wait()
-        async with self._places.place(namespace):
+        async with self._slots.slot(namespace):
             if self._caller is None or not self.may_call(namespace):
                 return Reply(Ending.FAILED, "this operator may no longer act")
             loop = asyncio.get_running_loop()
@@ -173,14 +174,14 @@ class ModelCalls:
         for run in state.runs.values():
             if run.task is not None:
                 run.task.cancel()
-        if state.leaving is not None:
-            state.leaving.cancel()
+        if state.unloading is not None:
+            state.unloading.cancel()
 
-    def harvest(self, state: KnownEndpoints) -> None:
+    def collect(self, state: KnownEndpoints) -> None:
         """Apply the results of ended calls.
 
         Raises:
-            Exception: a bug; the calls of that endpoint are due again.
+            Exception: a bug; the calls of that endpoint become due again.
         """
         for place, run in list(state.runs.items()):
             if run.task is not None and run.task.done():
@@ -190,21 +191,23 @@ class ModelCalls:
                     run.task.result()
 
     def give_up(self, state: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
-        """Cancel calls to deleted pods: they would hold their places until the time limit."""
+        """Cancel calls to deleted pods: they would hold their slots until the timeout."""
         for run in state.runs.values():
             if run.task is not None and is_gone(run.endpoint):
                 run.task.cancel()
 
     def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
-        """The calls for which there is a place now, in order. The end of a call requeues the model."""
+        """The due calls for which a slot is free, in order. The end of a call requeues the model."""
         free = self.at_once - len(state.runs)
-        second = max(1, self.at_once // 2) - sum(run.was_failing for run in state.runs.values())
+        for_failing = max(1, self.at_once // 2) - sum(
+            run.was_failing for run in state.runs.values()
+        )
         chosen: list[Work] = []
         for work in due:
             is_failing = work.endpoint.failures > 0
-            if len(chosen) >= free or (is_failing and second < 1):
+            if len(chosen) >= free or (is_failing and for_failing < 1):
                 continue
-            second -= is_failing
+            for_failing -= is_failing
             chosen.append(work)
         return tuple(chosen)
 
@@ -212,17 +215,17 @@ class ModelCalls:
         """Start these calls."""
         for work in chosen:
             run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
-            run.task = self.begin(key, self._make(key, run))
+            run.task = self.begin(key, self._run_calls(key, run))
             state.runs[work.endpoint.place] = run
 
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
-        """Run it beside the controller, and wake the model at its end."""
+        """Run `work` as a task that wakes the model at its end."""
         task = asyncio.create_task(work, name=f"calls of model {key}")
         task.add_done_callback(lambda _: self.wake(key) if key in self._uids else None)
         return task
 
-    async def _make(self, key: Key, run: Run) -> None:
-        """Make the calls one after the other, up to the first that fails."""
+    async def _run_calls(self, key: Key, run: Run) -> None:
+        """Make the calls one after the other, until one fails."""
         while run.calls:
             call = run.calls[0]
             reply = await self.call(key.namespace, run.endpoint.address, call)
@@ -238,25 +241,27 @@ class ModelCalls:
 async def unload_all(
     calls: ModelCalls, namespace: str, state: KnownEndpoints, endpoints: Sequence[Endpoint]
 ) -> int | None:
-    """Unload the LoRAs of a deleted model; the number of endpoints where that failed or took too long.
+    """Unload the LoRAs of a deleted model; return the number of endpoints where that failed or timed out.
 
-    Each worker gets one attempt, however many hang. What is still loading gets some time to finish, since an
-    unload that overtakes the load would have no effect. None: we were not responsible for the model for at
-    least a part of the time.
+    Each worker gets one attempt, however many hang. A running load gets some time to finish, since an
+    unload that overtakes it has no effect. Returns None if another process was responsible for the model
+    meanwhile.
     """
-    # Were as many to hang as there are places, the others would never get theirs.
+    # With fewer slots, hanging workers could keep the others from their attempt.
     longest = _UNLOAD_SECONDS * max((len(endpoint.names) for endpoint in endpoints), default=1)
     rounds = max(1, UNLOADING_SECONDS // (longest + 1))
-    places = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
+    slots = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
     done: set[int] = set()
 
     async def at(number: int, endpoint: Endpoint) -> None:
         await _loaded(state.runs.get(endpoint.place))
-        async with places:
-            # A name that is not unloaded keeps no other from its try.
+        async with slots:
+            # Try every name, even after a failure.
             replies = [
                 await calls.call(
-                    *(namespace, endpoint.address, Call(LoraVerb.UNLOAD, name)),
+                    namespace,
+                    endpoint.address,
+                    Call(LoraVerb.UNLOAD, name),
                     timeout_seconds=_UNLOAD_SECONDS,
                 )
                 for name in endpoint.names
@@ -269,14 +274,14 @@ async def unload_all(
             for number, endpoint in enumerate(endpoints):
                 group.create_task(at(number, endpoint))
     except TimeoutError:
-        pass  # endpoints without a call by now are not waited for
+        pass  # unfinished endpoints count as failed
     if not calls.may_call(namespace):
         return None
     return len(endpoints) - len(done)
 
 
 async def _loaded(run: Run | None) -> None:
-    """Wait for a running load, and give it up if it takes too long."""
+    """Wait for a running load, and cancel it if it takes too long."""
     if run is None or run.task is None:
         return
     await asyncio.wait([run.task], timeout=_LOADING_SECONDS)

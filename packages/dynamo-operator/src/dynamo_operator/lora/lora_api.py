@@ -1,8 +1,7 @@
-"""Ask one worker to load, unload or list LoRAs, over HTTP.
+"""Have a worker load, unload or list LoRAs, over HTTP.
 
-A worker answers 200 also when the engine could not load a LoRA, and 404, 405 or 501 when it has no such API
-at all, which is not a failure of the LoRA. Neither an answer nor a missing answer raises an exception here:
-each call ends in a `Reply`.
+A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if it has no
+such API, which is not a failure of the LoRA. No response raises an exception: each call ends in a `Reply`.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ from dynamo_graphs.validation.credentials import without_credentials
 from kube_runtime.kind import Object
 
 BODY_LIMIT: Final = 1 << 16
-"""Bytes of an answer. A list of some hundred adapters fits."""
+"""Bytes of a response. A list of some hundred LoRAs fits."""
 
 _READ_BYTES: Final = 1 << 14
 _MESSAGE_LIMIT: Final = 256
@@ -33,11 +32,7 @@ _NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
 
 
 class LoraApi:
-    """The LoRA API of all workers.
-
-    `dial` turns the base URL of an endpoint into the one that is connected to. It is there for tests, where
-    every pod is on this machine.
-    """
+    """The LoRA API of all workers. `dial` maps an endpoint's base URL to the one to connect to, for tests."""
 
     def __init__(
         self,
@@ -53,13 +48,10 @@ class LoraApi:
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """Return the outcome of a call to the endpoint with that base URL.
-
-        None means: the usual limit.
-        """
+        """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
         limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         if {".", ".."} & set(call.name.split("/")):
-            # Clients and servers shorten such a path, so it could not be unloaded.
+            # Clients and servers normalize such a path, so the LoRA could not be unloaded.
             text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
             return Reply(Ending.FAILED, _short(text))
         try:
@@ -102,7 +94,7 @@ async def lora_session(
     connect_seconds: float = _CONNECT_SECONDS,
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """A session without cookies, connection reuse or proxies."""
-    # A connection is used once: calls to one worker are minutes apart, and pods go away in between.
+    # Connections are not reused: calls to one worker are minutes apart, and pods are replaced in between.
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -168,7 +160,7 @@ def _names(loras: object) -> frozenset[str] | None:
 
 
 def _short(text: str) -> str:
-    """The text on one line, without control characters, and not long: it goes into a status."""
+    """Shorten a text for a status: one line without control characters and credentials."""
     text = without_credentials(text)
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"

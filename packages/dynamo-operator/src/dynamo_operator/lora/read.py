@@ -1,7 +1,7 @@
-"""What a model reads of the cluster, and which changes of it wake the model.
+"""Read the inputs of a model from the cache, and map changes of them to models.
 
-Everything that is read must wake a model, and little else: a namespace may have a thousand pods and a
-hundred models, and pods that serve another base model do not concern it.
+Every input must wake its models, and little else may: a namespace may have a thousand pods and a hundred
+models, and pods of other base models do not concern a model.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from kube_runtime.types.discovery import EndpointSlice
 from kube_runtime.types.meta import R, Resource
 
 SLICE_SELECTOR = labels.BASE_MODEL_HASH
-"""Which EndpointSlices are watched, as a label selector: those of base models."""
+"""Label selector of the watched EndpointSlices: those of base models."""
 
 _NAMED = 5
 
@@ -28,7 +28,7 @@ _NAMED = 5
 def read_model(
     cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls
 ) -> ModelInputs:
-    """What the decisions on the model depend on: what the cache has, and what is known of its endpoints."""
+    """Read the inputs of a model's plan: the cached objects and the known state of its endpoints."""
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
     service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
@@ -40,16 +40,16 @@ def read_model(
         pod = cache.get(Pod, Key(namespace, name))
         if pod is not None:
             pods[name] = pod
-    lack = ""
+    cause = ""
     if not has_endpoints(base_model, slices, pods.get):
         is_served = service is not None
-        lack = _lack(cache, namespace, base_model, colliding=colliding, is_served=is_served)
+        cause = _lack(cache, namespace, base_model, colliding=colliding, is_served=is_served)
     return ModelInputs(
         now=calls.now(),
         slices=slices,
         siblings=siblings(model, cache.list(DynamoModel, namespace)),
         pods=pods,
-        lack=lack,
+        lack=cause,
         recorded=state.endpoints,
         running={place: run.view for place, run in state.runs.items()},
         silence=calls.silence,
@@ -66,13 +66,13 @@ def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> I
 
 
 def _other_model(service: ModelService | None, base_model: str) -> str:
-    """The base model whose name has the same hash, if that is the one that is served; else ""."""
+    """The base model that the Service serves, if its name only has the same hash; else ""."""
     named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
     return named if named is not None and named != base_model else ""
 
 
 def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
-    """Why there are no endpoints, as far as can be seen in the cache."""
+    """Why the model has no endpoints, according to the cache."""
     if colliding:
         return (
             f"its hash collides with that of {colliding}, which is served here: rename one of them"
@@ -85,8 +85,8 @@ def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_s
     if not served:
         return "no component in this namespace has a modelRef"
     shown = ", ".join(served[:_NAMED])
-    more = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
-    return f"no component in this namespace has that modelRef.name (found: {shown}{more})"
+    omitted = f" and {len(served) - _NAMED} more" if len(served) > _NAMED else ""
+    return f"no component in this namespace has that modelRef.name (found: {shown}{omitted})"
 
 
 def _served(cache: Cache, namespace: str) -> Iterator[str]:
@@ -98,7 +98,7 @@ def _served(cache: Cache, namespace: str) -> Iterator[str]:
 
 
 def model_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes models: slices and pods of their base model, its Service, models that share a name."""
+    """Wake models when slices, pods or the Service of their base model, or models with their name, change."""
 
     def of_base(changed: Resource) -> Iterator[Key]:
         hash_ = changed.metadata.labels.get(labels.BASE_MODEL_HASH)

@@ -1,1 +1,1 @@
-"""How the operator is watched: logs, health, metrics."""
+"""Logs, probes and metrics of the operator."""

@@ -1,9 +1,9 @@
-"""Who may read metrics: the API server knows whose token it is and what they may read.
+"""Authenticate and authorize readers of metrics, with TokenReviews and SubjectAccessReviews.
 
-Outsiders ask as well. Each new token costs the API server a request, so answers are cached, refusals too,
-and only a few queries run at one time. Outsiders may evict each other from that cache, but never a scraper:
-permitted readers have a separate cache and do not wait among them. The cache holds digests: no token
-outlives its request.
+Outsiders send requests as well. Each new token costs requests to the API server, so results are cached,
+refusals too, and only a few reviews run concurrently. Outsiders may evict each other from that cache, but
+never a scraper: permitted readers have a cache and a semaphore of their own. The caches hold digests, never
+tokens.
 """
 
 import asyncio
@@ -38,28 +38,28 @@ class Access:
         self._client = client
         self._path = path
         self._readers: Recent[float] = Recent(_MOST)
-        """When each of them was last accepted, by digest, however long ago."""
+        """The time at which each permitted reader was last accepted, by digest."""
         self._refused: Recent[tuple[int, float]] = Recent(_MOST)
-        self._asking = asyncio.Semaphore(_AT_ONCE)
-        self._asking_again = asyncio.Semaphore(_AT_ONCE)
+        self._reviews = asyncio.Semaphore(_AT_ONCE)
+        self._reader_reviews = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
     async def status(self, authorization: str) -> int:
-        """The HTTP status for a client with that header: 200, 401, 403, or 503 while it cannot be decided."""
+        """The HTTP status for a client with that header: 200, 401, 403, or 503 if no review is possible."""
         scheme, _, token = authorization.strip().partition(" ")
         token = token.strip()
-        is_one = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
-        if scheme.lower() != _SCHEME or not is_one:
+        is_token = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
+        if scheme.lower() != _SCHEME or not is_token:
             return UNKNOWN
         digest = hashlib.sha256(token.encode()).digest()
         if cached := self._cached(digest):
             return cached
         try:
             if self._readers.get(digest) is not None:
-                async with self._asking_again:
-                    status = await self._asked(token)
+                async with self._reader_reviews:
+                    status = await self._review(token)
             else:
-                status = await self._asked_in_turn(token)
+                status = await self._review_in_turn(token)
         except OperatorError as error:
             _log.warning("failed to authorize a reader of metrics", error=str(error))
             return UNAVAILABLE
@@ -67,21 +67,21 @@ class Access:
             self._remember(digest, status)
         return status
 
-    async def _asked_in_turn(self, token: str) -> int:
+    async def _review_in_turn(self, token: str) -> int:
         if self._waiting >= _WAITING:
             return UNAVAILABLE
         self._waiting += 1
         try:
-            async with self._asking:
-                return await self._asked(token)
+            async with self._reviews:
+                return await self._review(token)
         finally:
             self._waiting -= 1
 
     def _cached(self, digest: bytes) -> int:
         """The cached status of that token; 0 if there is none."""
-        let_in = self._readers.get(digest)
-        if let_in is not None:
-            return OK if let_in + _KEPT_SECONDS[OK] > loop_time() else 0
+        accepted_at = self._readers.get(digest)
+        if accepted_at is not None:
+            return OK if accepted_at + _KEPT_SECONDS[OK] > loop_time() else 0
         status, until = self._refused.get(digest) or (0, 0.0)
         return status if until > loop_time() else 0
 
@@ -93,7 +93,7 @@ class Access:
             self._readers.forget(digest)
             self._refused.put(digest, (status, loop_time() + _KEPT_SECONDS[status]))
 
-    async def _asked(self, token: str) -> int:
+    async def _review(self, token: str) -> int:
         body = question(TokenReview.KIND, {"token": token})
         token_review = await self._client.create(TokenReview, body)
         if not token_review.status.authenticated:

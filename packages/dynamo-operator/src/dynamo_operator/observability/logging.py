@@ -1,11 +1,11 @@
 """Structured logs on standard error, one entry per line, without secrets.
 
-Libraries log through `logging`, we through structlog; both end in the same lines. In the fields of an
-entry, values of environment variables and of keys that sound secret are removed; and tracebacks come
-without local variables. Texts are cut and lose their control characters, since users and other programs
-write parts of them. Code that raises an error keeps secrets out of its text.
+Libraries log through `logging`, the operator through structlog; both produce the same lines. Values of
+environment variables and of keys that may be secret are redacted, and tracebacks have no local variables.
+Texts are cut and lose their control characters, since users and other programs write parts of them. Code
+that raises an error keeps secrets out of its message.
 
-Lines about one object are limited, so that one that fails again and again leaves the log readable.
+Lines about one object are rate-limited, so that an object that fails repeatedly leaves the log readable.
 """
 
 import logging
@@ -29,12 +29,12 @@ from kube_runtime.text import cut
 
 REDACTED = "[redacted]"
 TEXT_LIMIT = 2048
-"""Longest text of a field, in characters: the most important part of the API server's longest answers."""
+"""Most characters of a field: the relevant part of the API server's longest messages."""
 BURST, REFILL_SECONDS = 200, 1.0
-"""Lines about one object, and the seconds after which it may have one more: a graph of fifty services needs
-fewer than 200 at its creation."""
+"""Lines about one object, and the seconds until one more is allowed: creating a graph of fifty
+services logs fewer than 200."""
 REMEMBERED_LIMIT = 16_384
-"""Objects whose lines are counted, of those with a line in the last `BURST * REFILL_SECONDS`."""
+"""Most objects whose lines are counted; only those of the last `BURST * REFILL_SECONDS` matter."""
 _SECRET = re.compile(
     r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
 )
@@ -47,7 +47,7 @@ _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|fro
 
 
 def configure(settings: LoggingSettings, stream: TextIO) -> None:
-    """Sends every entry of structlog and of `logging` to the stream. Called once, at start."""
+    """Send every entry of structlog and of `logging` to the stream. Called once, at start."""
     level = logging.getLevelNamesMapping()[settings.level.upper()]
     is_terminal = stream.isatty()
     is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
@@ -90,7 +90,7 @@ def configure(settings: LoggingSettings, stream: TextIO) -> None:
 
 
 def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
-    """The entry without the values that may be secret. A structlog processor."""
+    """Redact values that may be secret. A structlog processor."""
     return {key: _value(key, value) for key, value in entry.items()}
 
 
@@ -129,9 +129,9 @@ class _Tokens(TokenBucket):
 
 @dataclass(slots=True)
 class LinesPerObject:
-    """A structlog processor that drops lines about an object that has had too many; `debug` lines count not.
+    """A structlog processor that drops lines about an object above its rate limit; `debug` lines are exempt.
 
-    The next line that is written says how many were dropped, in `dropped`.
+    The next line that is written has the number of dropped lines in `dropped`.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -140,10 +140,10 @@ class LinesPerObject:
     )
 
     def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
-        """The entry.
+        """Return the entry.
 
         Raises:
-            DropEvent: its object has had too many.
+            DropEvent: the object exceeded its limit.
         """
         about = (entry.get("namespace"), entry.get("key") or entry.get("name"))
         if method == "debug" or about[1] is None:
@@ -163,13 +163,13 @@ class LinesPerObject:
         return entry
 
     def _forget_quiet(self, now: float) -> None:
-        """Forget up to two of the objects whose tokens are all back: most are gone from the cluster."""
+        """Forget up to two objects whose tokens are full again: most are deleted from the cluster."""
         for about, tokens in list(islice(self._objects.items(), 2)):
             if now - tokens.at < BURST * REFILL_SECONDS:
                 return
             del self._objects[about]
             if tokens.dropped:
-                self._objects[about] = tokens  # the next line still has to say how many
+                self._objects[about] = tokens  # the next line must still report the number
 
 
 class _Time:

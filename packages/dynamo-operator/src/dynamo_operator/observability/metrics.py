@@ -1,8 +1,8 @@
-"""What the product counts: objects by state, and how graphs, models and rollouts fare.
+"""Prometheus metrics of the product: objects by state, graphs, models, rollouts, calls and reviews.
 
-Objects are read from the cache at each scrape, so that nothing can be left over: a gauge that is set when
-something happens keeps counting objects that are gone. The label values are names of graphs, services and
-models, of which there are as many as users write; pods and messages are never labels.
+Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would keep
+counting deleted objects. Label values are names of graphs, services and models, as many as users create;
+never pods or messages.
 """
 
 from collections import Counter as Counts
@@ -32,14 +32,15 @@ from dynamo_graphs.plan.lora_calls import Call, Reply
 from dynamo_graphs.product import version
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.rollout import RolloutResult, rollout_results
-from kube_runtime.types.meta import R, Resource, condition
+from kube_runtime.types.meta import Condition, R, Resource, condition
 
 _PREFIX = "dynamo_operator"
 _GRAPH = ("namespace", "graph")
 _SERVICE = (*_GRAPH, "service")
 _ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
 _CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
-_UNKNOWN = "unknown"
+_REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
 _Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
 """Label values, each with the value of a gauge."""
 
@@ -52,44 +53,42 @@ class Listing(Protocol):
         ...
 
 
-def graph_state(graph: DynamoGraphDeployment) -> str:
-    """The state as in the status; `unknown` before there is one."""
-    return graph.status.state or _UNKNOWN
+def reported_state(resource: DynamoGraphDeployment | DynamoGraphDeploymentRequest) -> str:
+    """The state in the status; `unknown` before there is one."""
+    return resource.status.state or "unknown"
 
 
 def component_state(component: DynamoComponentDeployment) -> str:
     """`ready` while the component is available, else `not_ready`."""
-    available = condition(component.status.conditions, "Available")
-    return "ready" if available and available.status == "True" else "not_ready"
+    return "ready" if _is_true(component.status.conditions, "Available") else "not_ready"
 
 
 def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
-    """`ready` while there is something to scale, else `not_ready`."""
+    """`ready` while the adapter has replicas to scale, else `not_ready`."""
     return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
 
 
-def request_state(request: DynamoGraphDeploymentRequest) -> str:
-    """The state as in the status; `unknown` before there is one."""
-    return request.status.state or _UNKNOWN
-
-
 def model_state(model: DynamoModel) -> str:
-    """`ready` while its endpoints are as they should be, else `not_ready`."""
-    ready = condition(model.status.conditions, "EndpointsReady")
-    return "ready" if ready and ready.status == "True" else "not_ready"
+    """`ready` while all endpoints of the model are ready, else `not_ready`."""
+    return "ready" if _is_true(model.status.conditions, "EndpointsReady") else "not_ready"
+
+
+def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
+    reported = condition(conditions, type_)
+    return reported is not None and reported.status == "True"
 
 
 _STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
-    (DynamoGraphDeployment, graph_state),
+    (DynamoGraphDeployment, reported_state),
     (DynamoComponentDeployment, component_state),
     (DynamoGraphDeploymentScalingAdapter, adapter_state),
-    (DynamoGraphDeploymentRequest, request_state),
+    (DynamoGraphDeploymentRequest, reported_state),
     (DynamoModel, model_state),
 )
 
 
 class ObjectGauges(Collector):
-    """The gauges of objects in the cache: how many there are by state, how graphs and models fare."""
+    """The gauges of cached objects: their number by state, and the state of graphs and models."""
 
     def __init__(
         self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -98,7 +97,7 @@ class ObjectGauges(Collector):
         self._now = now
 
     def collect(self) -> Iterator[Metric]:
-        """The number and the state of the objects, now."""
+        """Compute all gauges from the cache."""
         text = "Objects by kind, namespace and state."
         labels: tuple[str, ...] = ("resource_type", "namespace", "status")
         yield _gauge("resources_total", text, labels, self._states())
@@ -117,7 +116,7 @@ class ObjectGauges(Collector):
             ).items()
 
     def _graphs(self, graphs: list[DynamoGraphDeployment]) -> Iterator[Metric]:
-        """Is a graph ready, how much of it, how many GPUs, for how long."""
+        """Readiness, its duration, GPUs and replicas of graphs."""
         yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
         text = "Time since the graph became ready or not ready; absent for suspended graphs."
         seconds = _seconds(graphs, self._now())
@@ -152,15 +151,14 @@ def _gauge(name: str, text: str, labels: tuple[str, ...], samples: _Samples) -> 
 
 def _ready(graphs: list[DynamoGraphDeployment]) -> _Samples:
     for graph in graphs:
-        ready = condition(graph.status.conditions, "Ready")
-        yield graph.key, float(ready is not None and ready.status == "True")
+        yield graph.key, float(_is_true(graph.status.conditions, "Ready"))
 
 
 def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
     for graph in graphs:
         ready = condition(graph.status.conditions, "Ready")
         if ready is None or ready.reason == GraphReason.SUSPENDED:
-            continue  # no user waits for it, so no alert may fire for it
+            continue  # suspended on purpose, so no alert may fire
         if ready.last_transition_time:
             since = datetime.fromisoformat(ready.last_transition_time)
             yield (*graph.key, ready.status.lower()), max(0.0, (now - since).total_seconds())
@@ -220,11 +218,10 @@ class CallMetrics:
 
 
 class RolloutMetrics:
-    """The counter `dynamo_operator_rollouts_total`, in `registry`: how many began, and their results.
+    """The counter `dynamo_operator_rollouts_total`, in `registry`: started rollouts, and their results.
 
-    The leader counts them when it has written the status. A new process counts from 0, and does not count
-    what the status contains already. At most one step is lost: that of a status whose write was not answered
-    before the process or the connection ended.
+    The leader counts when it has written the status. A new process counts from 0, without what the status
+    contains already. At most one step is lost: that of a status write whose response did not arrive.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -235,7 +232,7 @@ class RolloutMetrics:
             ("result",),
             registry=registry,
         )
-        # All of them are there from the start: an increase from nothing to 1 is none for Prometheus.
+        # All series exist from the start: Prometheus sees no increase from an absent series to 1.
         self._counts = {result: counter.labels(result.value) for result in RolloutResult}
 
     def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
@@ -244,8 +241,43 @@ class RolloutMetrics:
             self._counts[result].inc()
 
 
+class WebhookMetrics:
+    """Reviews by kind, operation and outcome, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("resource_type", "operation")
+        self._seconds = Histogram(
+            "dynamo_operator_webhook_duration_seconds",
+            "Duration of admission reviews.",
+            labels,
+            buckets=_REVIEW_BUCKETS,
+            registry=registry,
+        )
+        self._requests = Counter(
+            "dynamo_operator_webhook_requests_total",
+            "Completed admission reviews; result is allowed or denied.",
+            (*labels, "result"),
+            registry=registry,
+        )
+        self._denials = Counter(
+            "dynamo_operator_webhook_denials_total",
+            "Refused objects, by the reason of the first problem.",
+            (*labels, "reason"),
+            registry=registry,
+        )
+
+    def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
+        """Count one review; `reason` "" means: allowed."""
+        # Any client that reaches the port may send any word; it must not become a label value.
+        label = operation if operation in _OPERATIONS else "other"
+        self._seconds.labels(kind, label).observe(seconds)
+        self._requests.labels(kind, label, "denied" if reason else "allowed").inc()
+        if reason:
+            self._denials.labels(kind, label, reason).inc()
+
+
 def register(registry: CollectorRegistry, cache: Listing) -> None:
-    """Adds to the registry what is counted of the product and of the process."""
+    """Register the metrics of objects and of the process."""
     registry.register(ObjectGauges(cache))
     Info("dynamo_operator_build", "The running version.", registry=registry).info(
         {"version": version()}
@@ -258,7 +290,7 @@ def register(registry: CollectorRegistry, cache: Listing) -> None:
 def register_scope(
     registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
 ) -> None:
-    """Adds the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
+    """Register the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
     Gauge(
         "dynamo_operator_excluded_namespaces",
         "Namespaces claimed by restricted operators, in which this one does nothing.",

@@ -1,6 +1,6 @@
-"""The probes and the metrics over HTTP, each on an address of its own.
+"""Serve probes and metrics over HTTP, each on its own address.
 
-A probe must prove progress, not that this server runs: what it answers comes from the manager.
+A probe must prove progress, not that this server runs: the manager provides the checks.
 """
 
 import asyncio
@@ -29,14 +29,14 @@ _SHUTDOWN_SECONDS = 1.0
 
 
 class Address(NamedTuple):
-    """Where to listen. Host None means every interface; port 0 means any free one."""
+    """A listen address. Host None means every interface; port 0 means any free port."""
 
     host: str | None
     port: int
 
 
 def listen_address(source: str, text: str) -> Address | None:
-    """The address in `:8080`, `127.0.0.1:8080` or `[::1]:8080`. None means off, written as `0`.
+    """Parse an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None if it is `0`, which means off.
 
     Raises: ConfigError, with `source` as the setting to blame.
     """
@@ -67,22 +67,22 @@ class HttpServer:
     async def run(self) -> NoReturn:
         """Serve until cancelled.
 
-        Raises: ConfigError, where the address cannot be had.
+        Raises: ConfigError if the address cannot be bound.
         """
         app = web.Application()
         app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
         context = self._certificate.listener if self._certificate else None
-        gate = ConnectionLimit(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        listener = ConnectionLimit(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
         try:
-            self.port = await gate.listen(self._address, context)
+            self.port = await listener.listen(self._address, context)
             self.listening.set()
-            await gate.closed()
+            await listener.closed()
         finally:
-            await gate.close()
+            await listener.close()
 
 
 def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
-    """`/healthz` and `/readyz`, as the probes of Kubernetes components answer."""
+    """A server of `/healthz` and `/readyz`, with the responses of Kubernetes components."""
     routes: dict[str, _Handler] = {}
     for name, check in (("healthz", alive), ("readyz", ready)):
         routes[f"/{name}"] = routes[f"/{name}/{name}"] = _probe(name, check)
@@ -96,7 +96,7 @@ def metrics_server(
     certificate: Certificate | None = None,
     access: Access | None = None,
 ) -> HttpServer:
-    """`/metrics`, in the format that the scraper requests; without `access` for any client."""
+    """A server of `/metrics`, in the format that the scraper requests; without `access` for any client."""
 
     async def metrics(request: web.Request) -> web.Response:
         if access is not None:

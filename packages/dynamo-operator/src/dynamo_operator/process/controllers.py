@@ -1,4 +1,4 @@
-"""The controllers, each with what it works with."""
+"""Build the controllers, and add them to the manager."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,11 +16,10 @@ from dynamo_operator.lora.calls import ModelCalls
 from dynamo_operator.lora.controller import STATUS_SECONDS, ModelController
 from dynamo_operator.lora.lora_api import worker_api
 from dynamo_operator.observability.metrics import CallMetrics, RolloutMetrics
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.ssh_secret import SshKeyController, makes_ssh_keys
-from dynamo_operator.reconcile.validation_cache import ValidationCache
+from dynamo_operator.reconcile.ssh_key_controller import SshKeyController, creates_ssh_keys
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
 from dynamo_operator.requests.cross_namespace import Grants
@@ -55,25 +54,40 @@ class Parts:
     offload: Offload
 
     @property
-    def pace(self) -> ControllerOptions:
-        """For controllers whose own writes give them nothing to do."""
+    def options(self) -> ControllerOptions:
+        """The options of a controller that no other one feeds."""
         return ControllerOptions(resync_seconds=self.settings.resync_period_seconds)
 
     def applier(self) -> Applier:
-        """What writes the objects of controllers."""
+        """A new applier for the objects of controllers."""
         take_over = ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
         return Applier(
-            *(self.client, self.writer, self.cache),
-            *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over),
+            self.client,
+            self.writer,
+            self.cache,
+            labels.LAST_APPLIED_HASH,
+            labels.OWNER_GENERATION,
+            take_over,
         )
 
     def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
-        """What ends the reconciles of one kind, with Events of that component."""
-        return Reporter(self.writer, self.events.recorder(component), limit)
+        """A reporter for one kind, whose Events name `component` as their source."""
+        return Reporter(self.writer, self.events.recorder(component), limit, self.client)
+
+
+def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile all kinds; those of the older generation if they are enabled. `dial` is for models."""
+    pods = control_graphs(parts)
+    control_models(parts, dial)
+    control_requests(parts)
+    if parts.settings.legacy_kinds:
+        from dynamo_operator.process.legacy import control
+
+        control(parts, pods)
 
 
 def control_graphs(parts: Parts) -> PodIndex:
-    """Reconcile graphs, components, scaling adapters, and keys of components of several nodes."""
+    """Reconcile graphs, components, scaling adapters, and SSH keys of multinode components."""
     manager, settings = parts.manager, parts.settings.render
     applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
@@ -92,40 +106,38 @@ def control_graphs(parts: Parts) -> PodIndex:
     read = (pods, settings, ValidationCache(), offload)
     components = ComponentController(cache, applier, component_reporter, *read)
     graphs = GraphController(writer, cache, applier, graph_reporter, *read)
-    is_ahead = manager.control(components, parts.pace).has_backlog  # graphs create components
-    manager.control(graphs, replace(parts.pace, is_ahead=is_ahead))
+    # Graphs create components, so they wait while the component controller has a backlog.
+    is_ahead = manager.control(components, parts.options).has_backlog
+    manager.control(graphs, replace(parts.options, is_ahead=is_ahead))
     memories = (applier.forget, parts.events.forget, graphs.validated.forget)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
-    manager.control(ScalingController(parts.client, cache, reporter), parts.pace)
-    if makes_ssh_keys(settings):
+    manager.control(ScalingController(cache, reporter), parts.options)
+    if creates_ssh_keys(settings):
         keys = SshKeyController(parts.writer, parts.cache, settings)
-        manager.control(keys, parts.pace)
+        manager.control(keys, parts.options)
     return pods
 
 
 def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
-    """Reconcile models. `dial` turns the base URL of a worker into the one that is connected to.
-
-    None means: they are the same.
-    """
-    chosen = usable(parts.settings.models)
+    """Reconcile models. `dial` maps the base URL of a worker to the one to connect to; None: the same."""
+    model_settings = usable(parts.settings.models)
     calls = ModelCalls(
-        partial(worker_api, chosen, dial or str),
+        partial(worker_api, model_settings, dial or str),
         silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
-        at_once=chosen.calls_at_once,
+        at_once=model_settings.calls_at_once,
         may_call=parts.holds_lease,
         observe=CallMetrics(parts.metrics.registry).called,
     )
     reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
-    models = ModelController(parts.client, parts.cache, reporter, calls)
-    calls.wake = parts.manager.control(models, parts.pace).wake
+    models = ModelController(parts.cache, reporter, calls)
+    calls.wake = parts.manager.control(models, parts.options).wake
     parts.manager.serve(calls)
 
 
 def control_requests(parts: Parts) -> None:
-    """Reconcile requests for graphs."""
+    """Reconcile DynamoGraphDeploymentRequests."""
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
@@ -134,19 +146,11 @@ def control_requests(parts: Parts) -> None:
     gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
     reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
-    parts.manager.control(RequestController(parts.cache, actions, reporter), parts.pace)
-
-
-def control_legacy_kinds(parts: Parts, pods: PodIndex) -> None:
-    """Reconcile the kinds of the older generation, unless they are off."""
-    if parts.settings.legacy_kinds:
-        from dynamo_operator.process.legacy import control
-
-        control(parts, pods)
+    parts.manager.control(RequestController(parts.cache, actions, reporter), parts.options)
 
 
 def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:
-    """Why no worker is called; "" if they are."""
+    """Why the operator calls no workers; "" if it does."""
     if settings.models.calls == "never":
         return "LoRA calls are off (--model-calls=never)"
     if settings.models.calls == "always" or is_dialled:

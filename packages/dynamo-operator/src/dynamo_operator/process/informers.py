@@ -1,4 +1,4 @@
-"""What is read from the API server: one informer for each kind, and how much of an object is kept."""
+"""The informers: which objects the operator watches, and what the cache keeps of them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,10 +21,8 @@ from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.size import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR
-from dynamo_operator.reconcile.pods import reduced as reduced_pod
-from dynamo_operator.reconcile.read import registries_only
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
-from dynamo_operator.reconcile.transforms import strip_unowned
+from dynamo_operator.reconcile.transforms import reduced_pod, registries_only, strip_unowned
 from dynamo_operator.requests.read import request_informers
 from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
@@ -64,10 +62,10 @@ _SELECTED: Mapping[type[Resource], str] = {
     Deployment: labels.COMPONENT,
     PodDisruptionBudget: labels.COMPONENT,
 }
-"""What we write of kinds that others have as well, by a label that each of those objects has."""
+"""Kinds that others use too, by a label that every object of ours has."""
 
 _READ = (PodServiceAccount, ModelService)
-"""Types of objects that are not ours, or that all have the label that makes them such."""
+"""Types of foreign objects, and types that the selected label defines."""
 
 _OPTIONAL: Mapping[type[Resource], str] = {
     LeaderWorkerSet: labels.INSTANCE,
@@ -79,17 +77,15 @@ _OPTIONAL: Mapping[type[Resource], str] = {
     InferencePool: labels.COMPONENT,
     VirtualService: labels.COMPONENT,
 }
-"""Kinds of other projects, used while they are installed, with the label of our objects.
+"""Kinds of other projects, watched while they are installed, by the label of our objects.
 
-The kinds of Grove have none: the sets carry the user's labels only, their parts are Grove's. Queues are read.
+Kinds of Grove have none: sets have only the user's labels, and Grove creates their children. Queues are
+only read.
 """
 
 
 def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
-    """By type, the selector of objects that its watch does not bring, although they may be ours.
-
-    Of two types of one kind that is one; marked ServiceAccounts are not ours.
-    """
+    """By type, the selector of objects that may be ours although its watch does not select them."""
     selected = {**_SELECTED, **_OPTIONAL}
     return {
         type_: Selector(settings.restricted_namespace, complement(selector))
@@ -99,14 +95,14 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
 
 
 def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
-    """One informer for each kind that is read; of the restricted namespace only, if there is one."""
+    """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
-    chosen = [*ssh_key_informers(settings), *request_informers(namespace)]
+    by_setting = [*ssh_key_informers(settings), *request_informers(namespace)]
     if with_legacy_kinds:
         from dynamo_operator.process.legacy import legacy_informers
 
-        chosen += legacy_informers(settings)
-    return [*_always(settings), *chosen]
+        by_setting += legacy_informers(settings)
+    return [*_always(settings), *by_setting]
 
 
 def _always(settings: RenderSettings) -> list[Informer[Any]]:
@@ -116,12 +112,12 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings))
         for type_ in _RECONCILED
     ]
-    # Users may put the label on their objects too.
+    # Users may put these labels on their own objects.
     children = [
         Informer(type_, namespace=namespace, labels=selector, transform=strip_unowned)
         for type_, selector in _SELECTED.items()
     ]
-    # Graphs name PVCs of users. They are read as metadata, and change with neither use nor load.
+    # Graphs name PVCs of users. Only their metadata is kept.
     claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=strip_unowned)
     secrets = Informer(
         PullSecret,
@@ -129,7 +125,7 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
         fields="type=kubernetes.io/dockerconfigjson",
         transform=registries_only,
     )
-    # ConfigMaps are many and large; ours are those of components.
+    # ConfigMaps are many and large: watch only those of components.
     configs = Informer(ConfigMap, namespace=namespace, labels=labels.COMPONENT)
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
     slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR)
@@ -138,7 +134,8 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
     definitions = CrdInformer()
     optional = [
         OptionalInformer(
-            *(type_, definitions),
+            type_,
+            definitions,
             namespace=namespace,
             labels=selector,
             granted_by=granted_by(type_.KIND),

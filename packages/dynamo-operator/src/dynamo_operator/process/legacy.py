@@ -1,4 +1,4 @@
-"""The older generation in a running operator: what is read, and its controllers. Imported by its switch."""
+"""Informers and controllers of the older generation. Imported only if its kinds are enabled."""
 
 import os
 from typing import Any
@@ -28,8 +28,8 @@ from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.preflight import UNREADABLE, UnreadableReasons
 from dynamo_operator.reconcile.transforms import strip_unowned
-from dynamo_operator.reconcile.unreadable import WORDS, Words
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.cache.informer import Informer
@@ -37,26 +37,32 @@ from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.meta import Resource
 
 _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
-"""The annotation in which the operator of that generation kept what it had written."""
+"""The annotation in which the operator of that generation recorded what it applied."""
 
 
-_WORDS: dict[type[Resource], Words] = {
-    DynamoDeployment: Words((READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED),
-    DynamoNimDeployment: Words((AVAILABLE,), NimReason.RECONCILING, NimReason.RECONCILING),
-    DynamoNimRequest: Words((NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED),
+_UNREADABLE: dict[type[Resource], UnreadableReasons] = {
+    DynamoDeployment: UnreadableReasons(
+        (READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED
+    ),
+    DynamoNimDeployment: UnreadableReasons(
+        (AVAILABLE,), NimReason.RECONCILING, NimReason.RECONCILING
+    ),
+    DynamoNimRequest: UnreadableReasons(
+        (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED
+    ),
 }
 
 
 def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """What is read beside what today's kinds need; Deployments and the like come with their watches.
+    """The informers of these kinds, beside those that today's kinds need too.
 
-    Raises: ExceptionGroup of ConfigError, if the settings of these kinds cannot be used.
+    Raises: ExceptionGroup of ConfigError, if the settings of these kinds are invalid.
     """
     namespace, most = settings.restricted_namespace, settings.largest_object_bytes
     written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
     return [
         *(Informer(type_, namespace=namespace, most_bytes=most) for type_ in written),
-        # A component has what the deployment says of all, as those of graphs do.
+        # A component repeats what its deployment sets for all services, so it may be larger.
         Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
         Informer(
             HorizontalPodAutoscaler,
@@ -76,9 +82,9 @@ def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
 
 
 def control(parts: Parts, pods: PodIndex) -> None:
-    """Reconcile the objects of these kinds."""
+    """Add the controllers of these kinds to the manager."""
     legacy = read_legacy_settings(os.environ)
-    WORDS.update(_WORDS)
+    UNREADABLE.update(_UNREADABLE)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.client, parts.writer, _EARLIER_OPERATOR)
     cache, offload = parts.cache, parts.offload
@@ -91,9 +97,9 @@ def control(parts: Parts, pods: PodIndex) -> None:
     )
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
     images = ImageRequestController(cache, applier, reporter, legacy)
-    parts.manager.control(nims, parts.pace)
-    parts.manager.control(deployments, parts.pace)
-    parts.manager.control(images, parts.pace)
+    parts.manager.control(nims, parts.options)
+    parts.manager.control(deployments, parts.options)
+    parts.manager.control(images, parts.options)
     validated = (controller.validated.forget for controller in (nims, deployments))
     memories = (applier.forget, parts.events.forget, *validated)
     types: tuple[type[Resource], ...] = (

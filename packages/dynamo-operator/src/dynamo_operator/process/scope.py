@@ -1,7 +1,7 @@
-"""Whose a namespace is: the marker Lease that a restricted operator writes and a cluster-wide one reads.
+"""Namespace leases: a restricted operator holds one, and a cluster-wide one stays out of its namespace.
 
-Names and texts are those of the Go operator, so that either may stand beside one of ours. What a forged
-Lease can do is in `docs/tenancy.md`.
+Names and texts are those of the Go operator, so both operators respect each other. `docs/tenancy.md`
+describes what a forged Lease can do.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,10 @@ _REPLICAS = "replica.dynamo.nvidia.com"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of the cluster that this operator works in.
+    """The namespaces that this operator manages.
 
-    `marker` is that of a restricted operator; a cluster-wide one has `exclusions`, filled by `informers`.
+    `marker` is the lease of a restricted operator; a cluster-wide one has `exclusions`, filled by
+    `informers`.
     """
 
     marker: NamespaceLease | None
@@ -34,33 +35,33 @@ class Scope:
     informers: tuple[Informer[Lease], ...]
 
     def is_excluded(self, namespace: str) -> bool:
-        """Whether that namespace belongs to another operator now: nothing is written or validated there."""
+        """Whether another operator manages that namespace now: nothing is written or validated there."""
         return self.exclusions is not None and self.exclusions.is_excluded(namespace)
 
     def excluded(self) -> int:
-        """The number of namespaces that belong to others."""
+        """The number of namespaces that other operators manage."""
         return len(self.exclusions) if self.exclusions is not None else 0
 
     def holds_lease(self) -> bool:
-        """Whether the namespace of a restricted operator still counts as its own."""
+        """Whether a restricted operator holds the lease of its namespace; True for a cluster-wide one."""
         return self.marker is None or self.marker.holds_lease()
 
     async def claim(self) -> None:
-        """Mark the namespace of a restricted operator, before anything is done in it.
+        """Acquire the lease of a restricted operator's namespace, before anything else is written there.
 
         Raises:
-            OperatorError: that did not work.
+            OperatorError: that failed.
         """
         if self.marker is not None:
             await self.marker.claim()
 
     async def release(self) -> None:
-        """Give the namespace back at once; after an orderly stop only."""
+        """Release the lease, after an orderly stop only."""
         if self.marker is not None:
             await self.marker.release()
 
     def join(self, manager: Manager) -> None:
-        """Have the manager keep the marker or watch those of others, on every replica."""
+        """Have the manager renew the lease, or watch those of others, on every replica."""
         for informer in self.informers:
             manager.inform(informer)
         if self.marker is not None:
@@ -72,18 +73,20 @@ class Scope:
 
 
 def scope_of(client: Client, settings: Settings) -> Scope:
-    """The scope that the settings ask for; nothing is written yet."""
+    """The scope that the settings describe; nothing is written yet."""
     namespace = settings.render.restricted_namespace
     if not namespace:
-        # Memory and traffic follow the number of restricted operators: no other Lease is ever sent.
+        # Only leases of restricted operators are sent, not the many of nodes and controllers.
         informer = Informer(Lease, fields=f"metadata.name={LEASE}")
         return Scope(None, Exclusions(client, informer.store), (informer,))
-    chosen = settings.namespace_scope
+    lease_settings = settings.namespace_scope
     marker = NamespaceLease(
         client,
         Key(namespace, LEASE),
         holder=f"namespace-restricted-operator-{settings.operator_version or version()}",
         replicas=_REPLICAS,
-        terms=MarkerTerms(chosen.lease_duration_seconds, chosen.renew_interval_seconds),
+        terms=MarkerTerms(
+            lease_settings.lease_duration_seconds, lease_settings.renew_interval_seconds
+        ),
     )
     return Scope(marker, None, ())

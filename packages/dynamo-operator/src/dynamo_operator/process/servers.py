@@ -1,85 +1,113 @@
-"""What answers others: admission webhooks, metrics, probes. Settings switch each of them off."""
+"""The servers: admission webhooks, metrics, probes. Settings switch each of them off."""
 
+import os
 from collections.abc import Callable, Sequence
+from functools import partial
 
-from dynamo_graphs.settings import Settings
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
+from dynamo_operator.certificates.metrics import metrics_certificate
 from dynamo_operator.observability.access import Access
-from dynamo_operator.observability.certificate import metrics_certificate
+from dynamo_operator.observability.metrics import register, register_scope
 from dynamo_operator.observability.server import (
     METRICS,
     health_server,
     listen_address,
     metrics_server,
 )
-from dynamo_operator.process.leader import own_namespace
+from dynamo_operator.process.controllers import Parts
 from dynamo_operator.process.scope import Scope
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
-from kube_runtime.controller.manager import Health, Manager
-from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.client import in_cluster
+from kube_runtime.controller.manager import Health
+from kube_runtime.coordination.leader_election import Election
+from kube_runtime.errors import ConfigError
 
 
-def admission(
-    identity: OperatorIdentity,
-    cache: Cache,
-    settings: Settings,
-    metrics: RuntimeMetrics,
-    scope: Scope,
-) -> Webhooks | None:
-    """The admission webhooks. None means: they are off."""
-    chosen = settings.webhooks
-    address = listen_address("webhooks.bindAddress", chosen.bind_address)
-    if not chosen.enabled or address is None:
+def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> None:
+    """Serve webhooks, probes and metrics. `user` is our user name at the API server."""
+    manager, registry = parts.manager, parts.metrics.registry
+    register(registry, parts.cache)
+    register_scope(registry, scope.excluded, lambda: bool(leads and leads.rival))
+    ready: list[Callable[[], Health]] = [manager.ready]
+    if hooks := _admission(parts, scope, user):
+        hooks.join(manager)
+        ready.append(hooks.rotation.ready)
+    elif leads:
+        ready.append(partial(_leader_health, leads))
+    _serve_probes(parts, ready)
+    _serve_metrics(parts)
+
+
+def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
+    """The admission webhooks; None if they are off."""
+    webhook_settings = parts.settings.webhooks
+    address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
+    if not webhook_settings.enabled or address is None:
         return None
-    namespace = own_namespace(chosen.namespace, "webhooks.namespace", "--webhook-namespace")
     hooks = webhooks(
-        identity,
-        cache,
-        metrics.registry,
+        OperatorIdentity(parts.client, user),
+        parts.cache,
+        parts.metrics.registry,
         address,
-        namespace,
-        settings,
+        own_namespace(webhook_settings.namespace, "webhooks.namespace", "--webhook-namespace"),
+        parts.settings,
         is_excluded=scope.is_excluded,
     )
-    metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
+    parts.metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
     return hooks
 
 
-def serve_probes(
-    manager: Manager, settings: Settings, ready: Sequence[Callable[[], Health]]
-) -> None:
-    """Answer `/healthz` and `/readyz`; ready is who has no problem in any of `ready`."""
+def _serve_probes(parts: Parts, ready: Sequence[Callable[[], Health]]) -> None:
+    """Serve `/healthz` and `/readyz`; ready if no check in `ready` has problems."""
 
     def all_ready() -> Health:
         return Health(tuple(problem for check in ready for problem in check().problems))
 
-    health = listen_address("health.bindAddress", settings.health.bind_address)
-    if health is not None:
-        manager.serve(health_server(health, alive=manager.alive, ready=all_ready))
+    address = listen_address("health.bindAddress", parts.settings.health.bind_address)
+    if address is not None:
+        parts.manager.serve(health_server(address, alive=parts.manager.alive, ready=all_ready))
 
 
-def serve_metrics(
-    manager: Manager, client: Client, cache: Cache, settings: Settings, metrics: RuntimeMetrics
-) -> None:
-    """Answer `/metrics`, over TLS and to those who may read them unless settings say otherwise."""
-    chosen = settings.metrics
-    address = listen_address("metrics.bindAddress", chosen.bind_address)
+def _serve_metrics(parts: Parts) -> None:
+    """Serve `/metrics`, by default over TLS and to authorized clients only."""
+    metrics_settings = parts.settings.metrics
+    manager, registry = parts.manager, parts.metrics.registry
+    address = listen_address("metrics.bindAddress", metrics_settings.bind_address)
     if address is None:
         return
-    if not chosen.secure:
-        manager.serve(metrics_server(address, metrics.registry))
+    if not metrics_settings.secure:
+        manager.serve(metrics_server(address, registry))
         return
     namespace = ""
-    if chosen.secret_name and not chosen.certificate_folder:
+    if metrics_settings.secret_name and not metrics_settings.certificate_folder:
         namespace = own_namespace(
-            settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
+            parts.settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
         )
-    rotation = metrics_certificate(chosen, client, cache, namespace)
+    rotation = metrics_certificate(metrics_settings, parts.client, parts.cache, namespace)
     rotation.join(manager)
-    metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
-    access = Access(client, METRICS) if chosen.access == "reviewed" else None
+    parts.metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
+    access = Access(parts.client, METRICS) if metrics_settings.access == "reviewed" else None
     manager.serve(
-        metrics_server(address, metrics.registry, certificate=rotation.certificate, access=access)
+        metrics_server(address, registry, certificate=rotation.certificate, access=access)
     )
+
+
+def _leader_health(election: Election) -> Health:
+    """Not ready while another installation leads.
+
+    Not used with webhooks: the API server calls them, and stores nothing without them.
+    """
+    rival = election.rival
+    return Health((f"another installation of the operator leads: {rival}",) if rival else ())
+
+
+def own_namespace(configured: str, setting: str, flag: str) -> str:
+    """The configured namespace, else that of this pod.
+
+    Raises: ConfigError outside a pod.
+    """
+    if configured:
+        return configured
+    if in_cluster.is_in_cluster(os.environ):
+        return in_cluster.namespace()
+    raise ConfigError(setting, f"is needed outside a pod: {flag}")

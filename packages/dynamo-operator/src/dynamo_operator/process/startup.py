@@ -1,7 +1,7 @@
-"""What a process needs to know before it can work, waited for while the API server is away.
+"""Prepare the start: check the CRDs, learn the user name, acquire the scope.
 
-A process that ended instead would be restarted with growing pauses, and be late when the API server is back.
-Meanwhile the probes are answered: the process is alive and not ready.
+The operator retries while the API server is down. A process that exited instead would be restarted with
+growing backoff, and be late when the API server is back. The probes are served meanwhile: alive, not ready.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ from kube_runtime.rate_limits import Backoff
 T = TypeVar("T")
 
 PATIENCE_SECONDS: Final = 900.0
-"""How long an API server may be away at start. Then the process ends, and says why."""
+"""How long the API server may be unreachable at start before the process exits with the error."""
 
 _REFUSED_LIST_SECONDS: Final = 20.0
-"""After so long, a list that was refused ends the start: permissions do not come by waiting."""
+"""Seconds after which a forbidden list ends the start: waiting does not grant permissions."""
 
 _LIST_SECONDS: Final = 180.0
-"""After so long, any list that has not come ends the start."""
+"""Seconds after which any incomplete list ends the start."""
 
 _PAUSES: Final = Backoff(first_seconds=1.0, limit_seconds=15.0)
 _AWAY: Final = Health(("waiting for the API server",))
@@ -55,24 +55,24 @@ _log = structlog.get_logger()
 async def prepared(
     client: Client, settings: Settings, authorization: str
 ) -> tuple[Settings, Scope, str]:
-    """The settings, the operator's scope after acquiring it, and its user name at the API server.
+    """Return the settings with the operator's ServiceAccount, its acquired scope, and its user name.
 
-    `authorization` is the header that its requests carry.
+    `authorization` is the header of its requests.
 
     Raises:
-        ConfigError: our kinds are not installed, or the operator's identity is unknown.
+        ConfigError: our CRDs are not installed, or the operator's identity is unknown.
         OperatorError: the API server refused, or did not answer for `PATIENCE_SECONDS`.
     """
     await retried_until_reachable(lambda: require_crds(client))
     user = await retried_until_reachable(lambda: _user(client, authorization))
-    settings = _knowing_itself(settings, user)
+    settings = _with_operator_account(settings, user)
     scope = scope_of(client, settings)
     await retried_until_reachable(scope.claim)
     return settings, scope, user
 
 
 async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
-    """What `act` returns, retried for as long as the API server does not answer.
+    """Return what `act` returns; retry while the API server does not answer.
 
     Raises:
         OperatorError: it refused, it cannot be trusted, or `PATIENCE_SECONDS` are over.
@@ -95,9 +95,9 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
 
 
 async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Settings) -> T | None:
-    """What `work` returns, the probes answered meanwhile. None means: it is to stop before that.
+    """Return what `work` returns, and serve the probes meanwhile; None if `stop` is set before.
 
-    Raises: what `work` does; ConfigError where the address of the probes cannot be had.
+    Raises: what `work` raises; ConfigError if the address of the probes cannot be bound.
     """
     address = listen_address("health.bindAddress", settings.health.bind_address)
     working = asyncio.ensure_future(work)
@@ -120,11 +120,11 @@ async def until_stopped(work: Awaitable[T], stop: asyncio.Event, settings: Setti
 
 
 async def require_crds(client: Client) -> None:
-    """Return when our kinds are served.
+    """Check that our CRDs are installed.
 
     Raises:
-        ConfigError: they are not installed.
-        OperatorError: the API server could not be asked.
+        ConfigError: they are not.
+        OperatorError: the request failed.
     """
     try:
         await client.get_json(f"/apis/{GROUP}/{VERSION}")
@@ -137,20 +137,20 @@ async def require_crds(client: Client) -> None:
 
 
 async def _user(client: Client, authorization: str) -> str:
-    """What the API server calls us; where it does not say, the subject of our token, "" if there is none."""
+    """Our user name, from a SelfSubjectReview, else from our token; "" if both fail."""
     try:
         return await own_user(client)
     except (NotFound, Forbidden, Invalid) as error:
-        # an older API server, or one that keeps it to itself
+        # an API server that is older, or forbids it
         _log.warning("SelfSubjectReview failed", error=str(error))
         return subject_of(authorization)
 
 
-def _knowing_itself(settings: Settings, user: str) -> Settings:
-    """The settings with the operator's own ServiceAccount, unless that is set.
+def _with_operator_account(settings: Settings, user: str) -> Settings:
+    """Set the operator's own ServiceAccount, unless it is configured.
 
     Raises:
-        ConfigError: it is not known, so a graph that runs as the operator would not be noticed.
+        ConfigError: it is unknown, so validation could not refuse graphs that run as the operator.
     """
     if settings.render.operator_account:
         return settings
@@ -163,18 +163,18 @@ def _knowing_itself(settings: Settings, user: str) -> Settings:
 
 @dataclass(frozen=True, slots=True)
 class StartupWatch:
-    """A server of the manager that gives the caches a limited time to fill.
+    """Ends the process if the caches do not sync in time.
 
-    Without it, a missing permission would look like an operator that is quietly busy for ever.
+    Without it, an operator without a permission would wait forever and report nothing.
     """
 
     informers: Sequence[Informer[Any]]
 
     async def run(self) -> NoReturn:
-        """Wait until every cache is full, then for ever.
+        """Wait until every cache is synced, then forever.
 
         Raises:
-            ConfigError: some are still empty after the time is up; the message says why.
+            ConfigError: some are not synced in time; the message has the causes.
         """
         await self._wait(_REFUSED_LIST_SECONDS)
         refused = [

@@ -1,5 +1,5 @@
-"""One controller per kind: gather, validate, render, apply, status.
+"""What the controllers share: preflight checks, reads of the cache, patches, reports, offloaded work.
 
-What a controller knows of the cluster is in the cache. What it remembers besides (calls in progress, when a
-status was last written, specs without mistakes) only saves work: after a restart the same comes out.
+A controller reads the cluster from the cache. What it keeps in memory besides (running calls, the time of
+the last status, specs without problems) only saves work: after a restart it reaches the same result.
 """

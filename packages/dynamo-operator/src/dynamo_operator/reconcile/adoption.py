@@ -1,7 +1,7 @@
-"""Find out what an earlier operator left behind, so that its pods need not restart.
+"""Take over the workloads of an earlier operator without restarting their pods.
 
-What is kept is decided in `dynamo_graphs.plan.adoption`. Here is the evidence for it: whether a workload was
-made from the spec as it is now, or the user has edited the spec since that operator saw it the last time.
+`dynamo_graphs.plan.adoption` decides what stays. This module collects the evidence: whether a workload was
+rendered from the current spec, or a user has edited the spec since the earlier operator last read it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -43,24 +43,24 @@ _WORKLOADS = frozenset(type_.KIND.name for type_ in (Deployment, LeaderWorkerSet
 def adopted_workloads(
     component: DynamoComponentDeployment, desired: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
-    """The objects of a component, with the pod templates that an earlier operator wrote and that stay."""
+    """Return the objects of a component; workloads keep an earlier operator's templates where possible."""
     origin = component_origin(component)
     return (_adopted(workload, live, origin) for workload in desired)
 
 
 def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Object, ...]:
-    """The objects of a graph, with a note on components that were taken over with the spec that they have."""
-    return tuple(_noted(component, live) for component in desired)
+    """Return the objects of a graph; a component taken over with an unchanged spec is annotated so."""
+    return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
 
 
 async def adopted_set(
     graph: DynamoGraphDeployment, desired: Sequence[Object], live: LiveObjects, client: Client
 ) -> tuple[Object, ...]:
-    """The objects of a graph on Grove, with the pod templates that an earlier operator wrote and that stay.
+    """Return the objects of a graph on Grove; its set keeps an earlier operator's templates where possible.
 
     Reads the graph and its set from the API server once, before the set is taken over.
 
-    Raises: OperatorError if the API server could not be asked.
+    Raises: OperatorError if that fails.
     """
     origin = Origin.OUTDATED
     for body in desired:
@@ -73,7 +73,7 @@ async def adopted_set(
 
 
 def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
-    """Whether workers of a component run that have no `preStop`."""
+    """Whether running workers of a component have no `preStop` yet."""
     if not is_worker(component.spec):
         return False
     return any(
@@ -84,7 +84,7 @@ def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) 
 
 
 def set_starts_to_drain(desired: Iterable[Object], live: LiveObjects) -> bool:
-    """Whether a set of Grove runs pods without a `preStop` that are to get one."""
+    """Whether applying a PodCliqueSet would add a `preStop` to running pods."""
     return any(
         starts_to_drain(body, _spec(running))
         for body in desired
@@ -95,7 +95,7 @@ def set_starts_to_drain(desired: Iterable[Object], live: LiveObjects) -> bool:
 def without_new_drains(
     desired: Iterable[Object], undrained: Iterable[Object], live: LiveObjects
 ) -> Iterator[Object]:
-    """The objects to apply, without drain periods that would be the only reason to restart pods.
+    """Return the objects to apply, without drain periods that would be the only reason to restart pods.
 
     `undrained` are the same objects in the same order, rendered without drain periods.
     """
@@ -108,23 +108,25 @@ def without_new_drains(
 
 
 def component_origin(component: DynamoComponentDeployment) -> Origin:
-    """Whether the workloads that an earlier operator made for a component are made from its present spec.
+    """Whether an earlier operator rendered the workloads of a component from its current spec.
 
-    The graph's controller knows it for the components of a graph, and notes it in the same write that takes
-    a component over.
+    For a component of a graph the graph controller decides that, and records it in the write that takes the
+    component over.
     """
     owner, annotations = component.metadata.controller, component.metadata.annotations
     is_of_graph = owner is not None and owner.kind == DynamoGraphDeployment.KIND.name
     if is_of_graph and not is_of_earlier_operator(annotations):
         return Origin.CURRENT if labels.ADOPTED_SPEC in annotations else Origin.OUTDATED
     if not _is_carried_out(component):
-        # Decided now, since our own status will replace the one that shows it.
+        # Decide now: our own status is about to replace the only evidence.
         return Origin.OUTDATED
     return Origin.UNDECIDED if is_of_graph else Origin.CURRENT
 
 
-def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
-    """A component to apply, with a note if it is taken over with the spec that it has."""
+def annotated(desired: Object, live: Resource | None) -> Object:
+    """Return the component to apply, annotated if it is taken over with an unchanged spec."""
+    if not isinstance(live, DynamoComponentDeployment):
+        return desired
     annotations = live.metadata.annotations
     is_earlier = is_of_earlier_operator(annotations)
     if not is_earlier and labels.ADOPTED_SPEC not in annotations:
@@ -139,26 +141,19 @@ def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
     return {**desired, "metadata": {**metadata, "annotations": note}}
 
 
-def _noted(desired: Object, live: LiveObjects) -> Object:
-    component = live.get((desired["kind"], key_of(desired)))
-    if not isinstance(component, DynamoComponentDeployment):
-        return desired
-    return noted(desired, component)
-
-
 def _is_carried_out(component: DynamoComponentDeployment) -> bool:
-    """Whether an operator has created the workloads of the newest spec, as far as the status shows."""
+    """Whether the status shows that an operator has observed the newest spec."""
     observed = component.status.observed_generation
     return not observed or observed >= component.metadata.generation
 
 
 def _running(desired: Object, live: LiveObjects) -> Resource | None:
-    """The workload as it runs. None means: it does not exist, or is of another kind."""
+    """The live workload; None if it does not exist or the object is of another kind."""
     return live.get((desired["kind"], key_of(desired))) if desired["kind"] in _WORKLOADS else None
 
 
 def _spec(live: Resource) -> bytes:
-    """The spec in JSON; "" where the cache does not keep it as text."""
+    """The spec as JSON text; empty if the cache does not keep it as text."""
     spec = getattr(live, "spec", None)
     return bytes(spec) if isinstance(spec, msgspec.Raw) else b""
 
@@ -169,7 +164,7 @@ def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
         return desired
     if has_kept_templates(running.metadata.annotations):
         return with_kept_templates(desired, content_of(running), origin)
-    # One of ours keeps what an earlier version of ours wrote, if it means the same.
+    # A workload of ours keeps equivalent requests that an earlier version of ours wrote.
     if may_have_more_requests(desired, _spec(running)):
         return with_live_requests(desired, content_of(running))
     return desired
@@ -181,27 +176,31 @@ async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: 
             await client.get_json(resource.KIND.path(*resource.key)) for resource in (graph, live)
         ]
     except NotFound:
-        return Origin.OUTDATED  # the apply that follows finds that out
+        return Origin.OUTDATED  # the apply that follows reports it
     entries = [body["metadata"].get("managedFields", ()) for body in bodies]
     return set_origin(*entries)
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:
-    """Whether a set was made from the graph as it is now, by the managed fields of both.
+    """Whether a PodCliqueSet was rendered from the current graph, by the managed fields of both.
 
-    An earlier operator writes the status of a graph, or its set, after each edit that it sees. So a spec that
-    was written after both was edited without it.
+    An earlier operator writes the status of a graph, or its set, after each edit that it observes. So it
+    has not observed a spec that was written after both.
     """
-    theirs = {entry["manager"] for entry in of_set if _owns_mark(entry)}
-    seen = [_time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in theirs]
+    earlier_managers = {entry["manager"] for entry in of_set if _owns_mark(entry)}
+    observed = [
+        _time(entry) for entry in (*of_graph, *of_set) if entry.get("manager") in earlier_managers
+    ]
     edited = [
         _time(entry)
         for entry in of_graph
         if not entry.get("subresource")
         and "f:spec" in entry.get("fieldsV1", {})
-        and entry.get("manager") not in {*theirs, FIELD_MANAGER}
+        and entry.get("manager") not in {*earlier_managers, FIELD_MANAGER}
     ]
-    return Origin.OUTDATED if max(edited, default="") > max(seen, default="") else Origin.CURRENT
+    return (
+        Origin.OUTDATED if max(edited, default="") > max(observed, default="") else Origin.CURRENT
+    )
 
 
 def _owns_mark(entry: Object) -> bool:

@@ -1,8 +1,8 @@
-"""Withholds the Ingresses and VirtualServices that the administrator does not allow.
+"""Withhold Ingresses and VirtualServices that the administrator does not allow.
 
-The rules are the webhooks' own. They are checked again here, since an object may be stored while the webhooks
-are off, or before the administrator limited something. Withheld means: neither written nor deleted. So an
-operator upgrade takes no traffic away, and nothing new can be reached.
+The rules are those of the webhooks. They are checked again here, because an object may be stored while the
+webhooks are off, or before the administrator restricts exposure. A withheld object is neither written nor
+deleted: an upgrade of the operator interrupts no traffic and exposes nothing new.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,21 +24,21 @@ _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """The objects to apply, those to leave alone, and why."""
+    """The objects to apply, the keys to leave alone, and the reasons for the status."""
 
     desired: Sequence[Object]
     spared: frozenset[tuple[str, Key]] = frozenset()
     blocked: tuple[Blocked, ...] = ()
 
     def reported(self, applied: Applied) -> Applied:
-        """What came of the apply, with what was withheld."""
+        """Add the withheld objects to the result of the apply."""
         return replace(applied, blocked=(*applied.blocked, *self.blocked))
 
 
 def component_exposure(
     component: DynamoComponentDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
-    """The objects of a component, without the ways in that are not allowed."""
+    """Split the objects of a component into those to apply and those that are not allowed."""
     name, has_istio = component.metadata.name, _has_istio(desired, component.metadata.name)
     problems = tuple(exposure_problems(component.spec, "spec", settings, has_istio=has_istio))
     return _without(desired, {name: problems}, component.metadata.namespace)
@@ -47,7 +47,7 @@ def component_exposure(
 def graph_exposure(
     graph: DynamoGraphDeployment, desired: Sequence[Object], settings: RenderSettings
 ) -> Exposure:
-    """The objects of a graph, without the ways in that are not allowed."""
+    """Split the objects of a graph into those to apply and those that are not allowed."""
     problems: dict[str, tuple[Problem, ...]] = {}
     for key, service in graph.spec.services.items():
         name, path = names.component_name(graph.metadata.name, key), f"spec.services.{key}"
@@ -57,8 +57,8 @@ def graph_exposure(
 
 
 def _has_istio(desired: Iterable[Object], component: str) -> bool:
-    named = (VirtualService.KIND.name, names.workload_name(component))
-    return any((body["kind"], body["metadata"]["name"]) == named for body in desired)
+    virtual_service = (VirtualService.KIND.name, names.workload_name(component))
+    return any((body["kind"], body["metadata"]["name"]) == virtual_service for body in desired)
 
 
 def _without(
@@ -78,6 +78,6 @@ def _without(
         blocked.append(
             Blocked(Obstacle.NOT_ALLOWED, kind, name, f"{kind} {name} is not created: {text}")
         )
-    # One whose kind changed in the same edit stays too: traffic ends only when all of it is allowed again.
+    # Both kinds are spared: an edit that switches the kind must not end traffic while it is not allowed.
     spared = frozenset((kind, Key(namespace, name)) for kind in _OUTSIDE for name in refused)
     return Exposure(tuple(kept), spared, tuple(blocked))

@@ -1,8 +1,7 @@
-"""A graph on Grove, after its PodCliqueSet is applied: the sizes of what Grove created, and status.
+"""Graphs on Grove: read what Grove created for a PodCliqueSet, and scale it.
 
-Grove keeps the sizes of live objects apart from the set's template. So the operator writes another size to
-the live object alone, through its scale subresource, and only when it differs from the watched one. The
-template keeps its first size.
+Grove keeps the replicas of live objects apart from the set's template. So the operator scales only the live
+object, through its scale subresource, and only if the number differs. The template keeps its first number.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,18 +34,22 @@ from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
 _INDEX = "-0-"
-"""Between the name of a set and that of what is under it: our sets have one replica, number 0."""
+"""Separates the name of a set from that of a child: our sets have one replica, number 0."""
 
 
 def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
-    """The services of a graph on Grove by their keys, each with what Grove runs it by."""
+    """The services of a graph on Grove by key, each with the live object that runs it."""
     names = gang_names_of(graph)
     by_service = {}
     for key, service in graph.spec.services.items():
         name = names.child(key)
         is_group = bool(service.multinode and service.multinode.node_count > 1)
-        at = Key(graph.metadata.namespace, name)
-        live = cache.get(PodCliqueScalingGroup, at) if is_group else cache.get(PodClique, at)
+        child_key = Key(graph.metadata.namespace, name)
+        live = (
+            cache.get(PodCliqueScalingGroup, child_key)
+            if is_group
+            else cache.get(PodClique, child_key)
+        )
         by_service[key] = GroveMember(name, is_group, live, service.replicas)
     return by_service
 
@@ -54,7 +57,7 @@ def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember
 def with_wanted(
     graph: DynamoGraphDeployment, by_service: Mapping[str, GroveMember]
 ) -> dict[str, GroveMember]:
-    """The same services with the replicas that this state of the graph wants."""
+    """The same members with the replicas that `graph` requests."""
     services = graph.spec.services
     return {
         key: replace(member, wanted=services[key].replicas) for key, member in by_service.items()
@@ -62,7 +65,7 @@ def with_wanted(
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
-    """What is in use of the template of a graph's set: by the names of cliques and groups."""
+    """The values in the template of a graph's set that rendering must keep, by clique and group."""
     names = gang_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
@@ -87,7 +90,7 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Live
 
 
 async def scale(by_service: Mapping[str, GroveMember], writer: Writer) -> Applied:
-    """Give live cliques and scaling groups the size that the graph says, where it is another."""
+    """Scale live cliques and scaling groups whose replicas differ from the graph's."""
     parts = []
     for member in by_service.values():
         live, replicas = member.live, member.wanted
@@ -102,32 +105,32 @@ async def scale(by_service: Mapping[str, GroveMember], writer: Writer) -> Applie
 async def delete_old_provider(
     graph: DynamoGraphDeployment, live: Iterable[Resource], writer: Writer
 ) -> Applied:
-    """Delete what another provider created for a graph whose recorded provider was changed.
+    """Delete the workloads of the previous provider of a graph.
 
-    First, and not with what is merely unwanted: what it made has the names that are needed now.
+    Before the apply, not among its deletions: these objects hold the names that the apply needs.
     """
     type_ = DynamoComponentDeployment if is_on_grove(graph) else PodCliqueSet
-    left = [
+    leftover = [
         child
         for child in live
         if isinstance(child, type_)
         and controls(graph, child)
         and not child.metadata.deletion_timestamp
     ]
-    if left:
+    if leftover:
         await writer.ensure_newest(graph)
-    for child in left:
+    for child in leftover:
         await writer.delete(type_, child.key, uid=child.metadata.uid)
-    names = (child.metadata.name for child in left)
+    names = (child.metadata.name for child in leftover)
     kind = type_.KIND.name
     return Applied(changes=tuple(Change(Verb.DELETE, kind, name, Cause.PROVIDER) for name in names))
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What else wakes graphs on Grove: what Grove makes of their sets, and the queues that they wait in."""
+    """Wake graphs on Grove when a child of their set or their queue changes."""
 
     def of_child(changed: Resource) -> Iterator[Key]:
-        # The set whose name the child's begins with; Grove owns the child, so we go by that.
+        # Grove owns the child, so our set is found by the start of the child's name.
         namespace, name = changed.key
         end = name.find(_INDEX)
         while end >= 0:

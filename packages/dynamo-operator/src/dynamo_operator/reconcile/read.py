@@ -1,16 +1,9 @@
-"""What rendering needs from the rest of the cluster, read from the cache only.
+"""What rendering needs from the rest of the cluster, read from the cache only."""
 
-Pull secrets contain credentials, so they are reduced to the names of their registries before they are
-stored, and one that cannot be read must not hide the others.
-"""
-
-import base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
-
-import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -23,7 +16,7 @@ from dynamo_graphs.api.optional_apis import (
     LEADER_WORKER_SET,
     OptionalApi,
 )
-from dynamo_graphs.facts import Facts, registry_of_credential
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.inference import InferencePool
@@ -49,14 +42,14 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
 }
 
 _BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
-"""What components are rendered with; a change wakes them."""
+"""The types beside its children that a component is rendered from; a change wakes it."""
 
 LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
-"""Objects as the API server has them, by the names of their kinds and their keys."""
+"""Live objects by kind and key."""
 
 
 def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]]) -> LiveObjects:
-    """What an object owns of these kinds, now."""
+    """The cached objects of these kinds that `owner` owns."""
     owned = cache.owned_by(owner.metadata.uid, types, owner.metadata.namespace)
     return {(live.KIND.name, live.key): live for live in owned}
 
@@ -66,7 +59,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
     def beside() -> Facts:
         secrets = cache.list(PullSecret, namespace)
-        return beside_components(secrets, cache.list(PodServiceAccount, namespace))
+        return namespace_facts(secrets, cache.list(PodServiceAccount, namespace))
 
     return replace(
         cache.derived(("beside components", namespace), _BESIDE, beside),
@@ -77,7 +70,7 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
-    """The optional APIs that are installed and may not be used, each with its kinds that are forbidden."""
+    """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
     return {
         api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
         for api, types in _TYPES.items()
@@ -87,7 +80,7 @@ def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
 
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
-    """Whether all kinds of an optional API can be used."""
+    """Whether all kinds of an optional API are installed and allowed."""
     return all(cache.serves(type_) for type_ in _TYPES[api])
 
 
@@ -95,10 +88,10 @@ def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
     return cache.forbids(type_) and not cache.serves(type_)
 
 
-def beside_components(
+def namespace_facts(
     pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
 ) -> Facts:
-    """The facts that come from objects of one namespace; of Secrets only the registries are known."""
+    """The facts from pull secrets, reduced to their registries, and ServiceAccounts of one namespace."""
     secrets = defaultdict(list)
     for secret in pull_secrets:
         for host in secret.data:
@@ -117,7 +110,7 @@ def beside_components(
 def read_facts_for_graph(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> Facts:
-    """The facts for a graph: those of its namespace, and what it may use beside its components."""
+    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
     namespace = graph.metadata.namespace
     return replace(
         read_facts(namespace, cache),
@@ -133,27 +126,8 @@ def read_facts_for_graph(
     )
 
 
-class _DockerConfig(msgspec.Struct):
-    auths: dict[str, msgspec.Raw] = {}
-
-
-def registries_only(secret: PullSecret) -> PullSecret:
-    """The secret with the hosts of its registries in place of its data; none if it is malformed.
-
-    Its annotations go as well: `kubectl apply` leaves a copy of the whole secret in one of them.
-    """
-    try:
-        text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
-        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
-    except (ValueError, msgspec.DecodeError, RecursionError):
-        auths = {}  # useless to the kubelet as well, which reports it on the pod
-    hosts = {registry_of_credential(server): "" for server in auths}
-    metadata = msgspec.structs.replace(secret.metadata, annotations={})
-    return msgspec.structs.replace(secret, metadata=metadata, data=hosts)
-
-
 def fact_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes components when a fact changes."""
+    """Wake the components of a namespace when a fact changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
@@ -163,7 +137,7 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def pvc_watch(cache: Cache) -> Watches:
-    """What wakes the graphs that name a PVC when it is created or deleted."""
+    """Wake the graphs that name a PVC when it is created or deleted."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
@@ -174,5 +148,5 @@ def pvc_watch(cache: Cache) -> Watches:
 
 
 def orchestrator_watches() -> tuple[Watches, ...]:
-    """What wakes all graphs when groups can be formed, or not any more; no single group does."""
+    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
     return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))

@@ -14,6 +14,7 @@ from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.apply.suppression import CONTEST_SECONDS
 from kube_runtime.apply.writer import Writer
+from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
 from kube_runtime.text import fitted
@@ -21,36 +22,34 @@ from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.meta import Resource, Status
 
 REJECTED_RETRY_SECONDS = 120.0
-"""How long a refused write waits for its next try. Minutes, never a tight loop."""
+"""Seconds until a refused write is retried."""
 
 CONFLICT_RETRY_SECONDS = 10.0
-"""How often a taken name is checked again, in the cache, so this costs no request."""
+"""Seconds until a taken name is checked again, in the cache: it costs no request."""
 
-_FREE = frozenset(
+_CHECKED_IN_CACHE = frozenset(
     (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
 )
-"""Obstacles that are checked again without a request."""
+"""Obstacles whose next check costs no request."""
 
 _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
-"""Kinds whose writes make no Event: a revision is there for those who ask for the history."""
+"""Kinds whose writes are logged without an Event: the revisions are the history themselves."""
 
 NOTHING = Applied()
 
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Ends the reconciles of one kind.
-
-    `written` gets the object before and after its status was written; both may be the same.
-    """
+    """Ends the reconciles of one kind. `written` gets the object before and after a status write."""
 
     writer: Writer
     recorder: Recorder
     limit: StatusRateLimit
+    client: Client
     written: Callable[[Any, Any], None] = lambda _, __: None
 
     async def stopped(self, resource: Resource, stop: Stop) -> Result:
-        """End a reconcile that must not apply anything. A change of the spec, or of what is missing, is next.
+        """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
 
         Raises:
             OperatorError: the status could not be written.
@@ -62,7 +61,7 @@ class Reporter:
     async def applied(
         self, resource: Resource, status: Status, applied: Applied, *seconds: float | None
     ) -> Result:
-        """End a reconcile that has applied everything it could. `seconds` are when to requeue.
+        """End a reconcile after its apply; requeue after the shortest of `seconds`, if not before.
 
         Raises:
             OperatorError: the status could not be written.
@@ -77,19 +76,16 @@ class Reporter:
 
 
 def result_of(applied: Applied) -> Result:
-    """When to look again, given what could not be written."""
+    """When to requeue, given what could not be written."""
     if not applied.blocked:
         return Result(CONTEST_SECONDS) if applied.contested else DONE
-    if all(blocked.obstacle in _FREE for blocked in applied.blocked):
+    if all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked):
         return Result(CONFLICT_RETRY_SECONDS)
     return Result(REJECTED_RETRY_SECONDS)
 
 
 def earliest(result: Result, *seconds: float | None) -> Result:
-    """The outcome, or to look again after the shortest of the other times, if that is sooner.
-
-    None or 0 means: nothing will change by time alone.
-    """
+    """Requeue after the shortest of these times; None and 0 do not count."""
     times = [time for time in (result.requeue_after_seconds, *seconds) if time]
     return Result(min(times)) if times else DONE
 
@@ -104,7 +100,7 @@ def record_events(
 ) -> None:
     """Queue the Events of one reconcile. `after` is the object with the status that was just written.
 
-    A refusal is an Event only when it changed the status, so that a settled object emits none.
+    A refusal causes an Event only if it changed the status, so a settled object emits none.
     """
     for change in applied.changes:
         reason, message, cause = change.reason, change.message, change.cause

@@ -1,10 +1,9 @@
 """The SSH keys with which TensorRT-LLM runs on several nodes: their source and their owners.
 
-A user who has the keys may log in to the pods that trust them. So each namespace has separate keys, created
-by `ssh_secret`; only a setting of the administrator copies the keys of one Secret to all namespaces.
-Watches by name select these Secrets and no others; without a use there is no watch. A Secret of that name
-from another client is used as it is. Ours belongs to all graphs that use it and is deleted with the last of
-them.
+Who has the keys may log in to the pods that trust them. So each namespace has its own keys, created by
+`ssh_key_controller`; only a setting of the administrator copies the keys of one Secret to all namespaces.
+The watches select these Secrets by name. A Secret of that name from another client is used unchanged. Ours
+is owned by all graphs that use it, and deleted with the last of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ from kube_runtime.types.meta import Resource
 
 
 def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """The watches of the keys and of what they are copied from; none if keys are off."""
+    """The informers of the keys and of their source; none if keys are off."""
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
@@ -39,7 +38,7 @@ def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
 
 
 def shared_source(settings: RenderSettings) -> Key | None:
-    """The Secret whose keys all namespaces share. None means: each namespace has its own."""
+    """The Secret whose keys all namespaces share; None if each namespace has its own."""
     if settings.mpi_secret_made or not settings.mpi_secret_namespace:
         return None
     return Key(settings.mpi_secret_namespace, settings.mpi_secret_name)
@@ -51,7 +50,7 @@ def ssh_key_types(cache: Cache) -> tuple[type[Resource], ...]:
 
 
 def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes graphs: their copy, a Secret that comes in its place, and the source."""
+    """Wake graphs when their copy, a foreign Secret of that name, or the source changes."""
 
     def beside(changed: Resource) -> Iterator[Key]:
         graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
@@ -71,13 +70,13 @@ def ssh_key_watches(cache: Cache) -> tuple[Watches, ...]:
 def ssh_key_copies(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The keys in the graph's namespace; none where they are not needed or another client provides them."""
+    """The Secret to apply in the graph's namespace; none if not needed or provided by another client."""
     key = Key(graph.metadata.namespace, settings.mpi_secret_name)
     if not needs_ssh_keys(graph) or key == shared_source(settings):
         return ()
     copy = _copy(cache, key)
     if copy is not None and not copy.data:
-        return ()  # not ours: nothing but its metadata is remembered
+        return ()  # not ours: the cache keeps only its metadata
     keys = _source(cache, settings) or copy
     if keys is None:
         return ()
@@ -85,7 +84,7 @@ def ssh_key_copies(
 
 
 def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
-    """The Secret with the keys of a namespace, as it is applied."""
+    """The Secret with the keys of a namespace, as applied."""
     return {
         "apiVersion": SshKeysCopy.KIND.api_version,
         "kind": SshKeysCopy.KIND.name,
@@ -96,7 +95,7 @@ def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
 
 
 def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:
-    """Where the keys of the graph should come from, if they are not there; "" if all is well."""
+    """The Secret that the graph needs and that does not exist; "" if none is missing."""
     own = Key(graph.metadata.namespace, settings.mpi_secret_name)
     if not settings.mpi_secret_name or not needs_ssh_keys(graph):
         return ""

@@ -1,15 +1,25 @@
-"""What is remembered of objects that are not ours: that they are there, and whose they are.
+"""Informer transforms: what the cache keeps of an object.
 
-Watches select by label, and users may put the label on their objects. Of such an object the spec and the
-status are dropped before it is stored, with the copy of them that `kubectl apply` leaves in an annotation,
-and its changes wake no key. Of the PVCs of users it is all that is needed.
+Memory follows what is kept, and so does what can leak: a cluster has ten thousand pods of many kilobytes
+each, and pull secrets contain credentials. Watches select by label, which users may put on their own
+objects too.
 """
 
+import base64
+import sys
+
+import msgspec
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import GROUP
-from kube_runtime.types.meta import OwnerReference, R, Resource
+from dynamo_graphs.facts import registry_of_credential
+from dynamo_graphs.plan.model_endpoints import READ_LABELS, restarts
+from dynamo_graphs.status.pods import READ_CONDITIONS, READY, is_over, is_ready
+from dynamo_graphs.types.grove import REPLICA_INDEX
+from dynamo_graphs.types.leaderworkerset import SET_NAME
+from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus, PullSecret
+from kube_runtime.types.meta import Condition, Metadata, OwnerReference, R, Resource
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
@@ -22,7 +32,7 @@ def is_controlled_by_us(resource: Resource) -> bool:
 
 
 def strip_unowned(resource: R) -> R:
-    """The object as it is if one of our kinds owns it or it has our marker, else its metadata alone."""
+    """Keep only the metadata of an object that no kind of ours owns and that has no label of ours."""
     owners = resource.metadata.owner_references
     if any(map(_is_of_our_group, owners)):
         return resource
@@ -34,3 +44,62 @@ def strip_unowned(resource: R) -> R:
 
 def _is_of_our_group(owner: OwnerReference) -> bool:
     return owner.api_version.partition("/")[0] == GROUP
+
+
+class _DockerConfig(msgspec.Struct):
+    auths: dict[str, msgspec.Raw] = {}
+
+
+def registries_only(secret: PullSecret) -> PullSecret:
+    """Replace the data of a pull secret by the hosts of its registries; a malformed one has none.
+
+    The annotations are dropped too: `kubectl apply` leaves a copy of the whole secret in one of them.
+    """
+    try:
+        text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
+        auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
+    except (ValueError, msgspec.DecodeError, RecursionError):
+        auths = {}  # the kubelet cannot use it either, and reports it on the pod
+    hosts = {registry_of_credential(server): "" for server in auths}
+    metadata = replace(secret.metadata, annotations={})
+    return replace(secret, metadata=metadata, data=hosts)
+
+
+_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX)
+
+
+def reduced_pod(pod: Pod) -> Pod:
+    """Keep the fields of a pod that the operator reads; strings that many pods share are interned."""
+    old = pod.metadata
+    read = (*_READ_LABELS, *(READ_LABELS if labels.BASE_MODEL_HASH in old.labels else ()))
+    metadata = Metadata(
+        name=old.name,
+        namespace=sys.intern(old.namespace),
+        uid=old.uid,
+        resource_version=old.resource_version,
+        deletion_timestamp=old.deletion_timestamp,
+        labels={name: sys.intern(old.labels[name]) for name in read if name in old.labels},
+    )
+    return Pod(metadata, PodSpec(sys.intern(pod.spec.node_name)), _reduced_status(pod))
+
+
+_IS_READY = PodStatus(conditions=(Condition(READY, "True"),))
+
+
+def _reduced_status(pod: Pod) -> PodStatus:
+    if is_over(pod):
+        return PodStatus(phase=sys.intern(pod.status.phase))
+    if is_ready(pod):
+        return _serving_status(pod) if labels.BASE_MODEL_HASH in pod.metadata.labels else _IS_READY
+    conditions = (
+        condition for condition in pod.status.conditions if condition.type in READ_CONDITIONS
+    )
+    addresses = pod.status.pod_ips if labels.BASE_MODEL_HASH in pod.metadata.labels else ()
+    return replace(pod.status, phase="", conditions=tuple(conditions), pod_ips=addresses)
+
+
+def _serving_status(pod: Pod) -> PodStatus:
+    """What models read of a ready pod: its addresses, and restarts of its containers."""
+    counted = ContainerStatus(restart_count=restarts(pod))
+    status = replace(_IS_READY, pod_ips=pod.status.pod_ips)
+    return replace(status, container_statuses=(counted,)) if counted.restart_count else status

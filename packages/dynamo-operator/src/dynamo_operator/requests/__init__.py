@@ -1,1 +1,1 @@
-"""DynamoGraphDeploymentRequest: its controller, profiling Jobs and their results."""
+"""The controller of DynamoGraphDeploymentRequest: profiling Jobs, their results, and the graph."""

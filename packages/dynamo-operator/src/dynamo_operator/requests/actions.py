@@ -47,11 +47,11 @@ from kube_runtime.types.meta import Resource
 from kube_runtime.types.rbac import RoleBinding
 
 _REFUSALS = (Forbidden, Invalid, NotFound)
-"""NotFound is of the namespace: nothing else is looked up when an object is made."""
+"""NotFound is about the namespace: a create looks up nothing else."""
 
 
 class ActionBlocked(Exception):
-    """An action that cannot be done now, and why; `is_taken` if another has the name."""
+    """The action cannot run now; the message has the cause. `is_taken`: another object has the name."""
 
     def __init__(self, text: str, *, is_taken: bool = False) -> None:
         super().__init__(text)
@@ -75,17 +75,17 @@ class RequestActions:
         spec: DynamoGraphDeploymentRequestSpec,
         facts: RequestFacts,
     ) -> Job:
-        """Create the Job; results of an earlier one are deleted first, or they would pass for its own.
+        """Create the Job. First delete the results of an earlier one, which would pass for its own.
 
         Raises:
-            ActionBlocked: it cannot be made.
+            ActionBlocked: it cannot be created.
             OperatorError: the API server could not be reached or failed.
         """
-        if lacks := missing_settings(spec, self.settings):
-            raise ActionBlocked(lacks)
+        if missing := missing_settings(spec, self.settings):
+            raise ActionBlocked(missing)
         if (stale := facts.output) is not None:
             await self.writer.delete(Output, stale.key, uid=stale.metadata.uid)
-        await self._account(request, spec)
+        await self._ensure_account(request, spec)
         base = await self._base(request, spec, facts.config_maps)
         desired = await self.reader.offload.one(
             request, profiling_job, request, spec, self.settings, base
@@ -100,12 +100,12 @@ class RequestActions:
             raise ActionBlocked(str(error)) from error
 
     async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
-        """Delete the Job of an earlier spec. The deletion requeues the request."""
+        """Delete the Job of an earlier spec. Its deletion requeues the request."""
         await self.writer.ensure_newest(request)
         await self.writer.delete(Job, job.key, uid=job.metadata.uid)
 
     async def clear_temporary(self, graphs: Iterable[DynamoGraphDeployment]) -> None:
-        """Delete the graphs that a profiler has left: their pods hold GPUs."""
+        """Delete the graphs that a profiler left behind: their pods hold GPUs."""
         for graph in graphs:
             if not graph.metadata.deletion_timestamp:
                 await self.writer.delete(DynamoGraphDeployment, graph.key, uid=graph.metadata.uid)
@@ -152,14 +152,14 @@ class RequestActions:
 
         Raises:
             ActionBlocked: it is refused.
-            Conflict: there is one by now; the caller retries.
+            Conflict: it exists by now; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         if destination.refusal:
             raise ActionBlocked(destination.refusal)
-        at = Key(destination.namespace, target_of(request).name)
-        body = deployed(request, spec, at)
-        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
+        graph_key = Key(destination.namespace, target_of(request).name)
+        body = deployed(request, spec, graph_key)
+        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, graph_key)
         try:
             with self.suppression.attempting(target, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
@@ -174,34 +174,34 @@ class RequestActions:
         spec: DynamoGraphDeploymentRequestSpec,
         present: Mapping[str, Output],
     ) -> ConfigMapReference | None:
-        """The ConfigMap of the base graph; None if the user's, if any, is used."""
+        """Write the completed base graph to a ConfigMap; None if the user's ConfigMap, or none, is used."""
         profiling = spec.profiling_config
-        given = profiling.config_map_ref
-        live = present.get(given.name) if given else None
-        text = live.data.get(given.key) if live is not None and given is not None else None
+        reference = profiling.config_map_ref
+        live = present.get(reference.name) if reference else None
+        text = live.data.get(reference.key) if live is not None and reference is not None else None
         if not text:
             return None
-        done = await self.reader.offload.one(
+        completed = await self.reader.offload.one(
             request, completed_base, text, spec, placement(profiling), more_bytes=len(text)
         )
-        if done is None:
+        if completed is None:
             return None
-        body = base_config_map(request, BASE_FILE, done)
-        ours = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
+        body = base_config_map(request, BASE_FILE, completed)
+        completed_reference = ConfigMapReference(body["metadata"]["name"], BASE_FILE)
         body["metadata"]["ownerReferences"] = [controller_reference(request)]
         try:
             await self._config_map(request, body, present)
         except ActionBlocked as error:
-            text = f"ConfigMap {ours.name}: {error}: rename or delete it"
+            text = f"ConfigMap {completed_reference.name}: {error}: rename or delete it"
             raise ActionBlocked(text, is_taken=True) from error
         except _REFUSALS as error:
-            raise ActionBlocked(f"ConfigMap {ours.name}: {error.message}") from error
-        return ours
+            raise ActionBlocked(f"ConfigMap {completed_reference.name}: {error.message}") from error
+        return completed_reference
 
-    async def _account(
+    async def _ensure_account(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> None:
-        """The ServiceAccount of the Job. A restricted operator may bind nothing: its installation has one."""
+        """Ensure the Job's ServiceAccount; the installation of a restricted operator provides it instead."""
         desired = account_objects(request.metadata.namespace, spec, self.settings)
         if not desired:
             return

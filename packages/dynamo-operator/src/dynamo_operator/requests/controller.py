@@ -1,7 +1,8 @@
-"""Reconciler of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
+"""The controller of DynamoGraphDeploymentRequest: profiles a model, and creates the resulting graph.
 
-One reconcile does one action and writes one status, which triggers the next. The process may be killed
-between any two requests, and the next one must reach the same end: see `dynamo_graphs.plan.request`.
+One reconcile runs one action and writes one status, which triggers the next. The process may be killed
+between any two requests to the API server, and the next one must reach the same result: see
+`dynamo_graphs.plan.request`.
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,17 @@ from dynamo_graphs.plan.request import (
     stage,
 )
 from dynamo_graphs.plan.request_digest import is_signed
-from dynamo_graphs.plan.request_graph import new_names, read_output, target, with_new_names
+from dynamo_graphs.plan.request_graph import (
+    new_names,
+    read_output,
+    renamed_config_maps,
+    target,
+    with_new_names,
+)
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingProgress,
+    ProfilingResult,
     progress,
     require_small,
 )
@@ -35,13 +43,13 @@ from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.request import RequestReport
 from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
-from dynamo_operator.reconcile.finalizer import without_finalizer
+from dynamo_operator.reconcile.patches import without_finalizer
+from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Reporter,
 )
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.requests.actions import ActionBlocked, RequestActions
 from dynamo_operator.requests.gpu_discovery_rbac import may_search
 from dynamo_operator.requests.read import RequestReader, request_watches, taken_graph, target_of
@@ -53,7 +61,7 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker import WorkEnded
 from kube_runtime.errors import Invalid
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
@@ -92,8 +100,7 @@ class RequestController:
     async def reconcile(self, key: Key) -> Result:
         """Run the next action of this request, and report it."""
         if error := self.cache.broken(DynamoGraphDeploymentRequest, key):
-            kind = DynamoGraphDeploymentRequest
-            return await report_unreadable(kind, key, error, self.reader.client, self.reporter)
+            return await report_unreadable(DynamoGraphDeploymentRequest, key, error, self.reporter)
         request = self.cache.get(DynamoGraphDeploymentRequest, key)
         if request is None:
             await self.actions.gpu_rbac.withdraw()
@@ -113,10 +120,10 @@ class RequestController:
         await self._report(request, status.too_expensive(request, text))
 
     async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Result:
-        at = stage(request)
+        next_stage = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.actions.gpu_rbac.withdraw()
-        facts = await self.reader.at(request, at)
+        facts = await self.reader.at(request, next_stage)
         return await self._do(request, next_step(request, facts), facts)
 
     async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each action
@@ -142,7 +149,7 @@ class RequestController:
             case Action.BEGIN:
                 return await self._begin(request)
             case Action.FAIL_START if facts.job is not None:
-                return await self._taken(request, facts.job)
+                return await self._job_name_taken(request, facts.job)
             case Action.WATCH:
                 return await self._watch(request, facts)
             case Action.FAIL if facts.job is not None:
@@ -150,7 +157,9 @@ class RequestController:
             case Action.VANISHED:
                 return await self._fail(request, facts, None)
             case Action.HARVEST:
-                return await self._harvest(request, facts)
+                return await self._collect_results(request, facts)
+            case Action.RENAME if request.status.generated_deployment is not None:
+                return await self._rename(request, request.status.generated_deployment, facts)
             case Action.CREATE:
                 return await self._create(request, facts.destination)
             case Action.CONFLICT:
@@ -158,7 +167,7 @@ class RequestController:
                 report = requested_graph.not_created(request, taken, text)
                 return await self._blocked(request, report)
             case Action.MIRROR if facts.graph is not None:
-                return await self._mirror(request, facts.graph, facts.destination)
+                return await self._sync_status(request, facts.graph, facts.destination)
             case Action.LOSE:
                 return await self._report(request, requested_graph.lost(request))
             case Action.SETTLE:
@@ -189,7 +198,7 @@ class RequestController:
         is_offline = uses_ai_configurator(accepted_spec(request))
         return await self._report(request, status.begun(request, utc_now(), is_offline=is_offline))
 
-    async def _taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
+    async def _job_name_taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
         if blocked.passes_by_itself:
             await self._report(request, status.waiting(request, blocked.message))
@@ -198,17 +207,17 @@ class RequestController:
         return await self._blocked(request, report)
 
     async def _watch(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
-        text, again = obstacle(facts.pods, datetime.now(UTC))
+        text, requeue_after = obstacle(facts.pods, datetime.now(UTC))
         report = status.watched(request, _job_progress(facts), text)
         if wait := self.reporter.limit.wait(request, report.status):
             return Result(wait)
         await self._report(request, report, self.reporter.limit)
-        return Result(again) if again else DONE
+        return Result(requeue_after) if requeue_after else DONE
 
     async def _fail(
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job | None
     ) -> Result:
-        """Report that profiling failed. No `job`: it was deleted."""
+        """Report that profiling failed. `job` None: it was deleted."""
         await self.actions.clear_temporary(facts.temporary)
         job_progress = _job_progress(facts)
         if job is None:
@@ -223,7 +232,9 @@ class RequestController:
         report = status.profiling_failed(request, text, job_progress, utc_now())
         return await self._report(request, report)
 
-    async def _harvest(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
+    async def _collect_results(
+        self, request: DynamoGraphDeploymentRequest, facts: RequestFacts
+    ) -> Result:
         job_progress = _job_progress(facts)
         try:
             return await self._record(request, facts, job_progress)
@@ -245,35 +256,50 @@ class RequestController:
         if facts.output is None:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
-        at = target(request, spec)
+        graph_key = target(request, spec)
         data, offload = facts.output.data, self.reader.offload
-        # Raises if another wrote them, wherever they lead.
+        # Raises if another writer changed the results, whatever their target is.
         is_signed_here = is_signed(*facts.witnesses, data)
-        if not is_signed_here and at.namespace != request.metadata.namespace:
-            raise BadOutput(_UNSIGNED.format(at.namespace))
+        if not is_signed_here and graph_key.namespace != request.metadata.namespace:
+            raise BadOutput(_UNSIGNED.format(graph_key.namespace))
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
         output = await offload.one(
             request, read_output, request, spec, data, placed, more_bytes=size
         )
-        destination = await self.reader.destination(request, at.namespace, output.config_maps)
+        destination = await self.reader.destination(
+            request, graph_key.namespace, output.config_maps
+        )
         if renamed := new_names(request, output.config_maps, destination.config_maps):
             output = await offload.one(request, with_new_names, output, renamed, more_bytes=size)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
-            destination = await self.reader.destination(request, at.namespace, output.config_maps)
+            destination = await self.reader.destination(
+                request, graph_key.namespace, output.config_maps
+            )
             problems = await self.actions.config_maps(
                 request, output.config_maps, destination, None
             )
             warnings += [("ConfigMapCreationFailed", problem) for problem in problems]
         report = status.generated(
-            *(request, output, job_progress),
-            target=at if spec.auto_apply else None,
+            request,
+            output,
+            job_progress,
+            target=graph_key if spec.auto_apply else None,
             warnings=tuple(warnings),
             now=utc_now(),
         )
         return await self._report(request, report)
+
+    async def _rename(
+        self, request: DynamoGraphDeploymentRequest, graph: Object, facts: RequestFacts
+    ) -> Result:
+        """Record new names for ConfigMaps before the graph that mounts them is created."""
+        result = ProfilingResult(graph, request.status.additional_resources)
+        renamed = renamed_config_maps(request, facts.destination.config_maps)
+        result = await self.reader.offload.one(request, with_new_names, result, renamed)
+        return await self._report(request, requested_graph.renamed(request, result))
 
     async def _create(
         self, request: DynamoGraphDeploymentRequest, destination: Destination
@@ -296,7 +322,7 @@ class RequestController:
         problems = await self.actions.config_maps(request, kept, destination, graph)
         return await self._report(request, requested_graph.created(request, graph.key, problems))
 
-    async def _mirror(
+    async def _sync_status(
         self,
         request: DynamoGraphDeploymentRequest,
         graph: DynamoGraphDeployment,
@@ -304,7 +330,7 @@ class RequestController:
     ) -> Result:
         deployment = request.status.deployment
         if deployment is None or not deployment.created:
-            # Created by a process that could not record it.
+            # A process created it and was killed before it could record that.
             return await self._created(request, graph, destination)
         report = requested_graph.mirrored(request, graph)
         if wait := self.reporter.limit.wait(request, report.status):
@@ -314,7 +340,7 @@ class RequestController:
     async def _blocked(
         self, request: DynamoGraphDeploymentRequest, report: RequestReport
     ) -> Result:
-        """Write the status of what others have to change first."""
+        """Report a cause that others must remove, and retry later."""
         await self._report(request, report)
         return Result(REJECTED_RETRY_SECONDS)
 

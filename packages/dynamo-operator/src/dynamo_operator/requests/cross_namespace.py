@@ -1,8 +1,9 @@
-"""Asks whether a namespace accepts graphs from requests in another namespace.
+"""Check whether a namespace accepts graphs from requests in another namespace.
 
-RBAC in the target namespace decides, each time the operator is about to write there: every ServiceAccount of
-the request's namespace must be allowed to create what the operator would create. The author of a request is
-not asked about: no object records it where users cannot forge it (docs/decisions/0028-cross-namespace.md).
+RBAC of the target namespace decides, each time the operator is about to write there: every ServiceAccount
+of the request's namespace must be allowed to create what the operator would create. The author of the
+request does not count: no object records the author where users cannot forge it
+(docs/decisions/0028-cross-namespace.md).
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ CREATED: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """RBAC of target namespaces. `accepts_all`: an administrator lets every request lead everywhere."""
+    """RBAC of target namespaces. `accepts_all`: the administrator accepts all requests in all namespaces."""
 
     client: Client
     accepts_all: bool = False
@@ -30,7 +31,7 @@ class Grants:
         """The resources that ServiceAccounts of `source` may not create in `target`; empty if accepted.
 
         Raises:
-            OperatorError: the API server could not be asked.
+            OperatorError: an access review failed.
         """
         if self.accepts_all:
             return ()
@@ -39,7 +40,7 @@ class Grants:
             return names
         try:
             allowed = [await self._may_create(source, target, *resource) for resource in CREATED]
-        except Forbidden:  # nothing shows then that the namespace accepts them
+        except Forbidden:  # the operator cannot verify it, so nothing is accepted
             return names
         return tuple(name for name, may in zip(names, allowed, strict=True) if not may)
 

@@ -1,8 +1,8 @@
-"""Lets profiling Jobs that are to find GPUs read nodes, until their requests end.
+"""Let profiling Jobs with GPU discovery read nodes until their requests end.
 
-Nodes are in no namespace, so no RoleBinding can grant them, and a ClusterRoleBinding belongs to no request:
-garbage collection would not delete it. So there is one, which the installation creates; its subjects are
-written whenever such a Job starts, and again when a request has ended or is deleted.
+Nodes are cluster-scoped, so no RoleBinding can grant access to them, and garbage collection would not
+delete a ClusterRoleBinding with its request. So the installation creates one, and the operator writes its
+subjects when such a Job starts, and again when a request ends or is deleted.
 """
 
 from contextlib import suppress
@@ -19,12 +19,12 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.types.rbac import ClusterRoleBinding, Subject
 
 _BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
-"""Not by state alone: a request that could not start has failed, and may be starting at this moment."""
+"""The state is not enough: a request that could not start is Failed, and may be starting right now."""
 
 
 @dataclass(slots=True)
 class GpuDiscoveryRbac:
-    """The list in the ClusterRoleBinding of that name."""
+    """The subjects of the ClusterRoleBinding of that name."""
 
     client: Client
     writer: Writer
@@ -34,12 +34,12 @@ class GpuDiscoveryRbac:
     """None: not read yet."""
 
     async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
-        """List the ServiceAccount of the request's Job, and no other that has nothing to find any more.
+        """Add the ServiceAccount of the request's Job, and remove those that need it no longer.
 
-        Returns why that cannot be done; "" if it is.
+        Returns why that is not possible; "" if it succeeded.
 
         Raises:
-            Conflict: another client wrote the list; the caller retries.
+            Conflict: another client wrote the subjects; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         try:
@@ -52,18 +52,18 @@ class GpuDiscoveryRbac:
         return ""
 
     async def withdraw(self) -> None:
-        """Remove the ServiceAccounts of namespaces that have nothing to find any more.
+        """Remove the ServiceAccounts of namespaces without GPU discovery.
 
-        Without any to remove this costs no request, but for one after the start of the process.
+        Sends no request if there is none to remove, except once after the start of the process.
 
         Raises:
-            Conflict: another writer changed the list; the caller retries.
+            Conflict: another client wrote the subjects; the caller retries.
             OperatorError: the API server could not be reached or failed.
         """
         desired = self._searching()
         if not self.name or (self._listed is not None and self._listed <= desired):
             return
-        with suppress(NotFound, Forbidden):  # an installation without the list grants nothing
+        with suppress(NotFound, Forbidden):  # without the binding, nothing is granted
             await self._write(desired)
         self._listed = desired
 
@@ -79,13 +79,13 @@ class GpuDiscoveryRbac:
         self._listed = desired
 
     def _searching(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
-        """The namespaces of all requests that look for GPUs, or may begin to."""
+        """The namespaces of all requests whose Jobs discover GPUs, or may start to."""
         requests = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
         return {request.metadata.namespace for request in requests if may_search(request)}
 
 
 def may_search(request: DynamoGraphDeploymentRequest) -> bool:
-    """Whether the Job of the request looks for GPUs, or may begin to."""
+    """Whether the Job of the request discovers GPUs, or may start to."""
     if request.spec is None or stage(request) not in _BEFORE_THE_END:
         return False
     spec = accepted_spec(request)

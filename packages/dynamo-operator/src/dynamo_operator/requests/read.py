@@ -1,7 +1,7 @@
-"""The inputs of a request's next step, read as late and as reliably as necessary.
+"""Read the inputs of a request's next action, from the cache and, where it matters, from the API server.
 
-That a Job or a graph is not in the cache may only mean that the cache is behind, and what follows from its
-absence cannot be reverted. So a missing object is read from the API server as well.
+An object that is missing in the cache may exist: the cache may be behind. What follows from its absence
+cannot be reverted, so it is read from the API server before.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -47,7 +47,7 @@ _OUTPUT_SELECTOR = f"{labels.REQUEST},{labels.MANAGED_BY}={labels.MANAGER}"
 
 
 def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
-    """The Jobs, their pods and their output, as far as labels say that they are ours."""
+    """The informers of profiling Jobs, their pods and their output, selected by our labels."""
     return (
         Informer(Job, namespace=namespace, labels=_JOB_SELECTOR),
         Informer(JobPod, namespace=namespace, labels=labels.REQUEST),
@@ -56,7 +56,7 @@ def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
 
 
 def _reduced(output: Output) -> Output:
-    """The ConfigMap with what is read of it over and over; results are large, and read once."""
+    """Keep only the profiler's status: results are large, and read once from the API server."""
     kept = {STATUS_FILE: output.data[STATUS_FILE]} if STATUS_FILE in output.data else {}
     metadata = replace(output.metadata, annotations={})
     return Output(metadata=metadata, data=kept)
@@ -77,7 +77,7 @@ class RequestReader:
         """Read the inputs of the stage.
 
         Raises:
-            OperatorError: the API server could not be asked.
+            OperatorError: a request to the API server failed.
         """
         match stage:
             case Stage.JUDGED:
@@ -97,19 +97,19 @@ class RequestReader:
         if spec is None:
             return ("spec is required",)
         problems = await self.offload.do(request, spec_problems, request, self.settings)
-        at = target(request, spec)
-        if refusal := await self.refusal(request, at.namespace):
-            return (*problems, refusal)  # nothing else: it would reveal what is in that namespace
+        graph_key = target(request, spec)
+        if refusal := await self.refusal(request, graph_key.namespace):
+            return (*problems, refusal)  # more would reveal what is in that namespace
         return (*problems, *[problem async for problem in self._missing(request, spec)])
 
     async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
-        """Why nothing may be created for the request in that namespace; "" if it may.
+        """Why the request may not create anything in that namespace; "" if it may.
 
-        The status is not trusted: a user who may write it may not write in other namespaces. The spec names
-        the namespace, and RBAC there has to accept it, now.
+        The status is not trusted: who may write it may not write in other namespaces. The spec must name the
+        namespace, and RBAC there must accept it now.
 
         Raises:
-            OperatorError: the API server could not be asked.
+            OperatorError: a request to the API server failed.
         """
         source, spec = request.metadata.namespace, request.spec
         if namespace == source:
@@ -122,10 +122,10 @@ class RequestReader:
     async def destination(
         self, request: DynamoGraphDeploymentRequest, namespace: str, manifests: Iterable[Object]
     ) -> Destination:
-        """What matters where ConfigMaps of these names, and the graph that mounts them, are created.
+        """Read the target namespace: whether it accepts the graph, and which of these ConfigMaps exist there.
 
         Raises:
-            OperatorError: the API server could not be asked.
+            OperatorError: a request to the API server failed.
         """
         if refusal := await self.refusal(request, namespace):
             return Destination(namespace, refusal)
@@ -133,7 +133,7 @@ class RequestReader:
         return Destination(namespace, config_maps=await self._config_maps(namespace, mounted))
 
     async def surely(self, type_: type[R], key: Key) -> R | None:
-        """The object; asked for at the API server if the cache has none. None means: there is none."""
+        """The object from the cache, else from the API server; None if it does not exist."""
         return self.cache.get(type_, key) or await self.live(type_, key)
 
     async def live(self, type_: type[R], key: Key) -> R | None:
@@ -144,25 +144,25 @@ class RequestReader:
             return None
 
     async def _config_maps(self, namespace: str, output_names: Iterable[str]) -> dict[str, Output]:
-        """Those that there are of the ConfigMaps of these names."""
+        """The existing ConfigMaps of these names."""
         live = {name: await self.live(Output, Key(namespace, name)) for name in output_names}
         return {name: config_map for name, config_map in live.items() if config_map is not None}
 
     def _pods(self, request: DynamoGraphDeploymentRequest) -> tuple[JobPod, ...]:
-        """The pods that profile for the request, as far as the cache knows."""
+        """The cached profiling pods of the request."""
         name = names.label_value(request.metadata.name)
-        every = self.cache.list(JobPod, request.metadata.namespace)
-        return tuple(pod for pod in every if pod.metadata.labels.get(labels.REQUEST) == name)
+        pods = self.cache.list(JobPod, request.metadata.namespace)
+        return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)
 
     async def _live_pods(self, type_: type[R], key: Key) -> tuple[R, ...]:
-        """The pods of the Job as the API server has them now, of an earlier operator's Job too."""
+        """The pods of the Job from the API server, also of an earlier operator's Job."""
         pages = self.client.pages(type_, namespace=key.namespace, labels=f"job-name={key.name}")
         return tuple([pod async for page in pages for pod in page.items])
 
     async def _witnesses(
         self, request: DynamoGraphDeploymentRequest, job: Job | None
     ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
-        """The same Job and its pods with their specs, as the API server has them now."""
+        """The same Job and its pods, with their specs, from the API server."""
         key = job_key(request)
         live = await self.live(JobInFull, key)
         is_same = live and job and live.metadata.uid == job.metadata.uid
@@ -172,9 +172,9 @@ class RequestReader:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != request.status.observed_generation
         problems = await self.problems(request) if job is None and is_edited else ()
-        left = sorted(pod.metadata.name for pod in self._pods(request) if _is_alive(pod))
-        if job is not None or is_edited or left:
-            return RequestFacts(problems=problems, job=job, pods_left=tuple(left))
+        running = sorted(pod.metadata.name for pod in self._pods(request) if _is_alive(pod))
+        if job is not None or is_edited or running:
+            return RequestFacts(problems=problems, job=job, pods_left=tuple(running))
         output = await self.live(Output, output_key(request))
         given, metadata = accepted_spec(request).profiling_config.config_map_ref, request.metadata
         own = names.profiling_base(metadata.name, metadata.uid)
@@ -197,29 +197,29 @@ class RequestReader:
         return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
 
     async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
-        at, recorded = target_of(request), request.status.deployment
-        graph = await self.surely(DynamoGraphDeployment, at)
+        graph_key, recorded = target_of(request), request.status.deployment
+        graph = await self.surely(DynamoGraphDeployment, graph_key)
         if recorded is not None and recorded.created:
             return RequestFacts(graph=graph)
-        kept = request.status.additional_resources
-        destination = await self.destination(request, at.namespace, kept)
+        config_maps = request.status.additional_resources
+        destination = await self.destination(request, graph_key.namespace, config_maps)
         return RequestFacts(graph=graph, destination=destination)
 
     def _temporary(
         self, request: DynamoGraphDeploymentRequest
     ) -> tuple[DynamoGraphDeployment, ...]:
-        """The graphs that a profiler has created to measure them: the request owns them."""
-        every = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
+        """The graphs that a profiler created for measurements: the request owns them."""
+        graphs = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
         return tuple(
             graph
-            for graph in every
+            for graph in graphs
             if request.metadata.uid in (owner.uid for owner in graph.metadata.owner_references)
         )
 
     async def _missing(
         self, request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
     ) -> AsyncIterator[str]:
-        """Missing objects that the spec names."""
+        """Problems of the objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
         if (base := profiling.config_map_ref) is not None:
             config_map = await self.live(Output, Key(namespace, base.name))
@@ -233,10 +233,10 @@ class RequestReader:
             if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
                 yield f"{use} {claim} not found in namespace {namespace}"
         if spec.auto_apply:
-            at = target(request, spec)
-            graph = self.cache.get(DynamoGraphDeployment, at)
+            graph_key = target(request, spec)
+            graph = self.cache.get(DynamoGraphDeployment, graph_key)
             if graph is not None and not is_of_request(request, graph):
-                yield taken_graph(at)
+                yield taken_graph(graph_key)
 
 
 def spec_problems(
@@ -276,7 +276,7 @@ def target_of(request: DynamoGraphDeploymentRequest) -> Key:
 
 
 def request_watches(cache: Cache) -> tuple[Watches, ...]:
-    """Watches of requests: pods, ConfigMaps and graphs whose labels lead back to one."""
+    """Wake a request when a pod, ConfigMap or graph with its labels changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         changed_labels = changed.metadata.labels

@@ -1,1 +1,1 @@
-"""DynamoGraphDeploymentScalingAdapter: its controller, and the adapters of a graph."""
+"""The controller of DynamoGraphDeploymentScalingAdapter, and the adapters of a graph."""

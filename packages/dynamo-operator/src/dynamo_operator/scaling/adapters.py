@@ -1,7 +1,8 @@
-"""The writes of a graph's scaling adapters, as `dynamo_graphs.plan.adapters` decides them.
+"""Write a graph's scaling adapters as planned by `dynamo_graphs.plan.adapters`.
 
-`spec.replicas` belongs to the client that scales: nothing here writes it after the adapter was created.
-So these writes are not the Applier's: a field that is applied once and then left out is removed.
+`spec.replicas` belongs to the client that scales: it is set when the adapter is created and never written
+again. So the Applier cannot write adapters: server-side apply removes a field that was applied once and
+then left out.
 """
 
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ from kube_runtime.kind import Object, key_of
 
 @dataclass(frozen=True, slots=True)
 class _Orphaned(Change):
-    """The deletion of the adapter of a service that is not in the graph any more."""
+    """The deletion of the adapter of a removed service."""
 
     service: str = ""
 
@@ -58,10 +59,10 @@ async def apply_adapters(
     writer: Writer,
     suppression: WriteSuppression,
 ) -> Applied:
-    """Create what is missing, correct what is ours in the others, and delete orphans.
+    """Create missing adapters, correct our fields of the others, and delete orphans.
 
     Raises:
-        Conflict: another client created or changed one a moment ago; the caller retries at once.
+        Conflict: another client has created or changed one; the caller retries at once.
         OperatorError: the API server could not be reached or failed.
     """
     owners = {"ownerReferences": [controller_reference(graph)]}
@@ -102,7 +103,7 @@ async def _attempt(
     elif not controls(graph, live):
         raise Obstructed(name_conflict(live, graph))
     elif live.metadata.deletion_timestamp:
-        return  # its removal wakes the graph, which then recreates it
+        return  # its deletion wakes the graph, which recreates it
     elif patch := _correction(live, desired):
         attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
@@ -111,7 +112,7 @@ async def _attempt(
 
 
 def _correction(live: Adapter, desired: Object) -> Object:
-    """The patch of what is ours in an adapter, its labels and whom it scales; empty when all is right."""
+    """The patch of our fields of an adapter, labels and target; empty if they are correct."""
     patch: Object = {}
     ours: Mapping[str, str] = desired["metadata"]["labels"]
     if not ours.items() <= live.metadata.labels.items():

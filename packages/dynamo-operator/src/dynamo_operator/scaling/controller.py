@@ -1,11 +1,12 @@
-"""Controller of DynamoGraphDeploymentScalingAdapter: copies the number of one service into its graph.
+"""The controller of DynamoGraphDeploymentScalingAdapter: copies the replicas of one service into its graph.
 
-The adapter always takes precedence over the graph's number. The graph is the user's object, so this writes
-one field, under a separate field manager, and never into a service that has just been removed.
+The adapter takes precedence over the graph's number. The graph is the user's object, so the controller
+writes one field, under a field manager of its own, and never to a service that was just removed.
 
-It is a merge patch and no server-side apply. An apply would have to repeat the numbers of all services each
-time, and what one manager has applied stays when another takes the service around it out. What a patch has
-changed is taken from its former manager, so that an apply without it keeps it, and it goes with its service.
+It sends a merge patch, not a server-side apply. An apply would have to repeat the replicas of all services
+each time, and its field would survive when another manager removes the service around it. A patch takes the
+field over from its former manager, so a later apply without the field keeps it, and it is removed with its
+service.
 """
 
 from dataclasses import dataclass, field
@@ -24,15 +25,14 @@ from dynamo_graphs.status.scaling import (
     held_status,
     hold,
 )
+from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import REJECTED_RETRY_SECONDS, Reporter
-from dynamo_operator.reconcile.unreadable import report_unreadable
 from dynamo_operator.scaling.read import read_scaling, scaling_watch
 from kube_runtime.apply.result import Blocked, Obstructed
 from kube_runtime.apply.status_patch import patch_status
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key, Object
@@ -41,14 +41,13 @@ from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Resource
 
 FIELD_MANAGER = "dynamo-operator-scaling"
-"""Owns the replicas of services with an adapter, in the `managedFields` of their graphs."""
+"""Owns the replicas of services with an adapter in the `managedFields` of graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalingController:
-    """Has graphs ask for the replicas that their adapters say."""
+    """Writes the replicas of adapters into their graphs."""
 
-    client: Client
     cache: Cache
     reporter: Reporter
     write_pace: WriteRate = field(default_factory=WriteRate)
@@ -59,19 +58,19 @@ class ScalingController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """The graphs that adapters name: their coming wakes, as any change of them."""
+        """The graphs that adapters name."""
         return (scaling_watch(self.cache),)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the graph to the adapter's number, and the adapter's status to what the graph is."""
+        """Write the adapter's replicas into its graph, and report the state of the service in its status."""
         if error := self.cache.broken(Adapter, key):
-            return await report_unreadable(Adapter, key, error, self.client, self.reporter)
+            return await report_unreadable(Adapter, key, error, self.reporter)
         inputs = read_scaling(key, self.cache)
         if inputs is None:
             return DONE
         adapter, spec, graph = inputs
         bind_contextvars(graph=spec.dgd_ref.name)
-        # What ends the hold wakes us: a change of the adapter or of the graph, the coming of a graph too.
+        # A change of the adapter or of the graph, its creation included, ends the hold and wakes us.
         if held := hold(adapter, spec, graph):
             status = held_status(adapter, spec, graph, held)
             return Result(written=await patch_status(self.reporter.writer, adapter, status))
@@ -82,7 +81,7 @@ class ScalingController:
     ) -> Result:
         before = base_replicas(graph, spec.dgd_ref.service_name)
         reported = adapter.status.desired_replicas
-        # One that is in the graph and not in our status was written by us, just before we were stopped.
+        # A number in the graph that our status lacks was written just before the process was stopped.
         is_scaled = reported is not None and reported != spec.replicas
         if before != spec.replicas:
             if wait := self.write_pace.wait(adapter.metadata.uid):
@@ -92,7 +91,7 @@ class ScalingController:
             except Obstructed as refusal:
                 return await self._refused(adapter, spec, graph, refusal.blocked)
             except NotFound:
-                return DONE  # the watch is about to bring it, which wakes us
+                return DONE  # the watch delivers the deletion, which wakes us
             self.write_pace.note(adapter.metadata.uid)
             self._report(adapter, graph, spec, before)
             is_scaled = True
@@ -105,10 +104,10 @@ class ScalingController:
     async def _write(
         self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
     ) -> DynamoGraphDeployment:
-        """The graph with the adapter's number. The version keeps us from making a service that is gone.
+        """Write the replicas into the graph. With its resourceVersion no removed service is recreated.
 
         Raises:
-            Obstructed: refused, now or a moment ago.
+            Obstructed: the API server refuses the write, or refused it a moment ago.
         """
         services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
         version = {"resourceVersion": graph.metadata.resource_version}
@@ -117,7 +116,9 @@ class ScalingController:
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
         with self.suppression.attempting(target, digest, graph.metadata.uid):
             return await self.reporter.writer.merge_patch(
-                *(DynamoGraphDeployment, graph.key, patch),
+                DynamoGraphDeployment,
+                graph.key,
+                patch,
                 uid=graph.metadata.uid,
                 field_manager=FIELD_MANAGER,
             )
@@ -125,7 +126,7 @@ class ScalingController:
     def _report(
         self, adapter: Adapter, graph: DynamoGraphDeployment, spec: AdapterSpec, before: int
     ) -> None:
-        """Record a change as events, on the adapter and on the graph, with its author."""
+        """Record an Event on the adapter and on the graph, with the author of the change."""
         service = spec.dgd_ref.service_name
         text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
         if adapter.status.desired_replicas == spec.replicas:
@@ -138,7 +139,7 @@ class ScalingController:
     async def _refused(
         self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
     ) -> Result:
-        """Say that the API server, or an admission webhook, does not take the number."""
+        """Report that the API server, or an admission webhook, refuses the number."""
         text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
         held = ScalingHold(ScalingReason.REJECTED, text)
         stored = await patch_status(

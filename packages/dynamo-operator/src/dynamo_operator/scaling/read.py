@@ -1,4 +1,4 @@
-"""What reconciles depend on that have to do with scaling adapters, read from the cache once."""
+"""Read the inputs of adapters and of graphs with adapters from the cache."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,24 +18,24 @@ from kube_runtime.types.meta import Resource
 def read_scaling(
     key: Key, cache: Cache
 ) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
-    """An adapter with its spec, and the graph that it names, if there is one.
+    """Read an adapter, its spec, and the graph that it names, None if that does not exist.
 
-    None means: there is nothing to do. The adapter is gone or going, or its graph is going or cannot be read:
-    the last readable spec of a graph is not what its owner wants any more.
+    Returns None if there is nothing to do: the adapter was deleted, or the graph is being deleted or
+    unreadable. The last readable spec of a graph is outdated.
     """
     adapter = cache.get(Adapter, key)
     if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
         return None
-    at = Key(key.namespace, adapter.spec.dgd_ref.name)
-    graph = cache.get(DynamoGraphDeployment, at)
+    graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
+    graph = cache.get(DynamoGraphDeployment, graph_key)
     is_going = graph is not None and graph.metadata.deletion_timestamp is not None
-    if is_going or cache.broken(DynamoGraphDeployment, at):
+    if is_going or cache.broken(DynamoGraphDeployment, graph_key):
         return None
     return adapter, adapter.spec, graph
 
 
 def scaling_watch(cache: Cache) -> Watches:
-    """What wakes adapters: any change of the graph that they name, its coming too."""
+    """Wake adapters when the graph that they name changes or is created."""
 
     def keys(graph: Resource) -> Iterator[Key]:
         for adapter in cache.list(Adapter, graph.metadata.namespace):
@@ -47,9 +47,9 @@ def scaling_watch(cache: Cache) -> Watches:
 
 @dataclass(frozen=True, slots=True)
 class AdapterInputs:
-    """`present` are the adapters that a graph controls or whose names it needs.
+    """The adapters of a graph: `present` are those that it controls or whose names it needs.
 
-    `unreadable` cannot be decoded, `refused` were refused by the API server a moment ago; both by name.
+    `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
     """
 
     present: Adapters
@@ -60,7 +60,7 @@ class AdapterInputs:
 def read_adapters(
     graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression
 ) -> AdapterInputs:
-    """The adapters of a graph as they are now."""
+    """Read the adapters of a graph."""
     type_, namespace, uid = Adapter, graph.metadata.namespace, graph.metadata.uid
     owned = cache.owned_by(uid, (type_,), namespace)
     present = {adapter.metadata.name: adapter for adapter in owned if isinstance(adapter, type_)}
@@ -78,7 +78,7 @@ def read_adapters(
 
 
 def adapter_watch() -> Watches:
-    """What wakes a graph when one of its adapters, or one in the way, is changed or deleted."""
+    """Wake a graph when one of its adapters, or a foreign one with a name that it needs, changes."""
 
     def keys(changed: Adapter) -> Iterator[Key]:
         namespace, controller = changed.metadata.namespace, changed.metadata.controller

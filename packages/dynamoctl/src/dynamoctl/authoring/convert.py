@@ -19,8 +19,8 @@ from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.convert import (
-    Circumstances,
     Conversion,
+    ConversionContext,
     Level,
     converted_component,
     converted_deployment,
@@ -54,7 +54,7 @@ class _Context:
     images: Mapping[tuple[str, str], DynamoNimSpec]
     configurations: Mapping[tuple[str, str], str]
     choices: ConvertOptions
-    at: Circumstances
+    at: ConversionContext
     graph: GraphConfig | None
 
 
@@ -139,7 +139,7 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
             text = data.get(GRAPH_CONFIG_KEY) if isinstance(data, dict) else None
             if isinstance(text, str):
                 configurations[place] = text
-    at = Circumstances(
+    at = ConversionContext(
         rendering_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
     )
     return _Context(images, configurations, choices, at, graph)

@@ -16,7 +16,8 @@ from dynamo_graphs.offline.expansion import Beside
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
-from dynamo_operator.reconcile.read import beside_components, registries_only
+from dynamo_operator.reconcile.read import namespace_facts
+from dynamo_operator.reconcile.transforms import registries_only
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 from kube_runtime.types.core import PullSecret, ServiceAccount
@@ -90,7 +91,7 @@ def surroundings(
 
 def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
     """The facts, with the pull secrets and the ServiceAccount among the objects."""
-    declared = beside_components(
+    declared = namespace_facts(
         [registries_only(secret) for secret in map(_pull_secret, objects) if secret is not None],
         [
             msgspec.convert(body, ServiceAccount)

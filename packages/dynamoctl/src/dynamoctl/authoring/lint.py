@@ -24,7 +24,7 @@ from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.schema import schema_problems, without
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.rules import RULES, Circumstances
+from dynamo_operator.admission.rules import RULES, ReviewContext
 from dynamoctl.ages import counted
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, read_manifests
 from dynamoctl.installation.installed import rendering_settings
@@ -108,7 +108,7 @@ def findings_of(
     except DecodeError:
         return  # a required field is missing, which the schema has said
     place = (contexts or {}).get(sound.metadata.namespace, UNKNOWN)
-    at = Circumstances(settings, surroundings=place)
+    at = ReviewContext(settings, cluster=place)
     reported = {problem.path for problem in wrong}
     both: tuple[tuple[Level, Iterable[Problem]], ...] = (
         ("error", rules.problems(sound, at)),

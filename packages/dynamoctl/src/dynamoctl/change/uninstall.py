@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamo_operator.reconcile.patches import FINALIZER
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.running import operators

@@ -37,7 +37,8 @@ from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
 from dynamo_operator.reconcile.grove import live_templates
-from dynamo_operator.reconcile.read import LiveObjects, read_facts, registries_only
+from dynamo_operator.reconcile.read import LiveObjects, read_facts
+from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.apply.drift import content_of

@@ -1,1 +1,1 @@
-"""DynamoDeployment: its controller."""
+"""The controller of DynamoDeployment."""

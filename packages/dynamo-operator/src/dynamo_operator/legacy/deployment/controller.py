@@ -1,6 +1,6 @@
-"""Controller of DynamoDeployment: a tag becomes a graph, and the graph one component for each service.
+"""The controller of DynamoDeployment: a tag becomes a graph, and the graph one component for each service.
 
-A reconcile reads once (`read.py`), finds the graph (`resolve.py`), decides, applies, and reports.
+A reconcile reads once (`read.py`), resolves the graph (`resolve.py`), renders, applies, and reports.
 """
 
 from dataclasses import dataclass, field
@@ -28,10 +28,9 @@ from dynamo_operator.legacy.deployment.read import (
     read_deployment,
 )
 from dynamo_operator.legacy.deployment.resolve import Resolution, Resolver
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import NOTHING, Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
 from kube_runtime.cache.cache import Cache
@@ -63,15 +62,13 @@ class DeploymentController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: images, builds and configurations, also those that it shares."""
+        """The other kinds that a reconcile reads: images, builds and configurations."""
         shared = (shared_watch(type_, self.reconciles.KIND) for type_ in _SHARED)
         return (*deployment_watches(self.cache), *shared)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the components of a deployment to what it says, and its status to what they are."""
-        deployment = await load_for_reconcile(
-            DynamoDeployment, key, self.cache, self.applier.client, self.reporter
-        )
+        """Apply the components of a deployment, and report their state in its status."""
+        deployment = await load_for_reconcile(DynamoDeployment, key, self.cache, self.reporter)
         if isinstance(deployment, Result):
             return deployment
         return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
@@ -93,8 +90,13 @@ class DeploymentController:
         if text := shared_size_problem(deployment, resolution.graph, self.settings):
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
-            generate = (deployment, components, deployment, resolution.graph)
-            desired = await self.offload.do(*generate, more_bytes=len(resolution.text))
+            desired = await self.offload.do(
+                deployment,
+                components,
+                deployment,
+                resolution.graph,
+                more_bytes=len(resolution.text),
+            )
         except ValueError as error:
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
         applied = await self.applier.apply(
@@ -121,7 +123,7 @@ class DeploymentController:
     async def _unresolved(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Result:
-        """End a reconcile that does not know the graph. A build may bring it; what runs stays."""
+        """End a reconcile without a graph. A build may provide it; running components stay."""
         applied = NOTHING
         if not self.legacy.endpoint:
             applied = await self.applier.apply(
@@ -129,14 +131,16 @@ class DeploymentController:
             )
         reason = DeploymentReason.NO_CONFIG
         status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
-        return await self.reporter.applied(deployment, status, applied, resolution.again_seconds)
+        return await self.reporter.applied(
+            deployment, status, applied, resolution.requeue_after_seconds
+        )
 
     def _shared(
         self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
     ) -> Shared:
-        """What all deployments of a tag own together: the build, and what the store said of the graph.
+        """The objects that all deployments of a tag share: the build, and the configuration from the store.
 
-        A build of a user, and an image that no build has made, are left alone.
+        A build that a user created, and an image without a build, are left alone.
         """
         namespace = deployment.metadata.namespace
         objects: list[Object] = []
@@ -150,7 +154,7 @@ class DeploymentController:
         return Shared(objects, _SHARED, _MARKER)
 
     def _urls(self, component: DynamoNimDeployment) -> list[str]:
-        """Where a component is reached from outside; none if it is not."""
+        """The URLs of a component outside the cluster."""
         ingress = as_component(component, DynamoNimSpec(), self.settings, self.legacy).spec.ingress
         if ingress is None or not (
             ingress.ingress_controller_class_name or ingress.virtual_service_gateway
@@ -161,7 +165,7 @@ class DeploymentController:
 
 
 def _is_written_by_hand(inputs: DeploymentInputs) -> bool:
-    """Whether a user has written the build, or the image without a build."""
+    """Whether a user created the build, or the image without a build."""
     if inputs.request is not None:
         return names.SHARED_BY not in inputs.request.metadata.labels
     if inputs.image is None:

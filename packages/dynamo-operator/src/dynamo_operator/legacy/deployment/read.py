@@ -1,4 +1,4 @@
-"""What one reconcile of a DynamoDeployment depends on, read from the cache once."""
+"""Read everything that one reconcile of a DynamoDeployment depends on, once, from the cache."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,12 +20,12 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class DeploymentInputs:
-    """The cluster as one deployment sees it.
+    """The inputs of one reconcile.
 
-    `nim_name` is the name of its tag. `image` and `request` are the DynamoNim and the DynamoNimRequest of
-    that name; None if there is none. `config_name` is the ConfigMap that its configuration is read from,
-    `config` what it says; None if there is no such ConfigMap. `is_config_kept` is whether the operator has
-    written it. `live` are the components that it owns.
+    `nim_name` is the object name of its tag. `image` and `request` are the DynamoNim and the
+    DynamoNimRequest of that name. `config` is the configuration in the ConfigMap `config_name`; None if
+    that does not exist. `is_config_kept`: the operator has written it. `live` are the components that the
+    deployment owns.
     """
 
     nim_name: str
@@ -38,7 +38,7 @@ class DeploymentInputs:
 
 
 def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInputs:
-    """Everything that the reconcile of a deployment depends on, as it is now. Its tag is valid."""
+    """Read the inputs of a deployment with a valid tag."""
     namespace = deployment.metadata.namespace
     nim_name = names.nim_name(deployment.spec.dynamo_nim)
     config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
@@ -55,7 +55,7 @@ def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInp
 
 
 def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes deployments: images, builds and configurations of the names that they have."""
+    """Wake deployments when an image, a build or a configuration that they name changes."""
 
     def of_tag(changed: Resource) -> Iterator[Key]:
         for deployment in cache.list(DynamoDeployment, changed.metadata.namespace):
@@ -66,7 +66,7 @@ def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
-    """The names of what a deployment reads; none if its tag is invalid."""
+    """The names of the objects that a deployment reads; none if its tag is invalid."""
     try:
         nim_name = names.nim_name(deployment.spec.dynamo_nim)
     except ValueError:
@@ -75,6 +75,6 @@ def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
 
 
 def _text(config: GraphConfigMap) -> str:
-    """What the ConfigMap says under the key of configurations; "" if it has no such key."""
+    """The configuration in the ConfigMap; "" if it has no such key."""
     data = msgspec.json.decode(config.data, type=dict[str, str])
     return data.get(names.GRAPH_CONFIG_KEY, "")

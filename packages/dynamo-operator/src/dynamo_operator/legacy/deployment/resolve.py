@@ -1,7 +1,7 @@
-"""From a tag to its graph: a ConfigMap, the store of archives, or the services that the deployment names.
+"""Resolve a tag to its graph: from a ConfigMap, the store of archives, or the services of the deployment.
 
-A build writes its graph as a ConfigMap too, so to wait for the build is to wait for that. Where nothing has a
-graph, the text says what was tried.
+A build writes its graph as a ConfigMap too, so a deployment that waits for a build waits for that. If there
+is no graph, the message says what was tried.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,17 @@ from dynamo_operator.legacy.store import ArchiveStore, StoreError
 from dynamo_operator.reconcile.offload import Offload
 from kube_runtime.types.meta import condition
 
-AGAIN_SECONDS: Final = 60.0
-"""How soon a store that had no graph is asked again."""
+RETRY_SECONDS: Final = 60.0
+"""Seconds until a store without the graph is queried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What is known of the graph of a tag.
+    """The graph of a tag, or why there is none.
 
-    `graph` is None if nothing is known; then `problem` says why, `state` whether waiting may help, and
-    `again_seconds` when to look again, None for never. `text` is what `graph` was read from, "" if from
-    nothing.
-    `to_keep` is whether the text is kept as an object of the deployments of that tag.
+    If `graph` is None, `problem` is the cause, `state` says whether waiting may help, and
+    `requeue_after_seconds` when to retry, None for never. `text` is the configuration that `graph` was parsed
+    from. `to_keep`: the text is stored in a ConfigMap of the deployments of that tag.
     """
 
     graph: GraphConfig | None = None
@@ -36,7 +35,7 @@ class Resolution:
     to_keep: bool = False
     state: State = State.FAILED
     problem: str = ""
-    again_seconds: float | None = None
+    requeue_after_seconds: float | None = None
 
 
 class Resolver:
@@ -46,7 +45,7 @@ class Resolver:
         self._store, self._offload = store, offload
 
     async def resolve(self, deployment: DynamoDeployment, inputs: DeploymentInputs) -> Resolution:
-        """The graph of a deployment: the first place that has one counts."""
+        """Resolve the graph of a deployment: the first source that has one counts."""
         if inputs.config is not None:
             return await self._parsed(deployment, inputs.config, to_keep=inputs.is_config_kept)
         if GRAPH_CONFIG in deployment.metadata.annotations:
@@ -62,7 +61,7 @@ class Resolver:
         try:
             text = await store.graph_config(deployment.spec.dynamo_nim)
         except StoreError as error:
-            return Resolution(problem=str(error), again_seconds=AGAIN_SECONDS)
+            return Resolution(problem=str(error), requeue_after_seconds=RETRY_SECONDS)
         return await self._parsed(deployment, text, to_keep=True)
 
     async def _parsed(
@@ -80,7 +79,7 @@ class Resolver:
 
 
 def _waiting(inputs: DeploymentInputs) -> Resolution:
-    """That a build may still bring the graph, or that it has failed."""
+    """A resolution that waits for the build, or reports its failure."""
     built = condition(inputs.request.status.conditions, NIM_AVAILABLE) if inputs.request else None
     if built is not None and built.status == "False":
         text = f"DynamoNimRequest {inputs.nim_name}: {built.message}"

@@ -1,1 +1,1 @@
-"""DynamoNimDeployment: its controller."""
+"""The controller of DynamoNimDeployment."""

@@ -1,6 +1,6 @@
-"""Controller of DynamoNimDeployment: one service of a graph, one Deployment, the objects around it.
+"""The controller of DynamoNimDeployment: one service of a graph, its Deployment, the objects around it.
 
-A reconcile is that of a component of today (`dynamo_operator/component/controller.py`): it reads once,
+A reconcile has the steps of today's components (`dynamo_operator/component/controller.py`): it reads once,
 renders, applies, and reports.
 """
 
@@ -30,11 +30,10 @@ from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
 from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.preflight import load_for_reconcile
 from dynamo_operator.reconcile.report import NOTHING, Reporter
-from dynamo_operator.reconcile.validation_cache import ValidationCache
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, CreateOnly
 from kube_runtime.apply.result import Applied
@@ -73,14 +72,12 @@ class NimController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: images, builds, PVCs, marked ServiceAccounts, pods."""
+        """The other kinds that a reconcile reads: images, builds, PVCs, labelled ServiceAccounts, pods."""
         return nim_watches(self.cache)
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring the objects of a component to what its spec says, and its status to what they are."""
-        nim = await load_for_reconcile(
-            DynamoNimDeployment, key, self.cache, self.applier.client, self.reporter
-        )
+        """Apply the objects of a component, and report their state in its status."""
+        nim = await load_for_reconcile(DynamoNimDeployment, key, self.cache, self.reporter)
         if isinstance(nim, Result):
             return nim
         return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
@@ -98,19 +95,25 @@ class NimController:
             return await self.reporter.applied(nim, status, NOTHING)
         if stop := _without_claim(nim, inputs):
             return await self.reporter.stopped(nim, stop)
-        applied = await self._applied(nim, inputs, inputs.image.spec)
+        applied = await self._apply(nim, inputs, inputs.image.spec)
         deployment = applied.get(Deployment, names.workload_name(nim.metadata.name))
         readiness = deployment_readiness(deployment) if deployment else NO_DEPLOYMENT
         diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
         status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
         return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
 
-    async def _applied(
+    async def _apply(
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
     ) -> Applied:
-        """What came of applying the PVC of a component, and all that it controls."""
+        """Apply the PVC of a component, and everything that it controls."""
         around, workloads = await self.offload.do(
-            *(nim, nim_objects, nim, image, inputs.facts, self.settings, self.legacy),
+            nim,
+            nim_objects,
+            nim,
+            image,
+            inputs.facts,
+            self.settings,
+            self.legacy,
             inputs.live_replicas,
         )
         component = as_component(nim, image, self.settings, self.legacy)
@@ -126,7 +129,7 @@ class NimController:
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
-    """The end of a reconcile whose PVC is missing and not to be created. None means: nothing is missing."""
+    """Stop if the PVC is missing and the component does not create it; None otherwise."""
     pvc = nim.spec.pvc
     if pvc is None or pvc.create or inputs.has_claim:
         return None

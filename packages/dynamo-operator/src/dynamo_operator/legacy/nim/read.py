@@ -1,4 +1,4 @@
-"""What one reconcile of a DynamoNimDeployment depends on, read from the cache once."""
+"""Read everything that one reconcile of a DynamoNimDeployment depends on, once, from the cache."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -25,11 +25,11 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class NimInputs:
-    """The cluster as one component sees it.
+    """The inputs of one reconcile.
 
-    `image` and `request` are the DynamoNim and the DynamoNimRequest that it names; None if there is none.
-    `live` are the objects that it owns, `live_replicas` those of its Deployment; None without one.
-    `has_claim` is whether its PVC exists. `pods` are those of its Deployment.
+    `image` and `request` are the DynamoNim and the DynamoNimRequest that the component names. `live` are
+    the objects that it owns, `live_replicas` the replicas of its Deployment. `has_claim`: its PVC exists.
+    `pods` are those of its Deployment.
     """
 
     facts: Facts
@@ -44,7 +44,7 @@ class NimInputs:
 def read_nim(
     nim: DynamoNimDeployment, cache: Cache, pods: PodIndex, owns: Iterable[type[Resource]]
 ) -> NimInputs:
-    """Everything that the reconcile of a component depends on, as it is now; it controls the kinds `owns`."""
+    """Read the inputs of a component, which controls the kinds `owns`."""
     namespace, name = nim.key
     named = Key(namespace, nim.spec.dynamo_nim)
     workload = names.workload_name(name)
@@ -62,7 +62,7 @@ def read_nim(
 
 
 def nim_watches(cache: Cache) -> tuple[Watches, ...]:
-    """What wakes components: images and builds of their name, PVCs, marked ServiceAccounts, pods."""
+    """Wake components when their image, build, PVC or pods, or labelled ServiceAccounts, change."""
 
     def of_image(changed: Resource) -> Iterator[Key]:
         for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace):
@@ -88,7 +88,7 @@ def nim_watches(cache: Cache) -> tuple[Watches, ...]:
 
 
 def _facts(namespace: str, cache: Cache) -> Facts:
-    """The facts of the namespace, with the ServiceAccount that is marked in the words of that generation."""
+    """The facts of the namespace, with the ServiceAccount that has the label of that generation."""
     facts = read_facts(namespace, cache)
     marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
     account = min(marked, default=facts.component_service_account)

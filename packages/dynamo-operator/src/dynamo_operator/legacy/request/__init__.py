@@ -1,1 +1,1 @@
-"""The controller of DynamoNimRequest: builds images."""
+"""The controller of DynamoNimRequest, which builds images."""

@@ -1,7 +1,7 @@
-"""Controller of DynamoNimRequest: a tag becomes an image, and the image a DynamoNim.
+"""The controller of DynamoNimRequest: a tag becomes an image, and the image a DynamoNim.
 
-A reconcile reads once (`read.py`), decides (`dynamo_legacy.build.plan`), acts, and reports. Only the step
-PROBE asks something outside of the cluster; its answer goes into the next decision and into the status.
+A reconcile reads once (`read.py`), plans (`dynamo_legacy.build.plan`), acts, and reports. Only the step
+PROBE sends a request outside the cluster; its result goes into the next plan and the status.
 """
 
 from collections.abc import Iterator
@@ -70,43 +70,41 @@ class ImageRequestController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What else is read: pods of Jobs, logins that requests share."""
+        """The other kinds that a reconcile reads: pods of Jobs, Secrets that requests share."""
         return (pod_watch(self.cache), shared_watch(SharedSecret, self.reconciles.KIND))
 
     async def reconcile(self, key: Key) -> Result:
-        """Have the image of a request, and its DynamoNim; the status shows its progress."""
-        request = await load_for_reconcile(
-            DynamoNimRequest, key, self.cache, self.applier.client, self.reporter
-        )
+        """Build the image of a request, create its DynamoNim, and report the progress."""
+        request = await load_for_reconcile(DynamoNimRequest, key, self.cache, self.reporter)
         if isinstance(request, Result):
             return request
         if problems := request_problems(request):
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             plan = refused(request, "", Reason.VALIDATION_FAILED, text)
-            return await self._reported(request, plan, Applied())
+            return await self._report(request, plan, Applied())
         try:
             image = built_image(request, self.settings)
         except ValueError as error:
             plan = refused(request, "", Reason.VALIDATION_FAILED, f"spec: {error}")
-            return await self._reported(request, plan, Applied())
+            return await self._report(request, plan, Applied())
         snapshot = read_request(request, self.cache, self.settings)
         facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
         plan = plan_build(request, facts)
         if plan.step is Next.PROBE:
             answer = await self.probe.asked(image, self.settings)
             plan = plan_build(request, replace(facts, probe=answer))
-        await self._end_stale(request, plan)
-        plan, applied = await self._acted(request, plan, image, snapshot)
-        return await self._reported(request, plan, applied)
+        await self._delete_stale(request, plan)
+        plan, applied = await self._act(request, plan, image, snapshot)
+        return await self._report(request, plan, applied)
 
-    async def _acted(
+    async def _act(
         self,
         request: DynamoNimRequest,
         plan: BuildPlan,
         image: BuiltImage,
         snapshot: RequestSnapshot,
     ) -> tuple[BuildPlan, Applied]:
-        """What came of the plan's step, and the plan, which a refusal of the request replaces."""
+        """Run the step of the plan; return the changes, and the plan or the one that refuses the request."""
         logins = list(self._logins(request, image))
         if plan.step is Next.RECORD:
             nim = dynamo_nim(request, image.name, image.secret)
@@ -116,10 +114,10 @@ class ImageRequestController:
             )
         if plan.step is not Next.BUILD:
             return plan, await self.applier.apply(request, *_config(request, snapshot))
-        made = self._job(request, image, snapshot)
-        if isinstance(made, BuildPlan):
-            return made, Applied()
-        job, fetch = made
+        job_or_refusal = self._job(request, image, snapshot)
+        if isinstance(job_or_refusal, BuildPlan):
+            return job_or_refusal, Applied()
+        job, fetch = job_or_refusal
         shared = self._shared([*logins, *self._token(request, fetch)])
         applied = await self.applier.apply(request, shared)
         if applied.blocked:
@@ -130,7 +128,7 @@ class ImageRequestController:
     def _job(
         self, request: DynamoNimRequest, image: BuiltImage, snapshot: RequestSnapshot
     ) -> tuple[Object, Fetch] | BuildPlan:
-        """The Job, and how it fetches the archive; or why there cannot be one."""
+        """The Job, and how it fetches the archive; or the plan that refuses the request."""
         if snapshot.builder_error:
             text = snapshot.builder_error
             return refused(request, image.name, Reason.VALIDATION_FAILED, text)
@@ -143,16 +141,14 @@ class ImageRequestController:
         except ValueError as error:
             return refused(request, image.name, Reason.VALIDATION_FAILED, str(error))
 
-    async def _end_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
+    async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
         """Delete the Jobs of earlier states of the request, with their pods."""
         for job in plan.stale:
             if job.metadata.deletion_timestamp is None:
                 await self.reporter.writer.ensure_newest(request)
                 await self.reporter.writer.delete(BuildJob, job.key, uid=job.metadata.uid)
 
-    async def _reported(
-        self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied
-    ) -> Result:
+    async def _report(self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied) -> Result:
         status = request_status(request, plan, applied.blocked)
         return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
 
@@ -170,7 +166,7 @@ class ImageRequestController:
 
 
 def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:
-    """The configuration of the graph, as the build has found it in the archive."""
+    """The ConfigMap with the configuration of the graph, if the build found it in the archive."""
     text = fetched_config(snapshot.pods)
     if not text:
         return

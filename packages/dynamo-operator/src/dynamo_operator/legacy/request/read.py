@@ -1,4 +1,4 @@
-"""What one reconcile of a DynamoNimRequest depends on, read from the cache once."""
+"""Read everything that one reconcile of a DynamoNimRequest depends on, once, from the cache."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
 JOB_SELECTOR = f"{IS_BUILDER}=true"
-"""Our Jobs and their pods. An earlier operator's have the label too; its Jobs are waited for as well."""
+"""Label selector of builds. Jobs of an earlier operator have the label too, and count as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSnapshot:
-    """The cluster as one request sees it.
+    """The inputs of one reconcile.
 
-    Of `jobs` and `pods` there are those that the request controls, and those of these Jobs. `builder` are
-    the administrator's settings, and `builder_error` why they cannot be used.
+    `jobs` are those that the request controls, `pods` the pods of these Jobs. `builder` are the
+    administrator's settings, `builder_error` why they are invalid.
     """
 
     jobs: tuple[BuildJob, ...]
@@ -45,7 +45,7 @@ class RequestSnapshot:
 def read_request(
     request: DynamoNimRequest, cache: Cache, settings: LegacySettings
 ) -> RequestSnapshot:
-    """Everything that the reconcile of a request depends on, as it is now."""
+    """Read the inputs of a request."""
     namespace = request.metadata.namespace
     jobs = tuple(job for job in cache.list(BuildJob, namespace) if controls(request, job))
     uids = {job.metadata.uid for job in jobs}
@@ -73,7 +73,7 @@ def read_request(
 
 
 def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Informer[Resource]]:
-    """Informers of Jobs, pods, logins and ServiceAccounts of builds, by labels that only these have."""
+    """The informers of Jobs, pods, Secrets and ServiceAccounts of builds, selected by labels."""
     yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR)
     yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR)
     yield Informer(SharedSecret, namespace=namespace, labels="=".join(SHARED_MARKER))
@@ -87,7 +87,7 @@ def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Info
 
 
 def pod_watch(cache: Cache) -> Watches:
-    """What wakes a request when a pod of one of its Jobs changes."""
+    """Wake a request when a pod of one of its Jobs changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         owner = changed.metadata.controller

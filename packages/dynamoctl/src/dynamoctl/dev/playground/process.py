@@ -16,9 +16,9 @@ from aiohttp import web
 
 from dynamo_graphs.product import user_agent
 from dynamo_graphs.settings import Settings
-from dynamo_operator import process as operator
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.run import start
+from dynamo_operator.process import operator
 from dynamoctl.dev.playground.profiling import run_profiling_pods
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.validation import Problem
-from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.validation_cache import ValidationCache
+from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from kube_runtime.types.meta import OwnerReference
 from specs import a_component
 

@@ -1,7 +1,7 @@
-"""Keep the CA bundles of our ValidatingWebhookConfiguration.
+"""Our entries in the ValidatingWebhookConfiguration: which kinds they send us, and the CA bundles in them.
 
-Only `caBundle` is written, entry by entry, as a server-side apply: whatever else an installer or a GitOps
-tool says about the configuration stays as it is.
+The operator writes only `caBundle`, entry by entry, with server-side apply: whatever else an installer or a
+GitOps tool sets in the configuration stays as it is.
 """
 
 import base64
@@ -10,12 +10,42 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from dynamo_operator.admission.certificates import service_host
-from dynamo_operator.admission.registration import LEGACY_REVIEWED, REVIEWED, entry_name
+from dynamo_graphs.api.component import GROUP, VERSION, DynamoComponentDeployment
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.certificates.lifecycle import service_host
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook
+from kube_runtime.types.meta import Resource
+
+REVIEWED: tuple[type[Resource], ...] = (
+    DynamoComponentDeployment,
+    DynamoGraphDeployment,
+    DynamoModel,
+    DynamoGraphDeploymentRequest,
+)
+"""The reviewed kinds, in the order of the entries."""
+
+LEGACY_REVIEWED: tuple[Kind, ...] = tuple(
+    Kind(GROUP, VERSION, name, f"{name.lower()}s")
+    for name in ("DynamoDeployment", "DynamoNimDeployment", "DynamoNimRequest")
+)
+"""The reviewed kinds of the older generation, whose entries follow. Their types are not imported here."""
+
+
+def path_of(kind: Kind) -> str:
+    """The URL path of a kind's reviews."""
+    group = kind.group.replace(".", "-")
+    return f"/validate-{group}-{kind.version}-{kind.name.lower()}"
+
+
+def entry_name(kind: Kind) -> str:
+    """The name of a kind's entry, which denials contain."""
+    return f"v{kind.name.lower()}.kb.io"
+
 
 _OURS = frozenset(
     entry_name(kind) for kind in (*(type_.KIND for type_ in REVIEWED), *LEGACY_REVIEWED)
@@ -25,7 +55,7 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """How the API server will call us: the host name, and the CAs that it trusts ("" for the system's)."""
+    """How the API server calls an entry: the host name, and its CA bundle ("" for the system's CAs)."""
 
     host: str
     bundle: str
@@ -33,33 +63,33 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The configuration of that name in the cache."""
+    """The cached configuration of that name."""
 
     client: Client
     cache: Cache
     name: str
 
     def entries(self) -> tuple[Webhook, ...] | None:
-        """Our entries; None if there is no such configuration."""
+        """Our entries; None if the configuration does not exist."""
         configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         if configuration is None:
             return None
         return tuple(entry for entry in configuration.webhooks if entry.name in _OURS)
 
     def callers(self) -> frozenset[Caller]:
-        """The ways in which the API server will call us."""
+        """How the API server calls our entries."""
         return frozenset(
             Caller(_host(entry), entry.client_config.ca_bundle) for entry in self.entries() or ()
         )
 
     def trusts(self, authorities: bytes) -> bool:
-        """Whether each of our entries has this very bundle."""
+        """Whether each of our entries has this CA bundle."""
         entries = self.entries() or ()
         bundle = base64.b64encode(authorities).decode()
         return bool(entries) and all(entry.client_config.ca_bundle == bundle for entry in entries)
 
     async def trust(self, authorities: bytes) -> None:
-        """Write that bundle into each of our entries that has another."""
+        """Write the CA bundle into our entries, unless all have it."""
         configuration = self.cache.get(ValidatingWebhookConfiguration, Key("", self.name))
         entries = self.entries()
         if configuration is None or not entries or self.trusts(authorities):

@@ -1,8 +1,8 @@
-"""Create the SSH keys of a namespace, when a graph in it first runs TensorRT-LLM on several nodes.
+"""Create the SSH keys of a namespace when its first graph runs TensorRT-LLM on several nodes.
 
-Replacing the keys would cut running groups in two. So the Secret is only ever created, never changed, and
-the API server refuses a second one. To get new keys, delete it. Namespaces never share keys: a tenant who
-reads their own must not reach pods of another.
+New keys would separate the pods of running groups. So the Secret is created once and never changed; to get
+new keys, delete it. Namespaces never share keys: a tenant who reads their own must not reach pods of
+another.
 """
 
 import asyncio
@@ -41,14 +41,14 @@ _EXPONENT = 65537
 _log = structlog.get_logger()
 
 
-def makes_ssh_keys(settings: RenderSettings) -> bool:
-    """Whether the operator is to make keys, rather than to copy those of an administrator."""
+def creates_ssh_keys(settings: RenderSettings) -> bool:
+    """Whether the operator creates keys, rather than copying those of an administrator."""
     return bool(settings.mpi_secret_name) and settings.mpi_secret_made
 
 
 @dataclass(frozen=True, slots=True)
 class SshKeyController:
-    """Creates the Secret with the keys of a namespace, if it is not there and a graph needs it."""
+    """Creates the Secret with the keys of a namespace if a graph needs it."""
 
     writer: Writer
     cache: Cache
@@ -59,7 +59,7 @@ class SshKeyController:
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """What wakes it besides the Secrets: graphs that need one."""
+        """Graphs that need keys wake the key of their namespace's Secret."""
 
         def keys(changed: Resource) -> Iterator[Key]:
             if isinstance(changed, DynamoGraphDeployment) and needs_ssh_keys(changed):
@@ -68,7 +68,7 @@ class SshKeyController:
         return (Watches(DynamoGraphDeployment, keys),)
 
     async def reconcile(self, key: Key) -> Result:
-        """Create the Secret, unless it exists or is not needed."""
+        """Create the Secret unless it exists or no graph needs it."""
         if self.cache.get(SshKeysCopy, key) is not None:
             return DONE
         users = (
@@ -82,19 +82,19 @@ class SshKeyController:
         try:
             await self.writer.apply(SshKeysCopy, secret, force=False, uid=ABSENT)
         except Conflict:
-            return DONE  # another client was faster, and the watch will bring it
+            return DONE  # another client created it first; the watch delivers it
         _log.info("ssh keys made", secret=str(key))
         return DONE
 
 
 async def _secret(key: Key, user: DynamoGraphDeployment) -> Object:
-    """The Secret, as an object that is shared by graphs; the others name themselves when they apply it."""
+    """The Secret, shared by graphs: each adds its owner reference when it applies it."""
     secret = ssh_key_secret(key, "Opaque", await asyncio.to_thread(new_keys))
     return Shared((), (SshKeysCopy,), labels.SHARED).body(user, secret, None)
 
 
 def new_keys() -> dict[str, str]:
-    """A new pair as a Secret holds it. Takes a good part of a second."""
+    """The data of a Secret with a new key pair. Blocks for up to a second."""
     key = rsa.generate_private_key(_EXPONENT, _BITS)
     private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
     public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)

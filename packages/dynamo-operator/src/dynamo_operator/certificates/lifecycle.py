@@ -1,10 +1,10 @@
-"""Decide what to do about the webhooks' certificate, from what is stored. No I/O.
+"""Decide when a certificate is issued, staged and promoted, from the stored state. No I/O.
 
-A change must not cause one refused request. The API server trusts the CA bundle in the webhook
-configuration, and notices changes there with a delay. So a new certificate is *staged* first: the bundle
-trusts its CA beside the old one, and the old certificate is still served. It is *promoted* when that bundle
-has been in the configuration for a while. Between the two, every server certificate and every bundle match,
-in whatever order replicas and API servers see the change.
+A renewal must not fail a single request. Clients trust a CA bundle (the API server that of the webhook
+configuration), and notice changes of it with a delay. So a new certificate is *staged* first: the bundle
+trusts its CA beside the old one, and the old certificate is still served. It is *promoted* when the bundle
+has been published for a while. Until then, every served certificate and every bundle match, in whatever
+order replicas and clients see the change.
 """
 
 import secrets
@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives import serialization
 from kube_runtime.serving.tls import Pair, new_authority
 
 COMMON_NAME: Final = "dynamo-operator-webhook"
-"""Short, whatever the release is called: X.509 allows 64 characters. The names are in the SANs."""
+"""Independent of the release's name, as X.509 allows 64 characters. The host names are SANs."""
 
 _LOCAL: Final = ("localhost", "127.0.0.1")
-"""Host of an operator on the machine of its API server, as in tests and development."""
+"""Hosts of an operator on the machine of its API server, in tests and development."""
 
 _ODD_EXTENSIONS: Final = (
     x509.ExtensionNotFound,
@@ -40,12 +40,12 @@ class Hosts:
 
 
 def service_host(namespace: str, service: str) -> str:
-    """The name by which the API server calls a Service."""
+    """The host name by which the API server calls a Service."""
     return f"{service}.{namespace}.svc"
 
 
 def hosts_of(namespace: str, service: str) -> Hosts:
-    """Every name that a new certificate covers."""
+    """The host names of a Service, for its certificate."""
     host = service_host(namespace, service)
     names = (service, f"{service}.{namespace}", host, f"{host}.cluster.local", *_LOCAL)
     return Hosts(host, names)
@@ -53,14 +53,14 @@ def hosts_of(namespace: str, service: str) -> Hosts:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Lifetime of certificates, and the time for API servers to load a new CA."""
+    """Lifetime of certificates, and the time for clients to load a new CA."""
 
     life: timedelta
     settle: timedelta
 
     @classmethod
     def of_life(cls, life: timedelta) -> "Terms":
-        """The usual wait, or less for certificates that live for minutes."""
+        """The terms of the webhooks: a minute to settle, or less for certificates that live for minutes."""
         return cls(life, min(timedelta(minutes=1), life / 6))
 
     @property
@@ -73,7 +73,7 @@ class Terms:
 class Stored:
     """Content of the Secret. `staged` will be served next.
 
-    `authorities` is the bundle that the API server has to trust, the newest first.
+    `authorities` is the CA bundle that clients trust, the newest CA first.
     """
 
     serving: Pair
@@ -83,10 +83,10 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class RotationStep:
-    """The content to store (None: unchanged), and when to decide again."""
+    """The content to store, None if unchanged, and when to decide again."""
 
     stored: Stored | None
-    again_at: datetime
+    recheck_at: datetime
     action: str = ""
 
 
@@ -100,17 +100,17 @@ def decide(
 ) -> RotationStep:
     """The next step of the rotation for these hosts.
 
-    `trusted_for`: how long the stored bundle has been in the configuration, entry by entry.
+    `trusted_for`: how long clients have trusted the stored bundle.
     """
     end = usable_until(stored.serving, stored.authorities, hosts, now) if stored else None
     if stored is None or end is None:
-        made = _made(hosts, terms, now)
-        return RotationStep(made, now + terms.life - terms.renew_before, "made")
+        issued = _issue(hosts, terms, now)
+        return RotationStep(issued, now + terms.life - terms.renew_before, "made")
     renew_at = end - terms.renew_before
     if stored.staged is None:
         if now < renew_at:
             return RotationStep(None, renew_at)
-        return RotationStep(_staged(stored, hosts, terms, now), now + terms.settle, "staged")
+        return RotationStep(_stage(stored, hosts, terms, now), now + terms.settle, "staged")
     if usable_until(stored.staged, stored.authorities, hosts, now) is None:
         return RotationStep(Stored(stored.serving, _issuer_of(stored)), now, "dropped")
     if trusted_for < terms.settle:
@@ -119,7 +119,7 @@ def decide(
 
 
 def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:
-    """Expiry of a certificate; None if it is expired, for other hosts, or not trusted."""
+    """The expiry of a certificate; None if it is expired, for other hosts, or not trusted."""
     try:
         leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
         trusted = x509.load_pem_x509_certificates(authorities)
@@ -128,32 +128,32 @@ def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) ->
         return None
     if key.public_key() != leaf.public_key() or hosts.needed not in _hosts(leaf):
         return None
-    issuer = next((authority for authority in trusted if _issued(authority, leaf)), None)
+    issuer = next((authority for authority in trusted if _is_issued_by(authority, leaf)), None)
     if issuer is None:
         return None
     end = min(leaf.not_valid_after_utc, issuer.not_valid_after_utc)
     return end if leaf.not_valid_before_utc <= now < end else None
 
 
-def _made(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+def _issue(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
     authority = new_authority(f"{COMMON_NAME}-ca-{secrets.token_hex(4)}", now=now, life=terms.life)
     return Stored(authority.issue(COMMON_NAME, hosts.all, now=now, life=terms.life), authority.pem)
 
 
-def _staged(stored: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
-    made = _made(hosts, terms, now)
-    return Stored(stored.serving, made.authorities + _issuer_of(stored), made.serving)
+def _stage(stored: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+    issued = _issue(hosts, terms, now)
+    return Stored(stored.serving, issued.authorities + _issuer_of(stored), issued.serving)
 
 
 def _issuer_of(stored: Stored) -> bytes:
     """The CA of the served certificate only."""
     leaf = x509.load_pem_x509_certificates(stored.serving.certificate)[0]
     trusted = x509.load_pem_x509_certificates(stored.authorities)
-    issuers = [authority for authority in trusted if _issued(authority, leaf)]
+    issuers = [authority for authority in trusted if _is_issued_by(authority, leaf)]
     return b"".join(issuer.public_bytes(serialization.Encoding.PEM) for issuer in issuers)
 
 
-def _issued(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
+def _is_issued_by(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(authority)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):

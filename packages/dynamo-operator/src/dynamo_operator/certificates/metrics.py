@@ -1,7 +1,7 @@
-"""The certificate of the metrics endpoint, which scrapers can verify; rotated like that of the webhooks.
+"""The certificate of the metrics endpoint, which scrapers can verify.
 
-Its CA is in the same Secret, from where the Prometheus operator reads it. How soon it does is unknown, so a
-new CA is published for a while before it is used.
+Its CA is in the same Secret, from which the Prometheus operator reads it. The delay is unknown, so a new CA
+is published for a while before it is used.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from typing import Any, Final
 import structlog
 
 from dynamo_graphs.settings import MetricsSettings
-from dynamo_operator.admission.certificate_store import (
+from dynamo_operator.certificates.lifecycle import Terms
+from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
+from dynamo_operator.certificates.store import (
     CertificateStore,
     FileStore,
     StoredCertificates,
     kept_in_secret,
 )
-from dynamo_operator.admission.certificates import Terms
-from dynamo_operator.admission.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -37,7 +37,7 @@ _log = structlog.get_logger()
 
 
 class MetricsCertificate(Rotation):
-    """Keeps the certificate of the metrics endpoint."""
+    """Renews the certificate of the metrics endpoint."""
 
     def __init__(self, store: CertificateStore, informers: tuple[Informer[Any], ...] = ()) -> None:
         super().__init__(informers)
@@ -60,7 +60,7 @@ class MetricsCertificate(Rotation):
         if stored.authorities != self._authorities:
             self._authorities, self._since = stored.authorities, now
         self._report("")
-        return min(stored.again_in, RESYNC_SECONDS)
+        return min(stored.recheck_seconds, RESYNC_SECONDS)
 
     def _report(self, problem: str) -> None:
         if problem and problem != self._problem:
@@ -69,7 +69,7 @@ class MetricsCertificate(Rotation):
 
 
 class UnverifiedStore:
-    """Issues one certificate, for as long as the process lives. No scraper can verify it."""
+    """Issues one certificate for the lifetime of the process. No scraper can verify it."""
 
     def __init__(self) -> None:
         self._issued: StoredCertificates | None = None
@@ -89,13 +89,15 @@ def _unverified() -> StoredCertificates:
 
 
 def metrics_certificate(
-    chosen: MetricsSettings, client: Client, cache: Cache, namespace: str
+    settings: MetricsSettings, client: Client, cache: Cache, namespace: str
 ) -> MetricsCertificate:
-    """The certificate that the settings ask for. The operator's Secret is in its own `namespace`."""
-    if chosen.certificate_folder:
-        return MetricsCertificate(FileStore(Path(chosen.certificate_folder)))
-    if not chosen.secret_name:
+    """The certificate as configured: from files, from a Secret in `namespace`, or unverified."""
+    if settings.certificate_folder:
+        return MetricsCertificate(FileStore(Path(settings.certificate_folder)))
+    if not settings.secret_name:
         return MetricsCertificate(UnverifiedStore())
-    key, terms = Key(namespace, chosen.secret_name), Terms(_LIFE, _SETTLE)
-    informer, store = kept_in_secret(client, cache, key, chosen.service_name, terms, MetricsSecret)
+    key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
+    informer, store = kept_in_secret(
+        client, cache, key, settings.service_name, terms, MetricsSecret
+    )
     return MetricsCertificate(store, (informer,))

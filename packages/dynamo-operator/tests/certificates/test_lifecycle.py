@@ -8,7 +8,7 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.admission.certificates import (
+from dynamo_operator.certificates.lifecycle import (
     Hosts,
     Stored,
     Terms,

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.admission.access_reviews import (
+from dynamo_operator.admission.cross_namespace import (
     BURST,
     KEPT_SECONDS,
     MOST_REMEMBERED,
+    PATH,
     REFILL_SECONDS,
     AccessReviews,
+    CrossNamespace,
     TooManyAccessReviews,
 )
-from dynamo_operator.admission.cross_namespace import PATH, CrossNamespace
-from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import request_in
+from dynamo_operator.admission.webhook_configuration import path_of
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import Unreachable

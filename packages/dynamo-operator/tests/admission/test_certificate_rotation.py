@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.ca_bundle import Configuration
-from dynamo_operator.admission.certificate_store import FileStore, SecretStore, StoredCertificates
-from dynamo_operator.admission.certificates import Stored, Terms
 from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import Circumstances
+from dynamo_operator.admission.rules import ReviewContext
 from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.admission.webhook_configuration import Configuration
+from dynamo_operator.certificates.lifecycle import Stored, Terms
+from dynamo_operator.certificates.store import FileStore, SecretStore, StoredCertificates
+from dynamo_operator.observability.metrics import WebhookMetrics
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -114,7 +114,7 @@ async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotat
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        DecisionPool(in_a_thread, lambda _: Circumstances(SETTINGS), lambda _: False),
+        DecisionPool(in_a_thread, lambda _: ReviewContext(SETTINGS), lambda _: False),
         WebhookMetrics(CollectorRegistry()),
         drain_seconds=0,
     )

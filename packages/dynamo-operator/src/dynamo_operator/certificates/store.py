@@ -1,7 +1,7 @@
-"""The source of the certificate: a Secret that the operator's replicas keep, or files of others.
+"""The store of a certificate: a Secret that the operator renews, or files that others renew.
 
-Every replica keeps the Secret. Each write names the version that it was decided from, so one of them wins,
-and the others read the winner's certificate at their next check.
+Every replica renews the Secret. Each write carries the resourceVersion that it was decided from, so one
+replica wins, and the others read its certificate at their next check.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator.admission.certificates import Hosts, Stored, Terms, decide, hosts_of
+from dynamo_operator.certificates.lifecycle import Hosts, Stored, Terms, decide, hosts_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -32,27 +32,27 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class StoredCertificates:
-    """The certificate to serve. With `authorities` None, another controller fills the bundle."""
+    """The certificate to serve. `authorities` None: another controller writes the CA bundle."""
 
     pair: Pair
     authorities: bytes | None
-    again_in: float
+    recheck_seconds: float
 
 
 class CertificateStore(Protocol):
-    """Provides the certificate, and renews it."""
+    """Provides and renews a certificate."""
 
     async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
         """The current certificate; None until it has been issued.
 
-        `trusted_for`: how long the API server has trusted the authorities that came last.
+        `trusted_for`: how long clients have trusted the authorities of the previous step.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SecretStore:
-    """Issues and renews certificates, in a Secret."""
+    """Issues and renews a certificate in a Secret."""
 
     client: Client
     cache: Cache
@@ -72,8 +72,8 @@ class SecretStore:
             return None
         if stored is None:
             return None
-        again_in = max(decision.again_at - now, timedelta(seconds=_RACE_SECONDS))
-        return StoredCertificates(stored.serving, stored.authorities, again_in.total_seconds())
+        wait = max(decision.recheck_at - now, timedelta(seconds=_RACE_SECONDS))
+        return StoredCertificates(stored.serving, stored.authorities, wait.total_seconds())
 
     async def _write(self, secret: ServingSecret | None, stored: Stored, action: str) -> None:
         """Write the Secret. The next step follows when the cache has it."""
@@ -114,7 +114,7 @@ def kept_in_secret(
     terms: Terms,
     type_: type[ServingSecret] = ServingSecret,
 ) -> tuple[Informer[ServingSecret], SecretStore]:
-    """The certificates for a Service, in the Secret of that key beside it, and what reads that Secret."""
+    """The store of a Service's certificate in the Secret of that key, and the informer of the Secret."""
     informer = Informer(type_, namespace=key.namespace, fields=f"metadata.name={key.name}")
     return informer, SecretStore(client, cache, key, hosts_of(key.namespace, service), terms, type_)
 
@@ -125,11 +125,11 @@ class FileStore:
 
     folder: Path
 
-    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # nothing is changed here
+    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # only reads
         """Read the files again.
 
         Raises:
-            ConfigError: they are not there.
+            ConfigError: they cannot be read.
         """
         certificate, key = await asyncio.to_thread(self._read)
         return StoredCertificates(Pair(certificate, key), None, FILES_SECONDS)
@@ -142,7 +142,7 @@ class FileStore:
 
 
 def _stored(data: dict[str, str]) -> Stored | None:
-    """The content of the Secret; None if it is not usable."""
+    """Decode the data of the Secret; None if it is unusable."""
     try:
         texts = {name: base64.b64decode(value, validate=True) for name, value in data.items()}
         return Stored(
@@ -155,7 +155,7 @@ def _stored(data: dict[str, str]) -> Stored | None:
 
 
 def _data(stored: Stored) -> dict[str, str | None]:
-    """The data of the Secret. None takes a key out."""
+    """Encode the data of the Secret. None removes a key."""
     staged = stored.staged
     texts = {
         "tls.crt": stored.serving.certificate,

@@ -1,0 +1,1 @@
+"""Issue, store and renew the certificates of the operator's servers, webhooks and metrics."""

@@ -1,1 +1,0 @@
-"""Managed rollouts of worker revisions."""

@@ -1,0 +1,168 @@
+"""ConfigMaps whose names were taken while the target namespace accepted no graphs get new names."""
+
+from typing import Any
+
+import msgspec
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import (
+    DeploymentOverrides,
+    DeploymentStatus,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    ProfilingConfig,
+)
+from dynamo_graphs.plan.request import RequestConditionType, RequestReason
+from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.reconcile.report import Reporter
+from dynamo_operator.requests.actions import RequestActions
+from dynamo_operator.requests.controller import RequestController
+from dynamo_operator.requests.cross_namespace import Grants
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.read import RequestReader
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.apply.writer import Writer
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.kind import Key, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.batch import Output
+from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.watch.events import Changed
+from simulated.caches import a_cache
+from simulated.server import Server
+
+REQUEST = Key("lab", "r")
+ELSEWHERE = "serving"
+
+
+def mounting(config_map: str) -> Object:
+    """A graph whose worker mounts that ConfigMap."""
+    volume = {"name": "curves", "configMap": {"name": config_map}}
+    worker = {"componentType": "worker", "extraPodSpec": {"volumes": [volume]}}
+    kind = DynamoGraphDeployment.KIND
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": {"name": "r"},
+        "spec": {"services": {"w": worker}},
+    }
+
+
+def refused_before(refusal: RequestReason) -> DynamoGraphDeploymentRequest:
+    """A request that was profiled, and whose graph could not be created in the other namespace."""
+    curves = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "ours"}}
+    spec = DynamoGraphDeploymentRequestSpec(
+        model="m",
+        backend="vllm",
+        auto_apply=True,
+        profiling_config=ProfilingConfig("p:1"),
+        deployment_overrides=DeploymentOverrides(namespace=ELSEWHERE),
+    )
+    conditions = (
+        Condition(RequestConditionType.DEPLOYED, "False", refusal),
+        Condition(RequestConditionType.SUCCEEDED, "False", refusal, observed_generation=1),
+    )
+    status = DynamoGraphDeploymentRequestStatus(
+        state="Failed",
+        observed_generation=1,
+        conditions=conditions,
+        generated_deployment=mounting("curves"),
+        additional_resources=(curves,),
+        deployment=DeploymentStatus(name="r", namespace=ELSEWHERE),
+    )
+    return DynamoGraphDeploymentRequest(
+        Metadata(name="r", namespace="lab", uid="u", generation=1), spec, status
+    )
+
+
+class World:
+    """A cluster with that request, where the other namespace has a ConfigMap `curves` already."""
+
+    def __init__(self, request: DynamoGraphDeploymentRequest) -> None:
+        self.server = Server()
+        body = msgspec.json.decode(msgspec.json.encode(request))
+        kind = request.KIND
+        body |= {"apiVersion": kind.api_version, "kind": kind.name}
+        body["metadata"].pop("resourceVersion", None)
+        self.server.storage.create(kind.path(), body)
+        self.add_config_map("curves")
+        self.client = Client(self.server, field_manager="m")
+        self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest])
+        writer, settings = Writer(self.client, self.cache), RenderSettings()
+        reader = RequestReader(
+            self.client, self.cache, settings, Grants(self.client, accepts_all=True)
+        )
+        applier = Applier(self.client, writer, self.cache, "hash", "generation")
+        nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
+        actions = RequestActions(writer, reader, applier, settings, nodes)
+        recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
+        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
+        self.controller = RequestController(self.cache, actions, reporter)
+
+    def add_config_map(self, name: str) -> None:
+        """Create a ConfigMap of another owner."""
+        metadata = {"name": name, "namespace": ELSEWHERE}
+        self.server.storage.create(
+            Output.KIND.path(),
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": metadata,
+                "data": {"a": "theirs"},
+            },
+        )
+
+    async def reconcile(self) -> DynamoGraphDeploymentRequest:
+        """Let the cache catch up, and reconcile the request once."""
+        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
+        await self.controller.reconcile(REQUEST)
+        return await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+
+    def read(self, type_: Any, name: str) -> Any:
+        return self.server.storage.read(type_.KIND.path(), Key(ELSEWHERE, name))
+
+
+def mounted(graph: Any) -> str:
+    (volume,) = graph["spec"]["services"]["w"]["extraPodSpec"]["volumes"]
+    name: str = volume["configMap"]["name"]
+    return name
+
+
+async def test_names_that_are_taken_change_before_the_graph_is_created() -> None:
+    world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
+    recorded = await world.reconcile()
+    assert "curves-r" == mounted(recorded.status.generated_deployment)
+    created = await world.reconcile()
+    assert created.status.deployment is not None
+    assert created.status.deployment.created
+    assert "curves-r" == mounted(world.read(DynamoGraphDeployment, "r"))
+    assert "ours" == world.read(Output, "curves-r")["data"]["a"]
+    assert "theirs" == world.read(Output, "curves")["data"]["a"]
+    assert "ConfigMaps" not in (created.status.message or "")
+
+
+async def test_a_new_name_that_is_taken_too_changes_again() -> None:
+    world = World(refused_before(RequestReason.NAME_CONFLICT))
+    world.add_config_map("curves-r")
+    await world.reconcile()
+    await world.reconcile()
+    await world.reconcile()
+    assert "curves-r-r" == mounted(world.read(DynamoGraphDeployment, "r"))
+    assert "ours" == world.read(Output, "curves-r-r")["data"]["a"]
+
+
+async def test_a_status_that_a_user_has_edited_is_read_all_the_same() -> None:
+    request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
+    edited = {"kind": "ConfigMap", "metadata": {"name": "curves"}}
+    status = msgspec.structs.replace(
+        request.status,
+        generated_deployment={"kind": "DynamoGraphDeployment"},
+        additional_resources=(edited, {"kind": "ConfigMap", "metadata": 1}, {"kind": "Secret"}),
+    )
+    recorded = await World(msgspec.structs.replace(request, status=status)).reconcile()
+    names = [entry.get("metadata") for entry in recorded.status.additional_resources]
+    assert [{"name": "curves-r"}, 1, None] == names

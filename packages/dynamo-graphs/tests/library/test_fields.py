@@ -45,8 +45,9 @@ def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:
 def test_constructors_declare_the_fields_of_the_kinds(
     declared: type, struct: type[msgspec.Struct], besides: set[str]
 ) -> None:
-    wanted = {name: each for name, each in types_of(struct).items() if name not in besides}
-    assert wanted == get_type_hints(declared)
+    fields = {name: type_ for name, type_ in types_of(struct).items() if name not in besides}
+    declaration = f"{declared.__module__}.{declared.__name__}"
+    assert fields == get_type_hints(declared), f"{declaration} has other fields than {struct}"
 
 
 def test_each_kind_that_users_write_is_exported() -> None:

@@ -32,7 +32,12 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
     try:
         if size := bytes_over(raw, most_bytes):
             raise TooLarge(type_.KIND, _key(raw), too_large(size, most_bytes))
-        resource: R = _decoder(type_).decode(raw)
+        try:
+            resource: R = _decoder(type_).decode(raw)
+        except RecursionError:
+            if type_.READ_LEVELS is None:
+                raise
+            resource = _decoder(type_).decode(shallow(raw, type_.READ_LEVELS))
         _detach(resource)
     except UNREADABLE as error:
         raise DecodeError(type_.KIND, _key(raw), str(error)) from error
@@ -70,9 +75,6 @@ class ObjectList(Struct, frozen=True):
 def decode_list(kind: Kind, raw: bytes) -> ObjectList:
     """The frame of a list; its items are views into `raw`.
 
-    An item may be nested more deeply than msgspec can skip. It is still found, so that it fails alone when it
-    is decoded, and not the list of all.
-
     Raises:
         DecodeError: this is not a list at all.
     """
@@ -80,48 +82,54 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
         try:
             return _LIST.decode(raw)
         except RecursionError:
-            spans = tuple(_item_spans(raw))
-        outside = b"".join(_between(raw, spans))
-        items = [Raw(raw[start:end]) for start, end in spans]
-        return structs.replace(_LIST.decode(outside), items=items)
+            # One item is nested too deeply even to be skipped. It fails alone, when it is decoded.
+            frame = _LIST.decode(shallow(raw, levels=2))
+            return structs.replace(frame, items=list(parts(raw, "items", level=3)))
     except UNREADABLE as error:
         raise DecodeError(kind, None, f"list: {error}") from error
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
-"""A string or a bracket of JSON. Possessive, so that it is linear for any text."""
+"""A string or a bracket of JSON. Possessive, so that the time is linear for any text."""
 
 
-def _item_spans(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Where the members of the array `items` of a JSON object start and end. Linear, at any depth."""
-    depth = start = 0
+def _spans(raw: bytes, level: int) -> Iterator[tuple[bytes, int, int]]:
+    """The lists and objects that open at that level of a JSON object, whatever is nested in them.
+
+    Each as the quoted name of the outermost member that it is in, its start and its end. The outermost object
+    is level 1. Linear in time, and without recursion.
+    """
+    open_brackets = start = 0
     name = b""
     for token in _TOKEN.finditer(raw):
-        text = token.group()
-        if text in b"[{":
-            depth += 1
-            if depth == _ITEM_DEPTH:
-                start = token.start()
-        elif text in b"]}":
-            if depth == _ITEM_DEPTH and name == b'"items"':
-                yield start, token.end()
-            depth -= 1
-        elif depth == 1:
-            name = text  # at the end of a text value this is not a name, and no bracket follows it
+        match token.group():
+            case b"[" | b"{":
+                open_brackets += 1
+                if open_brackets == level:
+                    start = token.start()
+            case b"]" | b"}":
+                if open_brackets == level:
+                    yield name, start, token.end()
+                open_brackets -= 1
+            case text if open_brackets == 1:
+                name = text  # or the text of a member without brackets
 
 
-_ITEM_DEPTH: Final = 3
-"""Of a member's own bracket: that of the list is the first, that of `items` the second."""
+def parts(raw: bytes | Raw, member: str, level: int) -> Iterator[Raw]:
+    """The lists and objects that open at that level in a member of a JSON object, at any depth of nesting."""
+    text = bytes(raw)
+    quoted = f'"{member}"'.encode()
+    return (Raw(text[start:end]) for name, start, end in _spans(text, level) if name == quoted)
 
 
-def _between(raw: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The text outside of the spans, with `null` in the place of each."""
-    end = 0
-    for start, following in spans:
-        yield raw[end:start]
-        yield b"null"
-        end = following
-    yield raw[end:]
+def shallow(raw: bytes | Raw, levels: int) -> bytes:
+    """JSON with null in place of what is nested more deeply than so many levels."""
+    text, copied = bytes(raw), 0
+    pieces: list[bytes] = []
+    for _, start, end in _spans(text, levels + 1):
+        pieces += text[copied:start], b"null"
+        copied = end
+    return b"".join((*pieces, text[copied:]))
 
 
 class ObjectIdentity(Struct, frozen=True):
@@ -151,7 +159,10 @@ def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
 def identity(raw: bytes | Raw) -> ObjectIdentity:
     """What identifies an object; empty if that cannot be read."""
     try:
-        return _FRAME.decode(raw).metadata
+        try:
+            return _FRAME.decode(raw).metadata
+        except RecursionError:
+            return _FRAME.decode(shallow(raw, levels=2)).metadata
     except UNREADABLE:
         return ObjectIdentity()
 

@@ -19,7 +19,7 @@ from kube_runtime.errors import (
 )
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment
-from kube_runtime.watch.events import Broken, Changed
+from kube_runtime.watch.events import Broken, Changed, Removed
 from kube_runtime.watch.machine import Listed, Watch, Watching
 from kube_runtime.watch.selector import Selector
 from scripted.transport import Script
@@ -311,13 +311,20 @@ def a_watch(script: Script, resource_version: str) -> Watch[Deployment]:
 
 async def test_a_watch_goes_on_after_an_object_that_is_nested_too_deeply() -> None:
     deep = b"[" * 3000 + b"]" * 3000
-    line = b'{"type":"%s","object":{"metadata":{"name":"a","resourceVersion":"%s"},"x":%s}}\n'
-    script = Script().then(200, line % (b"ADDED", b"8", deep) + line % (b"ADDED", b"9", b"1"))
-    watch = a_watch(script, "7")
+    metadata = b'{"uid":"%s","name":"a","namespace":"n","resourceVersion":"%s"}'
+    line = b'{"type":"%s","object":{"metadata":%s,"x":%s}}\n'
+    changes = [
+        (b"ADDED", metadata % (b"u", b"8"), deep),
+        (b"DELETED", metadata % (b"u", b"9"), deep),
+        (b"ADDED", metadata % (b"v", b"10"), b"1"),
+    ]
+    watch = a_watch(Script().then(200, b"".join(line % change for change in changes)), "7")
     await watch.step()
     (broken,) = await watch.step()
-    (changed,) = await watch.step()
     assert isinstance(broken, Broken)
+    assert Key("n", "a") == broken.error.key
+    assert (Removed(Key("n", "a"), "u"),) == await watch.step()
+    (changed,) = await watch.step()
     assert isinstance(changed, Changed)
     assert isinstance(watch.state, Watching)
-    assert "9" == watch.state.resource_version
+    assert "10" == watch.state.resource_version

@@ -44,6 +44,8 @@ class _BareStatus(Status):
 class _Bare(Resource):
     """An object without what it is about."""
 
+    READ_LEVELS = 4  # a condition, or an owner reference
+
     status: _BareStatus = _BareStatus()
 
 

@@ -16,7 +16,15 @@ import msgspec
 from kube_runtime.client.api_errors import causes, error_of_answer
 from kube_runtime.client.retry import ask
 from kube_runtime.client.transport import Request, Transport
-from kube_runtime.decode import UNLIMITED, UNREADABLE, decode, decode_items, decode_list
+from kube_runtime.decode import (
+    UNLIMITED,
+    UNREADABLE,
+    decode,
+    decode_items,
+    decode_list,
+    parts,
+    shallow,
+)
 from kube_runtime.errors import Conflict, DecodeError, Invalid, NotFound, ServerFailure, Unreachable
 from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource, Struct
@@ -343,10 +351,12 @@ _LINE = msgspec.json.Decoder(WatchLine)
 
 def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
     try:
-        return _LINE.decode(line)
-    except RecursionError:
-        # One object is nested too deeply even to be skipped. Its reader detects that; the stream continues.
-        return WatchLine("MODIFIED", msgspec.Raw(line))
+        try:
+            return _LINE.decode(line)
+        except RecursionError:
+            # The object is nested too deeply even to be skipped: an error of its reader, not of the stream.
+            frame = _LINE.decode(shallow(line, levels=1))
+            return WatchLine(frame.type, next(parts(line, "object", level=2), frame.object))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error
 

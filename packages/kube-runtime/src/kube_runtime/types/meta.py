@@ -88,6 +88,9 @@ class Resource(Struct):
     KIND: ClassVar[Kind]
     METADATA_ONLY: ClassVar[bool] = False
     """Whether the API server shall leave out everything but the metadata when it lists and watches."""
+    READ_LEVELS: ClassVar[int | None] = None
+    """How deep the fields are that we read; the object itself is level 1. An object that is nested too deeply
+    for the decoder is then read down to here. None: such an object cannot be read."""
 
     metadata: Metadata = Metadata()
 

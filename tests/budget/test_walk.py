@@ -1,0 +1,41 @@
+"""How many functions a reconcile enters, and that it reads the cluster once, before anything is decided."""
+
+from pathlib import Path
+
+import msgspec
+
+from budget.walk import Call, walks
+from simulated.clock import on_simulated_clock
+
+CACHE = "kube_runtime/cache/cache.py"
+WAKES = "dynamo_operator/scaling/read.py"
+"""Decides which adapters a write of ours wakes, as a watch does; the reconcile does not see what it reads."""
+
+
+class Budget(msgspec.Struct, forbid_unknown_fields=True):
+    """The numbers in `walk.json`."""
+
+    functions: int
+    modules: int
+
+
+BUDGET = msgspec.json.decode(Path(__file__).with_name("walk.json").read_bytes(), type=Budget)
+
+
+def reads_cache(call: Call) -> bool:
+    return call.module == CACHE and call.caller.startswith("dynamo_") and call.caller != WAKES
+
+
+@on_simulated_clock
+async def test_a_reconcile_that_creates_a_graph_enters_no_more_functions_and_modules() -> None:
+    first, *_ = await walks()
+    assert len(first.functions) <= BUDGET.functions, "\n".join(first.functions)
+    assert len(first.modules) <= BUDGET.modules, "\n".join(first.modules)
+
+
+@on_simulated_clock
+async def test_the_controller_reads_the_cache_only_before_the_plan() -> None:
+    for walk in await walks():
+        planned = [call.function for call in walk.calls].index("plan_graph")
+        assert any(map(reads_cache, walk.calls[:planned]))
+        assert [] == list(filter(reads_cache, walk.calls[planned:]))

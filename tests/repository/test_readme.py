@@ -18,6 +18,9 @@ PATH = re.compile(r"`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
 IMPORTED = {folder.name: folder.parent for folder in ROOT.glob("packages/*/src/*")}
 """Where the modules of each package are."""
 
+FOLDERS = frozenset(
+    ("bench", "changelog.d", "charts", "docs", "examples", "packages", "tests", "tools")
+)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -43,7 +46,7 @@ def root_of(path: str) -> Path | None:
     first = path.split("/", maxsplit=1)[0]
     if first in IMPORTED:
         return IMPORTED[first]
-    return ROOT if (ROOT / first).is_dir() else None
+    return ROOT if first in FOLDERS else None
 
 
 def test_the_readme_names_recipes_that_exist() -> None:

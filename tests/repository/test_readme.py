@@ -12,8 +12,8 @@ from tools.readme_picture import PICTURE, picture
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-PATH = re.compile(r"`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
-"""A file or a folder in a code span, with the name of a test if it has one."""
+PATH = re.compile(r"(?<!\[)`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
+"""A file or a folder in a code span that is not the text of a link, with the name of a test if it has one."""
 
 IMPORTED = {folder.name: folder.parent for folder in ROOT.glob("packages/*/src/*")}
 """Where the modules of each package are."""

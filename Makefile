@@ -17,7 +17,7 @@ SBOM ?= dist/sbom.cdx.json
 .PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
-	@grep -E '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /  \1|/' | column -t -s '|'
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
 
 $(UV): requirements/uv.txt
 	@test -x .make/bin/pip || $(PYTHON) -m venv .make

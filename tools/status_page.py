@@ -6,6 +6,7 @@ from pathlib import Path
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.reasons import POD_REASONS
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.crd.definition import object_schema
 from kube_runtime.kind import Object
@@ -36,9 +37,9 @@ worker that loads its model is `pods_not_ready`, a PVC without a volume `insuffi
 `status.progress` is the highest number of ready replicas on the way to the newest spec; it disappears once
 the graph is ready.
 
-A pod gets the first reason that applies: `insufficient_capacity`, `image_pull_failed`, `config_error`,
-`pods_crashing`, `pods_not_ready`. A service has the reason of its worst pod, in the same order. A
-service without replicas is ready.
+A pod gets the first reason that applies:
+{reasons}.
+A service has the reason of its worst pod, in the same order. A service without replicas is ready.
 """
 REQUEST = """\
 `Succeeded` sums up the other conditions: for a failed request it has the reason of the failed step.
@@ -73,7 +74,7 @@ means zero.
 
 def page() -> str:
     """The page."""
-    lines = [HEAD]
+    lines = [HEAD.format(reasons=", ".join(f"`{reason}`" for reason in POD_REASONS))]
     for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda meaning: meaning.kind):
         lines += [
             f"## {kind}\n",

@@ -12,6 +12,15 @@ from tools.readme_picture import PICTURE, picture
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PATH = re.compile(r"(?<!\[)`(\w[\w.-]*/[\w./*-]*)(?:::\w+)?`")
+"""A file or a folder in a code span that is not the text of a link, with the name of a test if it has one."""
+
+IMPORTED = {folder.name: folder.parent for folder in ROOT.glob("packages/*/src/*")}
+"""Where the modules of each package are."""
+
+FOLDERS = frozenset(
+    ("bench", "changelog.d", "charts", "docs", "examples", "packages", "tests", "tools")
+)
 LINK = re.compile(r"\]\((?!https?://|#)([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -20,6 +29,24 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     text = re.sub(r"`[^`]*`", "", page.read_text(encoding="utf-8"))
     links = LINK.findall(text)
     assert [] == [link for link in links if not (page.parent / link).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_path_of_the_code_exists(page: Path) -> None:
+    named = {path: root_of(path) for path in PATH.findall(page.read_text(encoding="utf-8"))}
+    assert [] == [
+        path
+        for path, root in named.items()
+        if root is not None and "quill" not in path and not any(root.glob(path.rstrip("/")))
+    ]
+
+
+def root_of(path: str) -> Path | None:
+    """The folder that a path of a page is relative to. None means: it is not one of our files."""
+    first = path.split("/", maxsplit=1)[0]
+    if first in IMPORTED:
+        return IMPORTED[first]
+    return ROOT if first in FOLDERS else None
 
 
 def test_the_readme_names_recipes_that_exist() -> None:

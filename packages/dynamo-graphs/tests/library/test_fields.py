@@ -8,12 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
+from dynamo_graphs.api.backends import NAMES
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
-from dynamo_graphs.library.fields import ComponentFields, GraphFields
+from dynamo_graphs.library.engines import ENGINES
+from dynamo_graphs.library.fields import Backend, ComponentFields, GraphFields
 from dynamo_graphs.library.others import RequestFields
 from kube_runtime.crd.definition import SHAPES, resource_schema, unwrapped
 from kube_runtime.kind import Object
@@ -45,8 +47,13 @@ def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:
 def test_constructors_declare_the_fields_of_the_kinds(
     declared: type, struct: type[msgspec.Struct], besides: set[str]
 ) -> None:
-    wanted = {name: each for name, each in types_of(struct).items() if name not in besides}
-    assert wanted == get_type_hints(declared)
+    fields = {name: type_ for name, type_ in types_of(struct).items() if name not in besides}
+    declaration = f"{declared.__module__}.{declared.__name__}"
+    assert fields == get_type_hints(declared), f"{declaration} has other fields than {struct}"
+
+
+def test_each_backend_of_the_builders_has_its_flags() -> None:
+    assert set(get_args(Backend)) == set(ENGINES) <= set(NAMES)
 
 
 def test_each_kind_that_users_write_is_exported() -> None:

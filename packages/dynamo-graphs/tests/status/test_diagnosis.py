@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.status.diagnosis import diagnose
+from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 
@@ -43,7 +44,7 @@ def test_the_worst_pod_speaks_for_the_service() -> None:
         a_pod("x-3", waiting("ErrImagePull", "no such tag")),
     ]
     found = diagnose(pods, nodes=1, now=NOW)
-    assert "image_pull_failed" == found.reason
+    assert GraphReason.IMAGE_PULL_FAILED == found.reason
     message = "pod x-2 container main ImagePullBackOff: no such tag (and 2 more)"
     assert message == found.message
     assert ["x-2", "x-3", "x-1"] == [each.name for each in found.blocked_pods]

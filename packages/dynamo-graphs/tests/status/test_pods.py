@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs.status.pods import TEXT_LIMIT, Blockage, PodReport, pod_report
+from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 
@@ -185,7 +186,7 @@ def test_what_may_pass_by_itself_is_given_its_time(pod: Pod, seconds: float) -> 
     start = datetime.fromisoformat(THEN)
     early = pod_report(pod, start + timedelta(seconds=seconds - 10))
     assert 10.0 == early.requeue_after_seconds
-    assert early.blockage is None or "pods_not_ready" == early.blockage.reason
+    assert early.blockage is None or GraphReason.PODS_NOT_READY == early.blockage.reason
     late = pod_report(pod, start + timedelta(seconds=seconds))
     assert late.requeue_after_seconds is None
     assert late.blockage is not None

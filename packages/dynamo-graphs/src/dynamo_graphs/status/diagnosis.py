@@ -11,21 +11,13 @@ from datetime import datetime
 
 from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.status.pods import Blockage, is_over, pod_report
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.reasons import POD_REASONS, PodReason
 from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.leaderworkerset import SET_NAME
 from kube_runtime.types.core import Pod
 
 BLOCKED_LIMIT = 5
 """Most pods that the status of a service names."""
-
-_WORST_FIRST = (
-    GraphReason.INSUFFICIENT_CAPACITY,
-    GraphReason.IMAGE_PULL_FAILED,
-    GraphReason.CONFIG_ERROR,
-    GraphReason.PODS_CRASHING,
-    GraphReason.PODS_NOT_READY,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +29,7 @@ class Diagnosis:
     None means: not known; and of `requeue_after_seconds`, never.
     """
 
-    reason: GraphReason | None = None
+    reason: PodReason | None = None
     message: str | None = None
     blocked_pods: tuple[BlockedPod, ...] = ()
     scheduled_replicas: int | None = None
@@ -54,7 +46,7 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
     reports = [(pod.metadata.name, pod_report(pod, now)) for pod in live]
     blocked = sorted(
         ((name, report.blockage) for name, report in reports if report.blockage),
-        key=lambda blocked_pod: (_WORST_FIRST.index(blocked_pod[1].reason), blocked_pod[0]),
+        key=lambda blocked_pod: (POD_REASONS.index(blocked_pod[1].reason), blocked_pod[0]),
     )
     times = [
         report.requeue_after_seconds

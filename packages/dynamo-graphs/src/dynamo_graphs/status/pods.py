@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.reasons import GraphReason, PodReason
 from kube_runtime.types.core import ContainerStatus, Pod, Terminated
 from kube_runtime.types.meta import condition
 
@@ -40,7 +40,7 @@ class Blockage:
     None means: it is not one container, it is not known since when, nothing was started.
     """
 
-    reason: GraphReason
+    reason: PodReason
     word: str
     message: str
     container: str | None = None
@@ -93,7 +93,7 @@ def _unplaced(pod: Pod, now: datetime) -> PodReport:
     since = scheduled.last_transition_time
     left = _left(since, UNSCHEDULABLE_SECONDS, now)
     # The pod is named at once; that no node fits is reported when it has waited.
-    reason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
+    reason: PodReason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
     return PodReport(
         Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None
     )
@@ -200,7 +200,7 @@ def _not_ready(pod: Pod) -> Blockage:
 
 def _pending(
     container: ContainerStatus, running: str, since: str | None
-) -> tuple[GraphReason, str, str]:
+) -> tuple[PodReason, str, str]:
     """Reason, word and text of a container that is not ready, and has not failed."""
     waiting, before = container.state.waiting, container.last_state.terminated
     if waiting is not None:
@@ -222,7 +222,7 @@ def _probe(container: ContainerStatus) -> str:
 
 
 def _of(
-    container: ContainerStatus, reason: GraphReason, word: str, text: str, since: str | None = None
+    container: ContainerStatus, reason: PodReason, word: str, text: str, since: str | None = None
 ) -> Blockage:
     return Blockage(reason, word, text, container.name, since, container.restart_count)
 

@@ -4,6 +4,7 @@ Reasons that exist in the Go operator keep their spelling, and new ones follow t
 """
 
 from enum import StrEnum
+from typing import Literal, get_args
 
 
 class GraphReason(StrEnum):
@@ -34,6 +35,17 @@ class GraphReason(StrEnum):
     NOT_ALLOWED = "exposure_not_allowed"
     INOPERATIVE = "will_not_work_as_written"
     NO_WARNING = "no_warning"
+
+
+PodReason = Literal[
+    GraphReason.INSUFFICIENT_CAPACITY,
+    GraphReason.IMAGE_PULL_FAILED,
+    GraphReason.CONFIG_ERROR,
+    GraphReason.PODS_CRASHING,
+    GraphReason.PODS_NOT_READY,
+]
+POD_REASONS: tuple[PodReason, ...] = get_args(PodReason)
+"""Why a pod is not ready, worst first. A service has the reason of its worst pod."""
 
 
 class ComponentReason(StrEnum):

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from dynamo_graphs.plan.request_output import ProfilingProgress
 from dynamo_graphs.status.pods import pod_report
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.reasons import POD_REASONS, GraphReason
 from kube_runtime.text import fitted
 from kube_runtime.types.batch import Job, JobPod
 from kube_runtime.types.core import ContainerStatus
@@ -20,14 +20,7 @@ LAST_LINES = 10
 
 _LAST_CHARACTERS = 2000
 _NAMES_CHARACTERS = 300
-_BLOCKED = frozenset(
-    (
-        GraphReason.INSUFFICIENT_CAPACITY,
-        GraphReason.IMAGE_PULL_FAILED,
-        GraphReason.CONFIG_ERROR,
-        GraphReason.PODS_CRASHING,
-    )
-)
+_BLOCKED = frozenset(POD_REASONS) - {GraphReason.PODS_NOT_READY}
 
 
 def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:

@@ -8,7 +8,7 @@ from dynamo_graphs.api.component import (
     DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
 )
-from dynamo_graphs.status.components import is_current
+from dynamo_graphs.status.services_on_components import is_current
 from kube_runtime.types.meta import Condition, Metadata
 
 NEWEST = 4

@@ -20,7 +20,7 @@ from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status import component as component_statuses
 from dynamo_graphs.status import graph as graph_statuses
-from dynamo_graphs.status.components import component_views
+from dynamo_graphs.status.services_on_components import component_views
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.schema import status_problems

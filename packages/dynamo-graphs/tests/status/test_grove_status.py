@@ -14,8 +14,8 @@ from dynamo_graphs.api.graph import (
 )
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.graph import graph_status
-from dynamo_graphs.status.grove import GroveMember, grove_views
 from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.services_on_grove import GroveMember, grove_views
 from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScalingGroup,

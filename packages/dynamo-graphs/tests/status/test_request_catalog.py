@@ -15,8 +15,8 @@ from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestRea
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
+from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.request import RequestReport
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 

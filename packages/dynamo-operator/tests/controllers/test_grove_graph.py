@@ -9,7 +9,7 @@ import pytest
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import LiveTemplate
-from dynamo_graphs.status.grove import GroveMember
+from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
 from dynamo_graphs.types.kai import Queue
 from dynamo_operator.reconcile.grove import grove_watches, live_templates, members

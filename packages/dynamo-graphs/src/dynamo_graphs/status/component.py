@@ -20,7 +20,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.metadata import component_labels
 from dynamo_graphs.render.plan import parent_graph
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
-from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.reasons import ComponentReason
 from dynamo_graphs.status.service import cause, diagnosed, is_updating, unexplained

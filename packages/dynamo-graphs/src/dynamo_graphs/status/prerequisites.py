@@ -19,7 +19,7 @@ from dynamo_graphs.status.graph import (
     stopped_status,
     unavailable_status,
 )
-from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.types.inference import InferencePool

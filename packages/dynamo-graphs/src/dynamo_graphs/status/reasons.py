@@ -1,4 +1,4 @@
-"""The reasons of the conditions of graphs and components; `status.condition_catalog` explains each one.
+"""The reasons of the conditions of graphs and components; `status.catalog` explains each one.
 
 Reasons that exist in the Go operator keep their spelling, and new ones follow the case of their kind.
 """

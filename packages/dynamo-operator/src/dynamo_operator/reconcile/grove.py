@@ -16,7 +16,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import gang_names_of
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import LiveTemplate
-from dynamo_graphs.status.grove import GroveMember
+from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScale,

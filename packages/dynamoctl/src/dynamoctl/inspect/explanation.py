@@ -19,8 +19,8 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
-from dynamo_graphs.status.condition_catalog import meaning
-from dynamo_graphs.status.condition_meaning import NO_ACTION
+from dynamo_graphs.status.catalog import meaning
+from dynamo_graphs.status.catalog.row import NO_ACTION
 from dynamo_graphs.status.pause import PauseReason
 from dynamo_graphs.status.readiness import (
     Stated,

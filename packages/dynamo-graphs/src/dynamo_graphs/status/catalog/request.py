@@ -6,8 +6,8 @@ failed: each failure is explained where it happens, and `Succeeded` only has row
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
-from dynamo_graphs.status import condition_meaning as texts
-from dynamo_graphs.status.condition_meaning import Meaning
+from dynamo_graphs.status.catalog import row as texts
+from dynamo_graphs.status.catalog.row import Meaning
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
 _VALIDATION = (_REQUEST, RequestConditionType.VALIDATION)

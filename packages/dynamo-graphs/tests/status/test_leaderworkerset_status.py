@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
-from dynamo_graphs.status.groups import Group, groups_readiness, groups_replicas
+from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Object

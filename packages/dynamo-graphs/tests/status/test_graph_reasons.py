@@ -15,7 +15,8 @@ from dynamo_graphs.api.graph import (
 )
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.graph import GraphStatus, goal_hash, graph_status
+from dynamo_graphs.status.graph import GraphStatus, graph_status
+from dynamo_graphs.status.progress import goal_hash
 from dynamo_graphs.status.service import ServiceView, diagnosed
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.apply.status_patch import with_transition_times

@@ -15,11 +15,14 @@ from dynamo_graphs.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.api.provider import GROVE, recorded
 from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status import component as component_statuses
 from dynamo_graphs.status import graph as graph_statuses
+from dynamo_graphs.status.graph_stop import graph_stop, refused_status
 from dynamo_graphs.status.services_on_components import component_views
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
 from dynamo_graphs.validation import Problem
@@ -57,6 +60,13 @@ def of(
     named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
     views = component_views(GRAPH, named)
     return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
+
+
+def without_grove() -> Status:
+    """The status of a graph on Grove in a cluster that does not have it."""
+    stop = graph_stop(recorded(GRAPH, GROVE), Facts(), ())
+    assert stop is not None
+    return stop.status
 
 
 def an_old_generation() -> Rollout:
@@ -151,11 +161,12 @@ def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
 
 
 def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
-    for refused in (
-        graph_statuses.refused_status(GRAPH, MISTAKES),
-        graph_statuses.unavailable_status(GRAPH, "grove"),
+    statuses: tuple[Any, ...] = (
+        refused_status(GRAPH, MISTAKES),
+        without_grove(),
         component_statuses.refused_status(COMPONENT, MISTAKES),
-    ):
+    )
+    for refused in statuses:
         assert 1 == refused.observed_generation, "that of the last spec that was carried out"
         assert None not in {each.observed_generation for each in refused.conditions}
 
@@ -172,8 +183,8 @@ def test_a_long_message_is_cut() -> None:
         (GRAPH, of(component("True"), None)),
         (GRAPH, of()),
         (GRAPH, of(None, blocked=(TAKEN,))),
-        (GRAPH, graph_statuses.refused_status(GRAPH, MISTAKES)),
-        (GRAPH, graph_statuses.unavailable_status(GRAPH, "grove")),
+        (GRAPH, refused_status(GRAPH, MISTAKES)),
+        (GRAPH, without_grove()),
         (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),

@@ -15,18 +15,15 @@ import msgspec
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
 from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
-from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.conditions import new_condition, pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
-from kube_runtime.text import cut
 from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import Condition
 
 WAITING = "waiting for pod"
 RESTARTED = "a container restarted; querying the LoRAs of the worker"
-
-_MESSAGE_LIMIT = 1024
 
 _ENDPOINT_BYTES = 1 << 20
 _MESSAGE_BYTES = 1 << 18
@@ -118,7 +115,7 @@ def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
 def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoModelStatus:
     """The status of a model whose spec cannot be followed; what was last seen of its endpoints stays."""
     text = f"Validation failed: {'; '.join(str(problem) for problem in problems)}"
-    invalid = _condition(model, "Valid", "False", ModelReason.INVALID, text)
+    invalid = new_condition(model, "Valid", "False", ModelReason.INVALID, text)
     over = pause_over(model.metadata.generation, model.status.conditions)
     return model.status.with_conditions([invalid, *over])
 
@@ -140,7 +137,7 @@ def model_status(
         total_endpoints=len(infos),
         ready_pods=seen.ready_pods,
         conditions=(
-            _condition(model, "Valid", "True", *valid),
+            new_condition(model, "Valid", "True", *valid),
             _services_found(model, spec, seen),
             _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(listed)),
             *pause_over(model.metadata.generation, model.status.conditions),
@@ -219,10 +216,10 @@ def _info(
 def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
     if seen.services and seen.endpoints:
         text = f"Found {len(seen.services)} service(s)"
-        return _condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
+        return new_condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
     no_services = "No services associated with endpoint slices"
     text = no_services if seen.endpoints else _no_slices(spec)
-    return _condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
+    return new_condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
 
 
 def _endpoints_ready(
@@ -258,7 +255,7 @@ def _endpoints_ready(
         if left_out:
             text += f"; skipped {left_out} endpoint(s): the status has no room for them"
         outcome = "False", reason, f"{text}{_cause(infos)}"
-    return _condition(model, "EndpointsReady", *outcome)
+    return new_condition(model, "EndpointsReady", *outcome)
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:
@@ -274,13 +271,6 @@ def _cause(infos: Sequence[EndpointInfo]) -> str:
 
 def _no_slices(spec: DynamoModelSpec) -> str:
     return f"No endpoint slices found for base model {spec.base_model_name}"
-
-
-def _condition(
-    model: DynamoModel, type_: str, status: str, reason: ModelReason, text: str
-) -> Condition:
-    text, generation = cut(text, _MESSAGE_LIMIT), model.metadata.generation
-    return Condition(type_, status, reason, text, observed_generation=generation)
 
 
 def noted(model: DynamoModel, endpoint: Endpoint) -> bool:

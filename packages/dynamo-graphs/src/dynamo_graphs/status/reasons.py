@@ -54,3 +54,27 @@ class ComponentReason(StrEnum):
     DECODE_FAILED = "DecodeFailed"
     TOO_LARGE = "TooLarge"
     TOO_EXPENSIVE = "TooExpensive"
+
+
+class ScalingReason(StrEnum):
+    """Reasons of an adapter's `Ready`."""
+
+    SCALED = "scaled"
+    SCALING = "scaling"
+    GRAPH_NOT_FOUND = "dgd_not_found"
+    SERVICE_NOT_FOUND = "service_not_found"
+    DISABLED = "disabled"
+    SUPERSEDED = "superseded"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    REJECTED = "rejected_by_api_server"
+    DECODE_FAILED = "decode_failed"
+    TOO_LARGE = "too_large"
+
+
+class PauseReason(StrEnum):
+    """Reasons of `Progressing` on a paused graph, and of the `Paused` of a component or a model."""
+
+    GRAPH_PAUSED = "paused"
+    COMPONENT_PAUSED = "Paused"
+    COMPONENT_NOT_PAUSED = "NotPaused"

@@ -6,13 +6,13 @@ requested, and absent while nothing was observed.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import (
@@ -20,29 +20,11 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
 )
+from dynamo_graphs.status.conditions import new_condition
+from dynamo_graphs.status.reasons import ScalingReason
 from dynamo_graphs.types.grove import CLIQUE_NAME
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from kube_runtime.apply.result import controls
-from kube_runtime.text import cut
-from kube_runtime.types.meta import Condition, Resource
-
-_MESSAGE_LIMIT = 1024
-
-
-class ScalingReason(StrEnum):
-    """Reasons of an adapter's `Ready`."""
-
-    SCALED = "scaled"
-    SCALING = "scaling"
-    GRAPH_NOT_FOUND = "dgd_not_found"
-    SERVICE_NOT_FOUND = "service_not_found"
-    DISABLED = "disabled"
-    SUPERSEDED = "superseded"
-    SUSPENDED = "suspended"
-    PAUSED = "paused"
-    REJECTED = "rejected_by_api_server"
-    DECODE_FAILED = "decode_failed"
-    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +46,7 @@ def hold(
     """
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
     cause: tuple[ScalingReason, str] | None = None
-    if _says(adapter, labels.PAUSED):
+    if is_paused(adapter):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
         cause = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
@@ -79,9 +61,9 @@ def hold(
         rightful = names.component_name(name, key)
         text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
         cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
-    elif _says(graph, labels.PAUSED):
+    elif is_paused(graph):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
-    elif _says(graph, labels.SUSPEND):
+    elif graph.metadata.annotations.get(labels.SUSPEND) == "true":
         cause = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
     return ScalingHold(*cause) if cause else None
 
@@ -94,10 +76,6 @@ def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScali
     return adapter.metadata.name == names.component_name(graph.metadata.name, key)
 
 
-def _says(resource: Resource, annotation: str) -> bool:
-    return resource.metadata.annotations.get(annotation) == "true"
-
-
 def held_status(
     adapter: DynamoGraphDeploymentScalingAdapter,
     spec: DynamoGraphDeploymentScalingAdapterSpec,
@@ -105,9 +83,9 @@ def held_status(
     why: ScalingHold,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
     """The status of an adapter that does not act; what it did last stays there."""
-    is_paused = why.reason is ScalingReason.PAUSED
-    ready = _condition(adapter, "Unknown" if is_paused else "False", why)
-    if _says(adapter, labels.PAUSED):
+    state = "Unknown" if why.reason is ScalingReason.PAUSED else "False"
+    ready = new_condition(adapter, "Ready", state, why.reason, why.message)
+    if is_paused(adapter):
         return adapter.status.with_conditions([ready])
     status = _observed(adapter, spec, graph).with_conditions([ready])
     if why.reason is ScalingReason.REJECTED:  # nothing came of that spec
@@ -130,12 +108,13 @@ def acting_status(
     whole = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
     if graph.status.observed_generation >= graph.metadata.generation and present == desired:
-        why = ScalingHold(ScalingReason.SCALED, f"{whole} has {_replicas(desired)}")
-        ready = _condition(adapter, "True", why)
+        state, reason = "True", ScalingReason.SCALED
+        text = f"{whole} has {_replicas(desired)}"
     else:
+        state, reason = "False", ScalingReason.SCALING
         # No count here: it is in `replicas`, and each new text would be one more write.
-        why = ScalingHold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(desired)}")
-        ready = _condition(adapter, "False", why)
+        text = f"{whole} is scaling to {_replicas(desired)}"
+    ready = new_condition(adapter, "Ready", state, reason, text)
     return replace(
         status,
         conditions=(ready,),
@@ -215,13 +194,6 @@ def _cliques(
     gang = gang_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
-
-
-def _condition(
-    adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: ScalingHold
-) -> Condition:
-    generation, text = adapter.metadata.generation, cut(why.message, _MESSAGE_LIMIT)
-    return Condition("Ready", status, why.reason, text, observed_generation=generation)
 
 
 def _replicas(number: int) -> str:

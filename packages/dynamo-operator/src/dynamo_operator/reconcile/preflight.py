@@ -6,7 +6,7 @@ from structlog.contextvars import bind_contextvars
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.status.pause import paused_status
+from dynamo_graphs.status.conditions import paused_status
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.unreadable import report_unreadable

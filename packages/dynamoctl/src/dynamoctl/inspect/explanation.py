@@ -21,7 +21,6 @@ from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
 from dynamo_graphs.status.catalog import meaning
 from dynamo_graphs.status.catalog.row import NO_ACTION
-from dynamo_graphs.status.pause import PauseReason
 from dynamo_graphs.status.readiness import (
     Stated,
     is_behind,
@@ -29,8 +28,7 @@ from dynamo_graphs.status.readiness import (
     seen_generation,
     summary,
 )
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
 from dynamo_graphs.status.service import Service, services
 from dynamoctl.ages import age, ago, since
 from kube_runtime.kind import Object

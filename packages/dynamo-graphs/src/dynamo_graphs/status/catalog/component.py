@@ -2,8 +2,7 @@
 
 from dynamo_graphs.status.catalog import row as texts
 from dynamo_graphs.status.catalog.row import Meaning
-from dynamo_graphs.status.pause import PauseReason
-from dynamo_graphs.status.reasons import ComponentReason
+from dynamo_graphs.status.reasons import ComponentReason, PauseReason
 
 _COMPONENT = "DynamoComponentDeployment"
 _AVAILABLE = "Available, DynamoComponentReady"

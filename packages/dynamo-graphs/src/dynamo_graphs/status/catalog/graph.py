@@ -3,8 +3,7 @@
 from dynamo_graphs.plan.suspension import SuspensionReason
 from dynamo_graphs.status.catalog import row as texts
 from dynamo_graphs.status.catalog.row import Meaning
-from dynamo_graphs.status.pause import PauseReason
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.reasons import GraphReason, PauseReason
 
 _GRAPH = "DynamoGraphDeployment"
 

@@ -3,7 +3,7 @@
 from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.status.catalog import row as texts
 from dynamo_graphs.status.catalog.row import Meaning
-from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.reasons import PauseReason
 
 _MODEL = "DynamoModel"
 

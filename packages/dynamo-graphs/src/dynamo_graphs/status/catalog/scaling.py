@@ -2,7 +2,7 @@
 
 from dynamo_graphs.status.catalog import row as texts
 from dynamo_graphs.status.catalog.row import Meaning
-from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.reasons import ScalingReason
 
 _ADAPTER = "DynamoGraphDeploymentScalingAdapter"
 

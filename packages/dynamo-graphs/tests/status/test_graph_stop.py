@@ -1,14 +1,15 @@
-"""What a graph needs and does not make."""
+"""What a graph needs and does not create, and its status while that is missing."""
 
 from typing import Any
 
 import pytest
 
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
 from dynamo_graphs.api.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
-from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.status.prerequisites import lacking_status, missing
+from dynamo_graphs.status.graph_stop import graph_stop, missing
 from specs import a_graph, a_service
 
 QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
@@ -17,6 +18,13 @@ QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
 def lacks(facts: Facts, services: Any = None, **spec: Any) -> list[str]:
     graph = a_graph(services or {"w": a_service()}, **spec)
     return [each.message for each in missing(graph, facts)]
+
+
+def stopped(graph: DynamoGraphDeployment) -> Any:
+    """The status of a graph that runs on components, in an empty cluster."""
+    stop = graph_stop(recorded(graph, COMPONENT), Facts(), ())
+    assert stop is not None
+    return stop.status
 
 
 def test_a_graph_of_its_own_lacks_nothing() -> None:
@@ -78,13 +86,13 @@ def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, said: list[str]
 def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
     pvcs = [{"name": "mine"}]
     waiting = a_graph({"w": a_service()}, pvcs=pvcs)
-    status = lacking_status(waiting, missing(waiting, Facts()))
+    status = stopped(waiting)
     assert ("pending", "some_resources_are_not_ready") == (
         status.state,
         status.conditions[0].reason,
     )
     failed = a_graph({"w": a_service(), "e": a_service("epp")}, pvcs=pvcs)
-    status = lacking_status(failed, missing(failed, Facts()))
+    status = stopped(failed)
     assert ("failed", "failed_to_reconcile_the_resources") == (
         status.state,
         status.conditions[0].reason,

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.schema import dotted, schema_problems
-from dynamo_graphs.validation.schema.cel_rules import RULES
+from dynamo_graphs.validation import Problem, ProblemKind, dotted
+from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.validation.schema.rules import RULES
 from kube_runtime.crd.definition import resource_schema
 from kube_runtime.kind import Object
 

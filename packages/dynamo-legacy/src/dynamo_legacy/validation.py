@@ -14,12 +14,11 @@ import msgspec
 
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, lines
-from dynamo_graphs.validation.account import account_problems
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems, shared_size_problems
 from dynamo_graphs.validation.component import spec_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
+from dynamo_graphs.validation.pod import account_problems
 from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
-from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
 from dynamo_legacy.api.deployment import DynamoDeployment

@@ -11,8 +11,8 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeployment
 from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import expensive_status
+from dynamo_graphs.validation.bounds import weight_bytes
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.size import weight_bytes
 from dynamo_operator.reconcile.offload import AGAIN_SECONDS, IN_PLACE_BYTES, Offload
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker import WorkerPool

@@ -8,8 +8,7 @@ from typing import Final
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.status.reasons import GraphReason
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.inoperative import graph_inoperative
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Condition, condition

@@ -46,6 +46,11 @@ def dotted(parts: Iterable[str | int]) -> str:
     return "".join(steps).removeprefix(".") or "document"
 
 
+def service_path(service: str) -> str:
+    """The field path of a service in its graph."""
+    return f"spec.services.{service}"
+
+
 def component_path(component: str) -> str:
     """A component's path in messages of the Go operator: `spec.services[w]`, or `spec` of one on its own."""
     _, services, key = component.partition("spec.services.")

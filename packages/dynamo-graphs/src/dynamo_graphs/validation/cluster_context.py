@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.endpoint_picker import TYPE
-from dynamo_graphs.validation.graph import service_path
 
 _NOT_INSTALLED = (
     f"InferencePool API group ({InferencePool.KIND.group}) is not available in the cluster. EPP requires "

@@ -18,13 +18,12 @@ from dynamo_graphs.api.framework import framework
 from dynamo_graphs.api.ingress import IngressSpec, ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, component_path
-from dynamo_graphs.validation.account import account_problems
 from dynamo_graphs.validation.annotations import metadata_problems
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, MOST_REPLICAS, counted, first_problems
 from dynamo_graphs.validation.endpoint_picker import lone_picker_problems, picker_problems
 from dynamo_graphs.validation.environment import environment_problems
 from dynamo_graphs.validation.multinode import multinode_problems
-from dynamo_graphs.validation.pod import pod_problems, probe_problems
+from dynamo_graphs.validation.pod import account_problems, pod_problems, probe_problems
 from dynamo_graphs.validation.quantities import resource_problems
 from dynamo_graphs.validation.shape import ENVIRONMENT, POD, PROBE, shape_problems
 from dynamo_graphs.validation.syntax import (

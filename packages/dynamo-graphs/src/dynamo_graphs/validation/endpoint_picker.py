@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind, component_path
+from dynamo_graphs.validation import Problem, ProblemKind, component_path, service_path
 from dynamo_graphs.validation.syntax import name_problems
 
 TYPE = "epp"
@@ -81,11 +81,11 @@ def graph_picker_problems(
     )
     for key in pickers[1:]:
         message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
-        yield Problem(f"spec.services.{key}.componentType", message, ProblemKind.DUPLICATE)
+        yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.DUPLICATE)
     if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
         message = (
             "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
             "start the operator with --epp-cluster-role-name"
         )
-        path = f"spec.services.{pickers[0]}.componentType"
+        path = f"{service_path(pickers[0])}.componentType"
         yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

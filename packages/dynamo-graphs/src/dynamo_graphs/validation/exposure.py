@@ -18,7 +18,7 @@ from dynamo_graphs.settings.allowed import (
     executes_configuration,
     is_in_cluster,
 )
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal-hostname")
@@ -30,7 +30,7 @@ def graph_exposure_problems(
 ) -> Iterator[Problem]:
     """What the administrator does not allow of the ways into a graph's services."""
     for key, service in sorted(graph.spec.services.items()):
-        yield from exposure_problems(service, f"spec.services.{key}", settings)
+        yield from exposure_problems(service, service_path(key), settings)
 
 
 def exposure_problems(

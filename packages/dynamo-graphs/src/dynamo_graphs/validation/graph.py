@@ -16,21 +16,21 @@ from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_nam
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.account import account_problems
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.annotations import graph_annotation_problems, graph_metadata_problems
 from dynamo_graphs.validation.bounds import (
     MOST_PROBLEMS,
     MOST_REPLICAS,
     first_problems,
     graph_size_problems,
+    shared_size_problems,
 )
 from dynamo_graphs.validation.component import host_problems, spec_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
+from dynamo_graphs.validation.pod import account_problems
 from dynamo_graphs.validation.quantities import quantity_problems
-from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import (
     Suggestions,
     is_label_value,
@@ -75,11 +75,6 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from spec_problems(as_component(graph, service), path, settings)
         yield from account_problems(service, graph.metadata.namespace, path, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
-
-
-def service_path(key: str) -> str:
-    """The field path of a service in its graph."""
-    return f"spec.services.{key}"
 
 
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")

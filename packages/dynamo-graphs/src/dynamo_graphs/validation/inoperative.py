@@ -21,8 +21,7 @@ from dynamo_graphs.api.framework import as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.pod import HANDLERS
 from dynamo_graphs.validation.syntax import shown
 from kube_runtime.kind import Fields

@@ -8,8 +8,10 @@ what a Deployment cannot have.
 from collections.abc import Iterator, Mapping
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.names import PLANNER_SERVICE_ACCOUNT, PROFILING_SERVICE_ACCOUNT
 from dynamo_graphs.api.roles import WORKER_TYPES
+from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
@@ -28,6 +30,7 @@ _NUMBERS = (
     "failureThreshold",
 )
 _NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
+_PLANNER = "planner"
 _DEBUGGER = "debugger"
 _MAX_PORT = 65535
 
@@ -201,3 +204,26 @@ def is_port_name(text: str) -> bool:
     fits = len(text) <= 15 and text == text.lower() and text.isascii()  # noqa: PLR2004  # RFC 6335
     plain = text.replace("-", "a").isalnum() and "--" not in text and text.strip("-") == text
     return fits and plain and not text.isdigit()
+
+
+def account_problems(
+    spec: ComponentSpec, namespace: str, path: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """A problem for each field that names a ServiceAccount which this component's pods may not have."""
+    pod = spec.extra_pod_spec
+    if not isinstance(pod, dict):
+        return
+    for field in ("serviceAccountName", "serviceAccount"):
+        name = pod.get(field)
+        if isinstance(name, str) and (why := _refusal(name, spec, namespace, settings)):
+            yield Problem(f"{path}.extraPodSpec.{field}", f'"{name}" {why}', ProblemKind.FORBIDDEN)
+
+
+def _refusal(name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings) -> str:
+    if name and f"{namespace}/{name}" == settings.operator_account:
+        return "is the operator's own ServiceAccount, which no pod may use"
+    if name == PROFILING_SERVICE_ACCOUNT:
+        return "is the ServiceAccount of profiling Jobs, which no graph may use"
+    if name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:
+        return f"is the ServiceAccount of planners (expected componentType {_PLANNER})"
+    return ""

@@ -13,8 +13,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import has_adapter
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 ROLLING = ("Pending", "InProgress")
 _FRAMEWORK = "spec.backendFramework"

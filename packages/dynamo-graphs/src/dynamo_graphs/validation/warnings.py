@@ -13,10 +13,9 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_graphs.api.ingress import ingress_host
 from dynamo_graphs.api.resources import ResourceItem, Resources
-from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
-from dynamo_graphs.validation.graph import service_path
 from dynamo_graphs.validation.inoperative import graph_inoperative, inoperative
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.volumes import containers_of

@@ -16,14 +16,25 @@ import jsonschema_rs
 from dynamo_graphs.api.crd import KINDS, RESOURCES, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
-from dynamo_graphs.validation.schema.cel_rules import problems_beyond
-from dynamo_graphs.validation.schema.closed import closed
-from dynamo_graphs.validation.schema.metadata import metadata_problems
+from dynamo_graphs.validation.schema.rules import metadata_problems, problems_beyond
 from dynamo_graphs.validation.schema.wording import joined, nearest, problems_of
 from dynamo_graphs.validation.syntax import Suggestions
+from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
+_COPIED = (
+    "type",
+    "required",
+    "enum",
+    "minimum",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "maxProperties",
+    "pattern",
+)
+_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
@@ -88,6 +99,33 @@ def _closed_schema(resource: type[Resource]) -> Object:
 @cache
 def _validator(resource: type[Resource]) -> jsonschema_rs.Validator:
     return jsonschema_rs.Draft202012Validator(_closed_schema(resource), validate_formats=True)
+
+
+def closed(schema: Object, notes: tuple[str, ...] = ()) -> Object:
+    """A structural schema as a JSON schema that allows no field which is not listed.
+
+    `notes` are further keywords to copy, such as `description`, which validation does not need.
+    """
+    copied = (*_COPIED, *notes)
+    result: Object = {keyword: schema[keyword] for keyword in copied if keyword in schema}
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+    if edge := _RANGES.get(schema.get("format", "")):
+        result["minimum"] = max(-edge, result.get("minimum", -edge))
+        result["maximum"] = edge - 1
+    elif schema.get("format") == "date-time":
+        result["format"] = "date-time"
+    if schema.get("x-kubernetes-embedded-resource"):
+        result["properties"] = {"metadata": closed(embedded("ObjectMeta"), notes)}
+    if "properties" in schema:
+        fields = schema["properties"]
+        result["properties"] = {name: closed(field, notes) for name, field in fields.items()}
+        result["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if "additionalProperties" in schema:
+        result["additionalProperties"] = closed(schema["additionalProperties"], notes)
+    if "items" in schema:
+        result["items"] = closed(schema["items"], notes)
+    return result
 
 
 def without(document: Object, problems: Iterable[Problem]) -> Object:

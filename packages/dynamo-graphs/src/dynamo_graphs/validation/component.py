@@ -45,15 +45,14 @@ def component_problems(
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
     """Problems of a component, sorted by path: everything, but for more than `most` problems."""
-    own = spec_problems(component.spec, "spec", settings)
-    account = account_problems(component.spec, component.metadata.namespace, "spec", settings)
-    return first_problems(chain(own, account, lone_picker_problems(component)), most)
+    own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
+    return first_problems(chain(own, lone_picker_problems(component)), most)
 
 
 def spec_problems(
-    spec: DynamoComponentDeploymentSpec, path: str, settings: RenderSettings
+    spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Problems of a component's spec, which is at `path`."""
+    """Problems of a component's spec, which is at `path`, in that namespace."""
     has_misfits = yield from counted(_misfits(spec, path))
     yield from _size_problems(spec, path)
     yield from _disruption_problems(spec, f"{path}.disruptionBudget")
@@ -68,6 +67,7 @@ def spec_problems(
     if backend.problem:
         yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
     yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
+    yield from account_problems(spec, pod, namespace, f"{path}.extraPodSpec", settings)
     yield from volume_problems(spec, pod, path, backend.name)
     yield from multinode_problems(spec, path, backend.name, settings)
     at = f"{path}.extraPodSpec.mainContainer.resources"

@@ -29,7 +29,6 @@ from dynamo_graphs.validation.component import host_problems, spec_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
-from dynamo_graphs.validation.pod import account_problems
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.syntax import (
     Suggestions,
@@ -72,8 +71,8 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from _grove_problems(graph)
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
-        yield from spec_problems(as_component(graph, service), path, settings)
-        yield from account_problems(service, graph.metadata.namespace, path, settings)
+        component = as_component(graph, service)
+        yield from spec_problems(component, path, graph.metadata.namespace, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
 
 

@@ -22,12 +22,11 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.validation import Problem, service_path
+from dynamo_graphs.validation.multinode import WITH_COMMAND
 from dynamo_graphs.validation.pod import HANDLERS
 from dynamo_graphs.validation.syntax import shown
 from kube_runtime.kind import Fields
 
-_OWN_ENTRY_POINT: Final = frozenset(("frontend", "epp"))
-"""Component types that start something without a command and arguments."""
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
@@ -56,7 +55,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
 def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
     """Commands that end before anything is served."""
     command, args = list(main.get("command") or ()), list(main.get("args") or ())
-    has_own = spec.component_type in _OWN_ENTRY_POINT
+    has_own = spec.component_type in WITH_COMMAND
     runs_shell = is_shell(command) or not (command or has_own)
     shell = " ".join(command) or "/bin/sh -c"
     if runs_shell and not args:

@@ -27,8 +27,8 @@ MAX_GROUPS_BYTES = 128 * 1024 * 1024
 _TEMPLATES = 2
 """Of one group: the leader's and the workers'."""
 
-_WITH_COMMAND = ("frontend", "epp")
-"""Component types that have a command of their own."""
+WITH_COMMAND = ("frontend", "epp")
+"""Component types that start without a command and arguments of the user."""
 
 
 def multinode_problems(
@@ -85,5 +85,5 @@ def _is_complete(spec: ComponentSpec, main: Fields) -> bool:
     """Whether the command can start without arguments: any program but a shell that wants a script."""
     command = main.get("command") or ()
     if not command:
-        return spec.component_type in _WITH_COMMAND
+        return spec.component_type in WITH_COMMAND
     return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))

@@ -207,20 +207,23 @@ def is_port_name(text: str) -> bool:
 
 
 def account_problems(
-    spec: ComponentSpec, namespace: str, path: str, settings: RenderSettings
+    spec: ComponentSpec, pod: Fields, namespace: str, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A problem for each field that names a ServiceAccount which this component's pods may not have."""
-    pod = spec.extra_pod_spec
-    if not isinstance(pod, dict):
-        return
+    """Report a ServiceAccount that the component's pods may not use.
+
+    The author of a graph chooses the ServiceAccount of its pods. If it could be the operator's, permission to
+    write graphs in the operator's namespace would include everything that the operator may do.
+    """
     for field in ("serviceAccountName", "serviceAccount"):
         name = pod.get(field)
-        if isinstance(name, str) and (why := _refusal(name, spec, namespace, settings)):
-            yield Problem(f"{path}.extraPodSpec.{field}", f'"{name}" {why}', ProblemKind.FORBIDDEN)
+        if name and (refusal := _account_refusal(name, spec, namespace, settings)):
+            yield Problem(f"{path}.{field}", f'"{name}" {refusal}', ProblemKind.FORBIDDEN)
 
 
-def _refusal(name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings) -> str:
-    if name and f"{namespace}/{name}" == settings.operator_account:
+def _account_refusal(
+    name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings
+) -> str:
+    if f"{namespace}/{name}" == settings.operator_account:
         return "is the operator's own ServiceAccount, which no pod may use"
     if name == PROFILING_SERVICE_ACCOUNT:
         return "is the ServiceAccount of profiling Jobs, which no graph may use"

@@ -98,9 +98,9 @@ class Suggestions:
     def __init__(self) -> None:
         self._left = _MOST_COMPARED
 
-    def nearest(self, text: str, options: Iterable[str]) -> str:
-        """`; did you mean …?` if one of the options looks like the text, else ""."""
-        if len(text) > LABEL_LIMIT:
+    def nearest(self, text: object, options: Iterable[str]) -> str:
+        """`; did you mean "…"?` with the option most like the text, or "" if none is."""
+        if not isinstance(text, str) or len(text) > LABEL_LIMIT:
             return ""
         few = islice(options, _MOST_OPTIONS)
         by_folded = {option.lower(): option for option in few if len(option) <= LABEL_LIMIT}
@@ -118,6 +118,6 @@ class Suggestions:
         return f'; did you mean "{by_folded[best[1]]}"?' if best[1] else ""
 
 
-def nearest(text: str, options: Iterable[str]) -> str:
-    """The same for one text alone."""
+def nearest(text: object, options: Iterable[str]) -> str:
+    """`; did you mean "…"?` for one text on its own; `Suggestions` is for many of one document."""
     return Suggestions().nearest(text, options)

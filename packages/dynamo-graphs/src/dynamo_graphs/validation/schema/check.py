@@ -17,8 +17,8 @@ from dynamo_graphs.api.crd import KINDS, RESOURCES, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.schema.rules import metadata_problems, problems_beyond
-from dynamo_graphs.validation.schema.wording import joined, nearest, problems_of
-from dynamo_graphs.validation.syntax import Suggestions
+from dynamo_graphs.validation.schema.wording import joined, problems_of
+from dynamo_graphs.validation.syntax import Suggestions, nearest
 from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
@@ -76,7 +76,7 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
     if value is None:
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
     elif value not in options:
-        hint = nearest(value, options, Suggestions())
+        hint = nearest(value, options)
         message = f'unsupported value "{value}" (expected {joined(options)}{hint})'
         yield Problem(field, message, ProblemKind.NOT_SUPPORTED)
 

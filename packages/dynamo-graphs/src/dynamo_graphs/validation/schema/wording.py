@@ -52,7 +52,7 @@ def problems_of(
             yield Problem(dotted((*where, name)), message, ProblemKind.REQUIRED)
         case ValidationErrorKind.Enum(options=options):
             texts = [str(option) for option in options]
-            hint = nearest(error.instance, texts, suggestions)
+            hint = suggestions.nearest(error.instance, texts)
             message = f"unsupported value {shown(error.instance)} (expected {joined(texts)}{hint})"
             yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
         case kind:
@@ -65,11 +65,6 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
     if len(quoted) == 1:
         return quoted[0]
     return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
-
-
-def nearest(value: object, options: Sequence[str], suggestions: Suggestions) -> str:
-    """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
-    return suggestions.nearest(value, options) if isinstance(value, str) else ""
 
 
 def _message(kind: ValidationErrorKind, error: ValidationError) -> str:

@@ -198,7 +198,7 @@ def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
 def test_a_list_of_thousands_is_refused_in_one_line() -> None:
     strategy = {"order": [f"s{number}" for number in range(30_000)]}
     [found] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
-    assert "30000 entries for 1 services" in found
+    assert "too many entries: 30000 (expected one for each of 1 services)" in found
 
 
 def test_an_access_mode_that_there_is_not_is_told() -> None:

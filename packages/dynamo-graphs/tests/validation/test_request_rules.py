@@ -55,12 +55,14 @@ def test_no_configuration_is_a_configuration() -> None:
         (
             {"env": ({"name": "DGDR_UID"},)},
             {},
-            "spec.profilingConfig.env[0].name: DGDR_UID is set by the operator",
+            "spec.profilingConfig.env[0].name: reserved: the operator sets DGDR_UID",
         ),
         (
             {"labels": {"job-name": "x"}},
             {},
-            ("spec.profilingConfig.labels[job-name]: the operator or the Job controller sets"),
+            (
+                "spec.profilingConfig.labels[job-name]: reserved: the operator or the Job controller sets"
+            ),
         ),
         (
             {"labels": {"batch.kubernetes.io/job-name": "x"}},

@@ -1,8 +1,7 @@
 """The rules of one component, the same for a graph's service and for a component written by hand.
 
-All problems are found at once, and what passes here can be rendered without an exception. The API server
-has more rules than these, for pods above all; what it refuses is reported with its own message
-(`Obstacle.REJECTED`).
+They report all problems at once, and a component that passes renders without an exception. The API server
+has more rules, for pods above all; the status quotes what it refuses (`Obstacle.REJECTED`).
 """
 
 import re
@@ -44,7 +43,7 @@ def component_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a component, sorted by path: everything, but for more than `most` problems."""
+    """The problems of a component, sorted by path; no more than `most`."""
     own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
     return first_problems(chain(own, lone_picker_problems(component)), most)
 
@@ -53,14 +52,14 @@ def spec_problems(
     spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
 ) -> Iterator[Problem]:
     """Problems of a component's spec, which is at `path`, in that namespace."""
-    has_misfits = yield from counted(_misfits(spec, path))
+    has_wrong_types = yield from counted(_type_problems(spec, path))
     yield from _size_problems(spec, path)
     yield from _disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, path)
-    if has_misfits:
-        return  # the rules below read the parts that do not fit
+    if has_wrong_types:
+        return  # the rules below rely on these types
     pod = spec.extra_pod_spec or {}
     main = pod.get("mainContainer") or {}
     backend = framework(spec)
@@ -85,7 +84,7 @@ def _own_probes(spec: DynamoComponentDeploymentSpec) -> Object:
     return {name: probe for name, probe in both.items() if probe is not None}
 
 
-def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+def _type_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
     yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
     for field, probe in _own_probes(spec).items():
@@ -122,7 +121,7 @@ def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[P
 
 
 def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
-    """One problem if prefix, host and suffix do not add up to a host name."""
+    """Report a host that is invalid once prefix and suffix are added."""
     host = ingress_host(ingress)
     if not is_subdomain(host.removeprefix("*.")):
         yield Problem(path, f'invalid host name "{host}"')
@@ -131,7 +130,7 @@ def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
 def _claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
-    """Report resource claims of the container that the pod lacks."""
+    """Report resource claims of the main container that the pod does not declare."""
     declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     resources = (pod.get("mainContainer") or {}).get("resources") or {}
     places = {

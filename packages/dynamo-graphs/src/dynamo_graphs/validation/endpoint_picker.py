@@ -12,7 +12,7 @@ TYPE = "epp"
 
 
 def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of a component as an endpoint picker, if it is one."""
+    """Problems of a component that is an endpoint picker."""
     if spec.component_type != TYPE:
         return
     if spec.nodes > 1:
@@ -62,7 +62,7 @@ def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
 
 
 def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
-    """One problem if an endpoint picker has no graph."""
+    """Report an endpoint picker without a graph."""
     owners = component.metadata.owner_references
     has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
     if component.spec.component_type == TYPE and not has_graph:
@@ -75,7 +75,7 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
 def graph_picker_problems(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Problems of the endpoint pickers of a graph, all together."""
+    """Report a second endpoint picker, and a missing ClusterRole for the first."""
     pickers = sorted(
         key for key, service in graph.spec.services.items() if service.component_type == TYPE
     )

@@ -1,8 +1,7 @@
 """The gateways, hosts, ingress classes and annotations that tenants may use.
 
-A right to write graphs usually comes without one on Ingresses and VirtualServices, which the operator
-creates with its own. So the administrator's limits are checked here: at admission, by `dynamoctl lint`, and
-again before each apply.
+Users who may write graphs usually may not write Ingresses and VirtualServices; the operator creates those for
+them. So it enforces the administrator's limits: at admission, in `dynamoctl lint`, and before each apply.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,13 +21,13 @@ from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal-hostname")
-"""Name parts of annotations that add hosts: of ingress-nginx, haproxy-ingress and external-dns."""
+"""Names of annotations that add hosts, in ingress-nginx, haproxy-ingress and external-dns."""
 
 
 def graph_exposure_problems(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What the administrator does not allow of the ways into a graph's services."""
+    """Report what the administrator does not allow in the Ingresses of a graph's services."""
     for key, service in sorted(graph.spec.services.items()):
         yield from exposure_problems(service, service_path(key), settings)
 
@@ -36,7 +35,7 @@ def graph_exposure_problems(
 def exposure_problems(
     spec: ComponentSpec, path: str, settings: RenderSettings, *, has_istio: bool = True
 ) -> Iterator[Problem]:
-    """What the administrator does not allow of the ways into one component, whose spec is at `path`.
+    """Report what the administrator does not allow in the Ingress of one component, whose spec is at `path`.
 
     Without Istio no VirtualService is created, so its gateway does not matter.
     """
@@ -51,11 +50,11 @@ def exposure_problems(
     if ingress.host:
         yield from _host_problems(ingress_host(ingress), f"{at}.host", settings)
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    # Annotations of the component are on its Ingress too, those that the list allows.
+    # The Ingress also gets those annotations of the component that the list allows.
     yield from _annotation_problems(spec.annotations, f"{path}.annotations", settings)
     yield from _annotation_problems(extra, f"{path}.extraPodMetadata.annotations", settings)
     yield from _annotation_problems(ingress.annotations, f"{at}.annotations", settings)
-    yield from _unlisted(ingress.annotations, f"{at}.annotations", settings)
+    yield from _unlisted_problems(ingress.annotations, f"{at}.annotations", settings)
 
 
 def _gateway_problems(gateway: str, at: str, settings: RenderSettings) -> Iterator[Problem]:
@@ -91,7 +90,7 @@ def _host_problems(host: str, at: str, settings: RenderSettings) -> Iterator[Pro
 def _annotation_problems(
     annotations: Mapping[str, str], at: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Annotations that are dangerous by themselves, and those that hold a class or hosts."""
+    """Report annotations that execute configuration, and classes and hosts in annotations."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key, value in sorted(annotations.items()):
         place = f"{at}[{key}]"
@@ -109,10 +108,10 @@ def _annotation_problems(
                 yield from _host_problems(host, place, settings)
 
 
-def _unlisted(
+def _unlisted_problems(
     annotations: Mapping[str, str], at: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Annotations that are not in the administrator's list, if there is one."""
+    """Report annotations that are not in the administrator's list, if there is one."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key in sorted(annotations) if allowed else ():
         if not executes_configuration(key) and not allows_key(key, allowed):

@@ -1,7 +1,7 @@
-"""The rules of a graph: its services each by the rules of a component, and all of them together.
+"""The rules of a graph: those of a component for each service, and those of all services together.
 
-Services that are fine alone may collide: names are lower-cased and cleaned, and a debug copy takes a name
-of its own. So the names of everything that services become are compared.
+Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned, with
+suffixes for debug copies. So the rules compare the names of all objects.
 """
 
 from collections import defaultdict
@@ -44,7 +44,7 @@ def graph_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a graph, sorted by path: everything, but for more than `most` problems.
+    """The problems of a graph, sorted by path; no more than `most`.
 
     A graph that is too large is not validated further.
     """
@@ -62,7 +62,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     yield from graph_annotation_problems(graph.metadata.annotations)
     yield from graph_metadata_problems(spec)
     yield from shared_environment_problems(spec.envs, "spec.envs")
-    yield from _claim_problems(graph)
+    yield from _pvc_problems(graph)
     yield from _factor_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
@@ -79,7 +79,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 
 
-def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+def _pvc_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, claim in enumerate(graph.spec.pvcs):
         path = f"spec.pvcs[{index}]"
@@ -111,9 +111,9 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services that the graph's factor makes larger than they can be.
+    """Report services with too many replicas once `spec.replicas` multiplies them.
 
-    Webhooks do not see the scale subresource by which autoscalers write it, so the status reports this.
+    Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
     """
     factor = graph.spec.replicas
     for key, service in sorted(graph.spec.services.items()):
@@ -161,7 +161,7 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
 
 
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services whose objects would have the same name, and keys that give no name."""
+    """Report services whose objects would have the same name, and keys that yield no name."""
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
         if not any(letter.isascii() and letter.isalnum() for letter in key):
@@ -180,7 +180,7 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
-    """The names that a service takes in its namespace."""
+    """The names of the objects of a service."""
     component = names.component_name(graph.metadata.name, key)
     taken = {component, names.service_name(component)}
     if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
@@ -195,7 +195,7 @@ def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> se
 def _default_ingress_problems(
     graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A frontend without an ingress gets one named after the graph: no host if that is too long."""
+    """Report a graph whose name is too long for the host of its frontend's default Ingress."""
     is_default = service.component_type == "frontend" and service.ingress is None
     if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
         ingress = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
@@ -203,7 +203,7 @@ def _default_ingress_problems(
 
 
 def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Problems of a graph because it is on Grove."""
+    """Problems of a graph that runs on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
         path = f"metadata.annotations[{labels.KAI_QUEUE}]"
@@ -212,7 +212,7 @@ def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services whose cliques would have one name, as `w` on several nodes and `w-ldr` have."""
+    """Report services whose cliques would have the same name: a multinode `w`, and `w-ldr`."""
     users: dict[str, str] = {}
     for key, name in sorted(gang_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1

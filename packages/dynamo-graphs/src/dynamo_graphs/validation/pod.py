@@ -1,8 +1,8 @@
-"""The user's pod spec and probes: what is ours to refuse before the API server refuses the workload.
+"""The rules of the user's pod spec and probes.
 
-Not the whole of a pod's rules, only those that our own additions touch, and those whose breach
-would otherwise show up two objects further down: names of containers, ports, probes, images and
-what a Deployment cannot have.
+Not all rules of a pod: only those that depend on what the operator adds, and those that would otherwise fail
+two objects further down, such as names of containers, ports, probes, images, and what Deployments do not
+support.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Fields, Object
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
-"""Component types with default liveness and readiness probes, which a user's probe is laid over."""
+"""Component types with default liveness and readiness probes, over which the user's are merged."""
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _NUMBERS = (
     "initialDelaySeconds",
@@ -36,7 +36,7 @@ _MAX_PORT = 65535
 
 
 def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
-    """Problems of the pod spec that the user lays over ours; its JSON types are right."""
+    """Problems of the user's pod spec, whose JSON types are right."""
     main = pod.get("mainContainer") or {}
     at = f"{path}.mainContainer"
     if not (main.get("image") or "").strip():
@@ -144,13 +144,12 @@ def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Proble
 
 
 def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
-    """One problem for each empty list of which Kubernetes wants at least one entry.
+    """Report each empty list that the schema requires.
 
-    An empty list counts as not given when objects are rendered. Where the schema wants the list, the API
-    server would then miss a field that the user did write.
+    Rendering drops empty lists, so the API server would complain about a missing field that the user wrote.
     """
     if not schema:
-        return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
+        return  # nothing is required below a key that the schema does not know
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _empty_list_problems(item, schema.get("items", {}), f"{path}[{index}]")
@@ -167,7 +166,7 @@ def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[P
 def probe_problems(
     probe: Fields, path: str, *, may_lack_handler: bool = False
 ) -> Iterator[Problem]:
-    """What the API server would refuse; `may_lack_handler` when this lies over a default."""
+    """Problems of a probe. `may_lack_handler` is for one that is merged over a default."""
     given = [name for name in HANDLERS if probe.get(name) is not None]
     if len(given) > 1:
         yield Problem(path, f"more than one handler: {' and '.join(given)}")

@@ -1,4 +1,4 @@
-"""PVCs, shared memory and mounts: every path once, every mount with a volume behind it."""
+"""PVCs, shared memory and mounts: each path is mounted once, and each mount has a volume."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shar
 def volume_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, framework: str
 ) -> Iterator[Problem]:
-    """Problems of the volumes of a component and with the mounts of all its containers."""
+    """Problems of the volumes of a component, and of the mounts of all its containers."""
     yield from _shared_memory_problems(spec.shared_memory, path)
     claims: dict[str, str] = {}
     for index, mount in enumerate(spec.volume_mounts):
@@ -53,7 +53,7 @@ def _shared_memory_problems(memory: SharedMemory | None, component: str) -> Iter
 def _mount_problems(
     mount: VolumeMount, place: tuple[str, int], framework: str, claims: dict[str, str]
 ) -> Iterator[Problem]:
-    """Problems of one mount; `claims` collects the PVC at each path."""
+    """Problems of one mount. Adds its PVC to `claims`, which are by path."""
     component, index = place
     path = f"{component}.volumeMounts[{index}]"
     if not mount.name:
@@ -82,7 +82,7 @@ def _named(framework: str) -> str:
 
 
 def _path_taken(path: str, where: str, claim: str) -> Problem:
-    # Many mounts may collide with the same PVC: an invalid name is not repeated for each of them.
+    # Many mounts may collide with one PVC, whose invalid name may be long: cut it.
     message = (
         f'duplicate path "{where}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
     )
@@ -130,7 +130,7 @@ def _container_mount_problems(container: Fields, path: str, volumes: set[str]) -
 
 
 def containers_of(pod: Fields, path: str) -> Iterator[tuple[str, Fields]]:
-    """Every container that the user writes, with its path; the main container first."""
+    """Every container of the user's pod spec, with its path; the main container first."""
     if pod.get("mainContainer"):
         yield f"{path}.mainContainer", pod["mainContainer"]
     for field in ("containers", "initContainers"):

@@ -1,4 +1,4 @@
-"""What a JSON schema cannot express: duplicate list keys, and rules over several fields."""
+"""What the API server checks beside the JSON schema: duplicate list keys, CEL rules and metadata."""
 
 import sys
 from collections.abc import Hashable, Iterator
@@ -21,17 +21,17 @@ from kube_runtime.kind import Object
 RULES: dict[str, Rule] = {
     rule.expression: rule for rule in (*DisruptionBudget.RULES, *PersistentVolumeClaimSpec.RULES)
 }
-"""The rules of all kinds by their expression in the schema."""
+"""The CEL rules of all kinds, by their expression in the schema."""
 
 _MOST_ANNOTATION_BYTES = 256 * 1024
-"""Together, keys and values. Source: the API server's own limit on an object's annotations."""
+"""Of all keys and values together. Source: the API server's limit."""
 _HASH_MODULUS = sys.hash_info.modulus
 
 
 def problems_beyond(
     value: object, schema: Object, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
-    """Duplicate list keys and broken rules, in a value and all that it holds."""
+    """Report duplicate list keys and broken CEL rules in a value, recursively."""
     if isinstance(value, list) and "items" in schema:
         yield from _duplicates(value, schema, path)
         for index, item in enumerate(value):
@@ -52,7 +52,7 @@ def problems_beyond(
 def _duplicates(
     items: list[object], schema: Object, path: tuple[str | int, ...]
 ) -> Iterator[Problem]:
-    """One problem for each item of a keyed list or a set that was there before."""
+    """Report repeated items of keyed lists and sets."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys is None and schema.get("x-kubernetes-list-type") != "set":
         return
@@ -73,7 +73,7 @@ def _duplicates(
 
 
 def _hashable(value: object) -> Hashable:
-    """A form that is equal for equal values; large integers as text, since many may share one hash."""
+    """A hashable form of a JSON value. Large integers become text, because many may share one hash."""
     if isinstance(value, dict):
         return frozenset((name, _hashable(field)) for name, field in value.items())
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def _hashable(value: object) -> Hashable:
 
 
 def metadata_problems(metadata: object) -> Iterator[Problem]:
-    """Problems of names, labels and annotations; wrong types are left to the schema."""
+    """Problems of names, labels and annotations; the schema reports wrong types."""
     if metadata is None:
         metadata = {}
     if not isinstance(metadata, dict):
@@ -122,7 +122,7 @@ def _name_problems(metadata: Object) -> Iterator[Problem]:
 
 def _key_problems(field: str, key: str) -> Iterator[Problem]:
     prefix, slash, name = key.rpartition("/")
-    # Annotation keys may have capitals in their prefix; the API server lowers them before it looks.
+    # The API server allows capitals in the domain of annotation keys only.
     domain = prefix.lower() if field == "annotations" else prefix
     if not is_qualified_name(f"{domain}{slash}{name}"):
         message = (
@@ -133,6 +133,6 @@ def _key_problems(field: str, key: str) -> Iterator[Problem]:
 
 
 def _texts(mapping: object) -> Iterator[tuple[str, str]]:
-    """The entries of a map that are text."""
+    """The entries of a map whose values are text."""
     if isinstance(mapping, dict):
         yield from ((key, value) for key, value in mapping.items() if isinstance(value, str))

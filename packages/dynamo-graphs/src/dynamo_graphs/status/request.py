@@ -93,13 +93,12 @@ def request_condition(
     reason: str,
     text: str,
 ) -> Condition:
-    """A condition with the generation that it describes: none for the graph, the accepted one for profiling."""
-    generation = None if type_ is RequestConditionType.DEPLOYED else request.metadata.generation
-    if (
-        type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED)
-        and request.status.observed_generation
-    ):
-        generation = request.status.observed_generation
+    """A condition with the generation that it describes: for profiling that of the accepted spec."""
+    generation: int | None = request.metadata.generation
+    if type_ is RequestConditionType.DEPLOYED:
+        generation = None
+    elif type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED):
+        generation = request.status.observed_generation or generation
     return Condition(
         type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
     )
@@ -201,8 +200,8 @@ def watched(
 def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
     """The name of the output ConfigMap is taken."""
     text = (
-        f"ConfigMap {output_name(request)} exists and is not from profiling; the operator does not "
-        "overwrite it: rename or delete it"
+        f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
+        "alone: rename or delete it"
     )
     return not_started(request, RequestReason.NAME_CONFLICT, text)
 
@@ -244,7 +243,7 @@ def generated(
     warnings: tuple[tuple[str, str], ...],
     now: str,
 ) -> RequestReport:
-    """Profiling produced a graph, to be created as `target`; None means that creating it was not requested."""
+    """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
     done = request_condition(
@@ -289,10 +288,8 @@ def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestRe
     held = request_condition(
         request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
     )
-    return RequestReport(
-        request.status.with_conditions([held]),
-        (StatusEvent("TooExpensive", text, is_warning=True),),
-    )
+    event = StatusEvent("TooExpensive", text, is_warning=True)
+    return RequestReport(request.status.with_conditions([held]), (event,))
 
 
 def change_rejected(request: DynamoGraphDeploymentRequest) -> tuple[StatusEvent, ...]:

@@ -85,15 +85,13 @@ def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
         request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
     )
     kept = DeploymentStatus(name, deployment.namespace if deployment else None, created=True)
-    event = (
+    warning = (
         f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
         "redeploy."
     )
+    event = StatusEvent("DeploymentDeleted", warning, is_warning=True)
     status = request_status(request, RequestState.DELETED, gone, message=text)
-    return RequestReport(
-        replace(status, deployment=kept),
-        (StatusEvent("DeploymentDeleted", event, is_warning=True),),
-    )
+    return RequestReport(replace(status, deployment=kept), (event,))
 
 
 def _why(graph: DynamoGraphDeployment) -> str:

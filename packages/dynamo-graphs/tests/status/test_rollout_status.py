@@ -10,7 +10,7 @@ from dynamo_graphs.api.revision import WorkerGeneration
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_generations
+from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_revisions
 from specs import a_graph, a_service
 
 NOW = "2026-01-01T12:00:00Z"
@@ -101,14 +101,14 @@ def test_a_service_counts_all_its_generations() -> None:
         "availableReplicas": 2,
     }
     new = ServiceReplicaStatus("Deployment", "new", 1, 1, ready_replicas=0)
-    found = with_old_generations({"Decode": new}, [member("aaaaaaaa", old), member("cccccccc")])
+    found = with_old_revisions({"Decode": new}, [member("aaaaaaaa", old), member("cccccccc")])
     expected = ServiceReplicaStatus("Deployment", "new", 4, 1, 2, 2, component_names=("new", "old"))
     assert {"Decode": expected} == found
 
 
 def test_a_service_of_one_generation_counts_as_ever() -> None:
     new = ServiceReplicaStatus("Deployment", "new", 1, 1)
-    assert {"Decode": new} == with_old_generations({"Decode": new}, [])
+    assert {"Decode": new} == with_old_revisions({"Decode": new}, [])
 
 
 def why(old: Member, **more: Any) -> str:

@@ -1,7 +1,7 @@
 """The status of a DynamoComponentDeployment.
 
-It has two readers: programs use the reasons of the Go operator, and a person wants to know which pod it is.
-So a condition keeps its reason, and its message and the counts show the cause.
+Programs match the reasons, which are the Go operator's. People need to know which pod fails, and why: that is
+in the message and in the counts.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ _OBSTACLE_REASONS = {
 def component_stop(
     component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
 ) -> Stop | None:
-    """Why nothing may be applied for a component. None means: it can be."""
+    """Why nothing may be applied for a component; None if it may be."""
     if problems:
         return refused(refused_status(component, problems), problems)
     if lacks_orchestrator(component.spec, facts):
@@ -62,9 +62,9 @@ def component_stop(
 def refused_status(
     component: DynamoComponentDeployment, problems: Sequence[Problem]
 ) -> DynamoComponentDeploymentStatus:
-    """The status of a component whose spec cannot be used; counts stay as they were.
+    """The status of a component with an invalid spec.
 
-    `observedGeneration` too: it is that of the last spec that was carried out.
+    Its counts stay, and `observedGeneration` stays at the last spec that was applied.
     """
     text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
     reason = ComponentReason.VALIDATION_FAILED
@@ -76,7 +76,7 @@ def refused_status(
 def expensive_status(
     component: DynamoComponentDeployment, text: str
 ) -> DynamoComponentDeploymentStatus:
-    """The status of a component whose work was ended; what is known of its workload stays as it was."""
+    """The status of a component that exceeded the limit of CPU time or memory per object; its counts stay."""
     availability = _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))
     return component.status.with_conditions(availability)
 
@@ -91,7 +91,7 @@ def component_status(
     """The status after an apply. An object that could not be written makes the component unavailable."""
     service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
-        text = fitted([blocked_object.message for blocked_object in blocked], MESSAGE_LIMIT)
+        text = fitted([obstacle.message for obstacle in blocked], MESSAGE_LIMIT)
         readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
     elif not readiness.is_ready and diagnosis.message:
         text = fitted([readiness.message, diagnosis.message], MESSAGE_LIMIT)
@@ -106,7 +106,7 @@ def component_status(
         pod_selector=pods,
         selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
         backend_framework=declared_or_detected(component.spec),
-        # It shows that nothing blocked that spec.
+        # The newest spec that was applied without an obstacle.
         observed_generation=before.observed_generation
         if blocked
         else component.metadata.generation,
@@ -139,7 +139,7 @@ def _service(
 
 
 def _pod_selector(component: DynamoComponentDeployment) -> dict[str, str]:
-    """What selects the component's pods."""
+    """The labels that select the component's pods."""
     if component.spec.nodes == 1:
         return {labels.SELECTOR: names.workload_name(component.metadata.name)}
     return _labels(component)
@@ -159,7 +159,7 @@ def _unready(reason: ComponentReason, message: str) -> Readiness:
 
 
 def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
-    """`Available` and its twin `DynamoComponentReady`, which both say the same, and the end of a pause."""
+    """`Available`, its twin `DynamoComponentReady`, and the end of a pause."""
     status = "True" if readiness.is_ready else "False"
     twins = [
         new_condition(component, type_, status, readiness.reason, readiness.message)

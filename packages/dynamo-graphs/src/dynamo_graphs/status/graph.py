@@ -36,7 +36,7 @@ _OBSTACLE_REASONS = {
 }
 
 _AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
-"""A graph that resumes is like any other that is not ready yet."""
+"""Without `RESUMING`: a graph that resumes is like any other that is not ready yet."""
 
 
 class GraphState(StrEnum):
@@ -50,10 +50,7 @@ class GraphState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GraphStatus:
-    """A status to write, and when it may be another one although nothing has changed.
-
-    None means: never.
-    """
+    """A status to write, and when it may differ without a change of any object; None means never."""
 
     status: DynamoGraphDeploymentStatus
     requeue_after_seconds: float | None = None
@@ -67,40 +64,41 @@ def graph_status(
     now: datetime,
     suspended: Condition | None = None,
 ) -> GraphStatus:
-    """The status after an apply. `graph` has the replicas that are wanted now; `services` are by its keys.
+    """The status after an apply.
 
-    `suspended` is the graph's condition of that name. None means: it never was.
+    `graph` has the desired replicas in its spec, and `services` are by its keys. `suspended` is its condition
+    `Suspended`; None if it was never suspended.
     """
-    is_hindered = any(not blocked_object.passes_by_itself for blocked_object in blocked)
-    is_zeroed = suspended is not None and suspended.reason in _AT_ZERO and not is_hindered
-    zeroed = suspended.reason if suspended and is_zeroed else None
-    progress = _progress(graph, services, blocked, now=now, zeroed=zeroed)
-    seen = _explained(graph, services, is_overdue=progress.is_overdue)
-    late = {key: view for key, view in seen.items() if not view.is_ready}
-    state, reason, text = _verdict(graph, seen, late, blocked)
-    if suspended and zeroed:
+    is_blocked = any(not obstacle.passes_by_itself for obstacle in blocked)
+    is_suspended = suspended is not None and suspended.reason in _AT_ZERO and not is_blocked
+    suspension = suspended.reason if suspended and is_suspended else None
+    progress = _progress(graph, services, blocked, now=now, suspension=suspension)
+    views = _explained(graph, services, is_overdue=progress.is_overdue)
+    unready = {key: view for key, view in views.items() if not view.is_ready}
+    state, reason, text = _state_and_reason(graph, views, unready, blocked)
+    if suspended and suspension:
         state, reason, text = GraphState.PENDING, GraphReason.SUSPENDED, suspended.message
     ready = ready_condition(graph, state, reason, text)
-    serving = 0 if zeroed == SuspensionReason.SUSPENDED else len(seen) - len(late)
+    serving = 0 if suspension == SuspensionReason.SUSPENDED else len(views) - len(unready)
     observed, generation = graph.status.observed_generation, graph.metadata.generation
     status = structs.replace(
         graph.status,
         state=str(state),
-        conditions=(ready, _progressing(graph, seen, progress, zeroed)),
-        services={key: view.counts for key, view in seen.items()},
+        conditions=(ready, _progressing(graph, views, progress, suspension)),
+        services={key: view.counts for key, view in views.items()},
         backend_framework=frameworks(graph),
-        ready_services=f"{serving}/{len(seen)}",
+        ready_services=f"{serving}/{len(views)}",
         gpus=sum(
             gpus(as_configured(graph, key)) * service.nodes * service.desired_replicas
             for key, service in graph.spec.services.items()
         ),
         progress=progress.stored,
-        # It shows that nothing blocked that spec.
-        observed_generation=observed if is_hindered else generation,
+        # The newest spec that was applied without an obstacle.
+        observed_generation=observed if is_blocked else generation,
     )
     times = [
         progress.requeue_after_seconds,
-        *(view.requeue_after_seconds for view in seen.values()),
+        *(view.requeue_after_seconds for view in views.values()),
     ]
     return GraphStatus(
         status, min((seconds for seconds in times if seconds is not None), default=None)
@@ -113,64 +111,59 @@ def _progress(
     blocked: Sequence[Blocked],
     *,
     now: datetime,
-    zeroed: str | None,
+    suspension: str | None,
 ) -> GraphProgress:
-    """Progress of the graph. `zeroed` is the progress of its suspension; None if it is not suspended."""
+    """The progress of the graph. `suspension` is the reason of `Suspended`; None if it is not suspended."""
     is_ready = not blocked and all(view.is_ready for view in services.values())
-    is_arrived = is_ready if zeroed is None else zeroed == SuspensionReason.SUSPENDED
+    is_done = is_ready if suspension is None else suspension == SuspensionReason.SUSPENDED
     ready = sum(view.ready_of_newest for view in services.values())
     return graph_progress(
         graph.status.progress,
-        ready=None if is_arrived else ready,
+        ready=None if is_done else ready,
         generation=graph.metadata.generation,
-        goal=goal_hash(graph, is_suspending=zeroed is not None),
+        goal=goal_hash(graph, is_suspending=suspension is not None),
         now=now,
         deadline_seconds=graph.spec.progress_deadline_seconds,
     )
 
 
-def _verdict(
+def _state_and_reason(
     graph: DynamoGraphDeployment,
-    services: Mapping[str, ServiceView],
-    late: Mapping[str, ServiceView],
+    views: Mapping[str, ServiceView],
+    unready: Mapping[str, ServiceView],
     blocked: Sequence[Blocked],
 ) -> tuple[GraphState, GraphReason, str]:
-    """State, and reason and message of `Ready`."""
-    if hard := [
-        blocked_object for blocked_object in blocked if not blocked_object.passes_by_itself
-    ]:
-        text = "; ".join(blocked_object.message for blocked_object in hard)
-        return GraphState.FAILED, _OBSTACLE_REASONS[hard[0].obstacle], text
-    waiting = GraphState.INITIALIZING if _is_new(graph, services) else GraphState.PENDING
+    """`status.state`, and reason and message of `Ready`."""
+    if lasting := [obstacle for obstacle in blocked if not obstacle.passes_by_itself]:
+        text = "; ".join(obstacle.message for obstacle in lasting)
+        return GraphState.FAILED, _OBSTACLE_REASONS[lasting[0].obstacle], text
+    waiting = GraphState.INITIALIZING if _is_new(graph, views) else GraphState.PENDING
     if blocked:
-        return (
-            waiting,
-            GraphReason.SOME_NOT_READY,
-            "; ".join(blocked_object.message for blocked_object in blocked),
-        )
-    if late:
-        return waiting, *_why(late)
+        text = "; ".join(obstacle.message for obstacle in blocked)
+        return waiting, GraphReason.SOME_NOT_READY, text
+    if unready:
+        return waiting, *_unready_reason(unready)
     return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
 
 
 def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
-    """Whether nothing has been seen of any workload, now or before."""
+    """Whether no workload exists, and none ever did."""
     is_first = graph.status.state in (None, GraphState.INITIALIZING)
     return is_first and bool(services) and not any(view.exists for view in services.values())
 
 
-def _why(late: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
+def _unready_reason(unready: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
     """Reason and message of a graph with services that are not ready."""
-    reasons = {view.counts.reason for view in late.values() if view.counts.reason is not None}
+    reasons = {view.counts.reason for view in unready.values() if view.counts.reason is not None}
     if not reasons:
         causes: dict[str, set[str]] = defaultdict(set)
-        for view in late.values():
+        for view in unready.values():
             causes[view.name].update(view.obstacles)
         lines = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
         return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(lines)}"
     texts = [
         f"{key}: {view.ready_of_newest}/{view.desired} ready; {view.counts.message}"
-        for key, view in sorted(late.items())
+        for key, view in sorted(unready.items())
     ]
     reason = GraphReason(reasons.pop()) if len(reasons) == 1 else GraphReason.MIXED
     return reason, fitted(texts, MESSAGE_LIMIT, between=" | ")
@@ -181,7 +174,7 @@ def _explained(
 ) -> dict[str, ServiceView]:
     """The services, each with the reason and the message that its status shows.
 
-    An update explains nothing any more once the graph `is_overdue`, or when it is over.
+    `updating` hides the pods' own reason during a rollout, but not once the graph `is_overdue`.
     """
     is_same = graph.status.observed_generation == graph.metadata.generation
     ready = condition(graph.status.conditions, "Ready")
@@ -209,15 +202,15 @@ def _progressing(
     graph: DynamoGraphDeployment,
     services: Mapping[str, ServiceView],
     progress: GraphProgress,
-    zeroed: str | None,
+    suspension: str | None,
 ) -> Condition:
     """`Progressing`: how far the graph is on the way to its newest spec."""
     reached = progress.stored
     if reached is None:
-        is_suspended = zeroed == SuspensionReason.SUSPENDED
+        is_suspended = suspension == SuspensionReason.SUSPENDED
         text = "The graph is suspended" if is_suspended else "All services run the newest spec"
         return new_condition(graph, "Progressing", "True", GraphReason.UPDATE_COMPLETE, text)
-    if zeroed is not None:
+    if suspension is not None:
         text = f"Suspending the graph, since {reached.since}"
     else:
         desired = sum(view.desired for view in services.values())

@@ -67,9 +67,7 @@ def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
             times.append(report.requeue_after_seconds)
         blockage = report.blockage
         if blockage is not None and blockage.reason in _BLOCKED:
-            container = f" container {blockage.container}" if blockage.container else ""
-            detail = f": {blockage.message}" if blockage.message else ""
-            return f"pod {pod.metadata.name}{container} {blockage.word}{detail}", None
+            return blockage.describe(pod.metadata.name), None
     return "", min(times, default=None)
 
 

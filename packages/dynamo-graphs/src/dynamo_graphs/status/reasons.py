@@ -1,6 +1,7 @@
-"""The reasons of the conditions of graphs and components; `status.catalog` explains each one.
+"""The reasons of conditions; `status.catalog` explains each one, and docs/status.md lists them.
 
-Reasons that exist in the Go operator keep their spelling, and new ones follow the case of their kind.
+Reasons that exist in the Go operator keep its spelling, and new ones follow the case of their kind. Those of
+models and requests are in `plan`, which decides by them.
 """
 
 from enum import StrEnum

@@ -1,7 +1,7 @@
-"""The status of a scaling adapter: what it may do, and the result.
+"""The status of a scaling adapter: whether it acts, and the replicas that it reports to autoscalers.
 
-An autoscaler computes from these numbers, so `replicas` is what the graph has observed, not what was
-requested, and absent while nothing was observed.
+An autoscaler computes from these numbers. So `replicas` is the observed number, never the requested one, and
+absent until it is known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,9 +40,9 @@ def hold(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
 ) -> ScalingHold | None:
-    """What keeps the adapter from acting. None means: nothing.
+    """Why the adapter does not act; None if it does.
 
-    Of several adapters for one service, the one that the graph made acts.
+    Of several adapters for one service, the one that the operator created for the graph acts.
     """
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
     cause: tuple[ScalingReason, str] | None = None
@@ -57,9 +57,11 @@ def hold(
     elif not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         cause = ScalingReason.DISABLED, text
-    elif not is_made_by(graph, adapter):
-        rightful = names.component_name(name, key)
-        text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
+    elif not is_created_by(graph, adapter):
+        owned = names.component_name(name, key)
+        text = (
+            f"The adapter {owned}, which the operator created, scales service {key} of graph {name}"
+        )
         cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     elif is_paused(graph):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
@@ -68,8 +70,10 @@ def hold(
     return ScalingHold(*cause) if cause else None
 
 
-def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> bool:
-    """Whether it is the adapter that the operator made for the service that it names."""
+def is_created_by(
+    graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter
+) -> bool:
+    """Whether the operator created this adapter for the service that it names."""
     if adapter.spec is None or not controls(graph, adapter):
         return False
     key = adapter.spec.dgd_ref.service_name
@@ -82,13 +86,13 @@ def held_status(
     graph: DynamoGraphDeployment | None,
     why: ScalingHold,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """The status of an adapter that does not act; what it did last stays there."""
+    """The status of an adapter that does not act; it keeps the last scaling."""
     state = "Unknown" if why.reason is ScalingReason.PAUSED else "False"
     ready = new_condition(adapter, "Ready", state, why.reason, why.message)
     if is_paused(adapter):
         return adapter.status.with_conditions([ready])
     status = _observed(adapter, spec, graph).with_conditions([ready])
-    if why.reason is ScalingReason.REJECTED:  # nothing came of that spec
+    if why.reason is ScalingReason.REJECTED:  # the newest spec was not applied
         return replace(status, observed_generation=adapter.status.observed_generation)
     return status
 
@@ -99,21 +103,21 @@ def acting_status(
     graph: DynamoGraphDeployment,
     scaled_at: str | None,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """The status of an adapter whose replicas are in the graph.
+    """The status of an adapter whose replicas are in the graph's spec.
 
-    `scaled_at` is when it was written there. None means: earlier.
+    `scaled_at` is when this reconcile wrote them; None if they were there before.
     """
     status = _observed(adapter, spec, graph)
     key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
-    whole = f"Service {key} of graph {graph.metadata.name}"
+    service = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
     if graph.status.observed_generation >= graph.metadata.generation and present == desired:
         state, reason = "True", ScalingReason.SCALED
-        text = f"{whole} has {_replicas(desired)}"
+        text = f"{service} has {_replicas(desired)}"
     else:
         state, reason = "False", ScalingReason.SCALING
         # No count here: it is in `replicas`, and each new text would be one more write.
-        text = f"{whole} is scaling to {_replicas(desired)}"
+        text = f"{service} is scaling to {_replicas(desired)}"
     ready = new_condition(adapter, "Ready", state, reason, text)
     return replace(
         status,
@@ -128,7 +132,7 @@ def _observed(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """What is true whether the adapter acts or not."""
+    """The status with the observed replicas and the selector, whether the adapter acts or not."""
     key = spec.dgd_ref.service_name
     service = graph.status.services.get(key) if graph else None
     present = service.replicas if service else None
@@ -136,15 +140,15 @@ def _observed(
         adapter.status, observed_generation=adapter.metadata.generation, replicas=present
     )
     if graph and key in graph.spec.services:
-        most = max(spec.replicas, present or 0)
-        return replace(status, selector=selector(graph, key, most))
+        largest = max(spec.replicas, present or 0)
+        return replace(status, selector=selector(graph, key, largest))
     return status
 
 
 def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
-    """The label selector of a service's pods as text: one pod for each of so many replicas.
+    """The label selector, as text, of one pod for each replica of a service.
 
-    An autoscaler takes means over pods, so of a replica that spans several nodes only the leader counts.
+    An autoscaler computes means over pods, so only the leader of a multinode replica counts.
     """
     terms = [
         f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
@@ -159,26 +163,25 @@ def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
 
 
 def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
-    """The label selector of the pods of several services as text: one pod for each of their replicas.
+    """The label selector, as text, of one pod for each replica of several services.
 
-    `replicas` is how many of them there are, by service. The services differ, so of those that span several
-    nodes the pods are left out that do not lead. Without services it contradicts itself and finds nothing;
-    an empty one would select every pod for readers that follow the rules of Kubernetes.
+    `replicas` are by service. The selector excludes the workers of multinode replicas. Without services it
+    contradicts itself and matches nothing, because an empty selector would match every pod.
     """
-    named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    graph_label = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
     if not replicas:
-        return f"{named},!{labels.GRAPH}"
+        return f"{graph_label},!{labels.GRAPH}"
     values = ",".join(sorted(names.label_value(key) for key in replicas))
-    terms = [named, f"{labels.COMPONENT} in ({values})"]
-    spread = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
-    if spread and is_on_grove(graph):
+    terms = [graph_label, f"{labels.COMPONENT} in ({values})"]
+    multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
+    if multinode and is_on_grove(graph):
         cliques = (
             clique
-            for key in spread
+            for key in multinode
             for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
         )
         terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
-    elif spread:
+    elif multinode:
         terms.append(f"{labels.ROLE}!=worker")
     return ",".join(terms)
 
@@ -186,10 +189,9 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
 def _cliques(
     graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
 ) -> Iterator[str]:
-    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts.
+    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
 
-    A selector has to stay readable, whatever number is requested: no more replicas are named than a
-    service over several nodes may have.
+    At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
     """
     gang = gang_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"

@@ -1,7 +1,7 @@
-"""What each reason of a condition means, and what the person on call should do about it.
+"""What each reason of a condition means, and what the engineer on call should do about it.
 
-`docs/status.md` is generated from this catalog, and `dynamoctl why` quotes it. Advice names where to check
-first, and whether anything has to be done at all.
+`make docs` writes docs/status.md from this catalog, and `dynamoctl why` quotes it. Advice names what to check
+first, or says that no action is needed.
 """
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
@@ -24,9 +24,9 @@ _ROWS = {
 
 
 def meaning(kind: str, condition: Condition) -> Meaning | None:
-    """What a condition of that kind means. None means: this version does not know its reason.
+    """The row of a condition of that kind; None if this version does not know its reason.
 
-    The condition that sums a request up repeats the reason of the step that failed.
+    `Succeeded` of a request repeats the reason of the step that failed: then the row is that of the step.
     """
     row = _ROWS.get((kind, condition.type, condition.status, condition.reason))
     if row is not None or kind != DynamoGraphDeploymentRequest.KIND.name:

@@ -56,7 +56,7 @@ COMPONENT_MEANINGS = (
     Meaning(
         *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
         "The component spans several nodes, and no orchestrator for multinode pods is installed.",
-        texts.INSTALL,
+        "Install LeaderWorkerSet and Volcano; the operator then continues.",
     ),
     Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN, *texts.WITHHELD),
     Meaning(

@@ -1,4 +1,4 @@
-"""What each reason of a DynamoModel's conditions means, and what a user should do about it."""
+"""The reasons of a DynamoModel's conditions."""
 
 from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.status.catalog import row as texts

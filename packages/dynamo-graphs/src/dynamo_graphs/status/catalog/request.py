@@ -1,7 +1,6 @@
-"""What each reason of a request's conditions means, and what a user should do about it.
+"""The reasons of a DynamoGraphDeploymentRequest's conditions.
 
-The second half of the table in `status.condition_catalog`. `Succeeded` repeats the reason of the step that
-failed: each failure is explained where it happens, and `Succeeded` only has rows for its own reasons.
+`Succeeded` repeats the reason of the step that failed, so it has rows only for reasons of its own.
 """
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
@@ -167,4 +166,4 @@ REQUEST_MEANINGS = (
     ),
     Meaning(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
 )
-"""In the order of a request's life: each step's condition, then the one that sums them up."""
+"""In the order of the steps, then `Succeeded`, which sums them up."""

@@ -42,7 +42,7 @@ def test_zero_wanted_replicas_are_ready() -> None:
 @pytest.mark.parametrize(
     ("status", "cause"),
     [
-        ({"observed_generation": 2}, "the newest spec has not been observed yet"),
+        ({"observed_generation": 2}, "its controller has not observed the newest spec yet"),
         ({"updated_replicas": 1}, "1 of 2 replicas are updated"),
         ({"replicas": 3}, "1 replicas of an older revision remain"),
         ({"replicas": 3, "updated_replicas": 3}, "1 surplus replicas remain"),

@@ -204,7 +204,7 @@ def _progressing(
     progress: GraphProgress,
     suspension: str | None,
 ) -> Condition:
-    """`Progressing`: how far the graph is on the way to its newest spec."""
+    """`Progressing`: the progress of the graph towards its newest spec."""
     reached = progress.stored
     if reached is None:
         is_suspended = suspension == SuspensionReason.SUSPENDED

@@ -37,7 +37,7 @@ _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
 class Blockage:
     """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
 
-    `container` is None if the cause is no single container, `since` if the time is unknown, `restarts` if no
+    `container` is None if the cause lies outside the containers, `since` if the time is unknown, `restarts` if no
     container was started.
     """
 

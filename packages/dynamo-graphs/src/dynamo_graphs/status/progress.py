@@ -1,4 +1,4 @@
-"""How far a graph has come on the way to its newest spec, and whether its progress deadline has passed.
+"""The progress of a graph towards its newest spec, and its progress deadline.
 
 The status records the most ready replicas so far and since when; it changes only when more become ready or
 the spec changes. So it survives a restart of the operator without constant writes. A change of replicas does

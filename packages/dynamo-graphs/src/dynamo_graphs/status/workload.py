@@ -63,7 +63,7 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
         (spec.paused and desired > 0, "it is paused"),
         (
             status.observed_generation < deployment.metadata.generation,
-            "the newest spec has not been observed yet",
+            "its controller has not observed the newest spec yet",
         ),
         (
             status.updated_replicas < desired,

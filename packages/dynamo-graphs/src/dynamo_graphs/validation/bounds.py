@@ -29,7 +29,7 @@ _PART_OF_A_GRAPH: Final = 8
 _LONGEST_ORDER: Final = 100
 """Four times the most services that a graph may have."""
 _order: Final = attrgetter("path", "message", "kind")
-"""The order of problems, in a tenth of the time that comparing them takes."""
+"""The order of problems; sorting by it takes a tenth of the time of comparing them."""
 _SERVICES: Final = "spec.services"
 _ORDER: Final = "spec.restart.strategy.order"
 

@@ -20,7 +20,7 @@ class _Entry(NamedTuple):
 
 
 def quantity_problems(text: object, path: str) -> Iterator[Problem]:
-    """Report a value that is no quantity, or negative."""
+    """Report a value that is negative or not a quantity."""
     number = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
     if number is None:
         expected = "expected a number, for example 2, 500m or 16Gi"

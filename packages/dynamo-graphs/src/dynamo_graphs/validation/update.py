@@ -33,7 +33,7 @@ def may_scale(user: str, namespace: str, operator: str) -> bool:
 def graph_update_problems(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment
 ) -> Iterator[Problem]:
-    """Refuse changes of immutable fields, whoever makes them."""
+    """Refuse changes of immutable fields by any user."""
     yield from framework_problems(old, new)
     before, after = old.spec.services, new.spec.services
     for key in sorted(before.keys() & after.keys()):

@@ -37,8 +37,8 @@ _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
 class Blockage:
     """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
 
-    `container` is None if the cause lies outside the containers, `since` if the time is unknown, `restarts` if no
-    container was started.
+    `container` is None if the cause lies outside the containers, `since` if the time is unknown, and
+    `restarts` if no container was started.
     """
 
     reason: GraphReason

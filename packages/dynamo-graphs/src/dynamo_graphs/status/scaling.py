@@ -45,6 +45,7 @@ def hold(
     Of several adapters for one service, the one that the operator created for the graph acts.
     """
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
+    own_name = names.component_name(name, key)
     cause: tuple[ScalingReason, str] | None = None
     if is_paused(adapter):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
@@ -57,10 +58,10 @@ def hold(
     elif not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         cause = ScalingReason.DISABLED, text
-    elif not is_created_by(graph, adapter):
-        owned = names.component_name(name, key)
+    elif not controls(graph, adapter) or adapter.metadata.name != own_name:
         text = (
-            f"The adapter {owned}, which the operator created, scales service {key} of graph {name}"
+            f"The adapter {own_name}, which the operator created, scales service {key} of graph "
+            f"{name}"
         )
         cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
     elif is_paused(graph):
@@ -68,16 +69,6 @@ def hold(
     elif graph.metadata.annotations.get(labels.SUSPEND) == "true":
         cause = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
     return ScalingHold(*cause) if cause else None
-
-
-def is_created_by(
-    graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter
-) -> bool:
-    """Whether the operator created this adapter for the service that it names."""
-    if adapter.spec is None or not controls(graph, adapter):
-        return False
-    key = adapter.spec.dgd_ref.service_name
-    return adapter.metadata.name == names.component_name(graph.metadata.name, key)
 
 
 def held_status(

@@ -13,7 +13,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_graphs.api.ingress import ingress_host
 from dynamo_graphs.api.resources import ResourceItem, Resources
-from dynamo_graphs.validation import Problem, service_path
+from dynamo_graphs.validation import Problem, component_path, service_path
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
 from dynamo_graphs.validation.inoperative import graph_inoperative, inoperative
@@ -38,12 +38,11 @@ def graph_warnings(
     graph: DynamoGraphDeployment, context: ClusterContext = UNKNOWN
 ) -> Iterator[Problem]:
     """Warnings for a graph without problems."""
-    at = graph.metadata
+    dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
     for key, service in sorted(graph.spec.services.items()):
-        path, shown = service_path(key), f"spec.services[{key}]"
-        yield from _deprecated(service, path, shown)
-        used = names.dynamo_namespace(at.namespace, at.name)
-        yield from _namespace_ignored(service, used, path, shown)
+        path = service_path(key)
+        yield from _deprecation_warnings(service, path)
+        yield from _namespace_warnings(service, dynamo_namespace, path)
         yield from _spec_warnings(service, path, context)
     yield from graph_inoperative(graph)
     yield from _claim_warnings(graph, context)
@@ -57,29 +56,30 @@ def component_warnings(
     owner = component.metadata.controller
     if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
         return
-    yield from _deprecated(component.spec, "spec", "spec")
+    yield from _deprecation_warnings(component.spec, "spec")
     yield from _spec_warnings(component.spec, "spec", context)
     yield from inoperative(component.spec, "spec")
     for index, mount in enumerate(component.spec.volume_mounts):
         yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", context)
 
 
-def _deprecated(spec: ComponentSpec, path: str, shown: str) -> Iterator[Problem]:
+def _deprecation_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if spec.autoscaling is not None:
         message = (
-            f"{shown}.autoscaling is deprecated and ignored. Use "
+            f"{component_path(path)}.autoscaling is deprecated and ignored. Use "
             "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling "
             "instead. See docs/kubernetes/autoscaling.md"
         )
         yield Problem(f"{path}.autoscaling", message)
 
 
-def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) -> Iterator[Problem]:
-    used = "dynamo" if spec.global_dynamo_namespace else used
+def _namespace_warnings(spec: ComponentSpec, of_graph: str, path: str) -> Iterator[Problem]:
+    used = "dynamo" if spec.global_dynamo_namespace else of_graph
     if spec.dynamo_namespace and spec.dynamo_namespace != used:
         message = (
-            f"{shown}.dynamoNamespace is deprecated and ignored. Value '{spec.dynamo_namespace}' "
-            f"will be replaced with '{used}'. Remove this field from your configuration"
+            f"{component_path(path)}.dynamoNamespace is deprecated and ignored. Value "
+            f"'{spec.dynamo_namespace}' will be replaced with '{used}'. Remove this field from your "
+            "configuration"
         )
         yield Problem(f"{path}.dynamoNamespace", message)
 
@@ -159,11 +159,10 @@ def _shared_name_warnings(
 
     The warning does not name that namespace: one tenant must not learn of another.
     """
-    at = graph.metadata
-    used = names.dynamo_namespace(at.namespace, at.name)
-    if context.foreign_graphs is not None and used in context.foreign_graphs:
+    dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+    if context.foreign_graphs is not None and dynamo_namespace in context.foreign_graphs:
         message = (
-            f'a graph in another namespace uses the same Dynamo namespace "{used}": processes '
+            f'a graph in another namespace uses the same Dynamo namespace "{dynamo_namespace}": processes '
             "that discover each other through etcd or NATS would mix; choose another name"
         )
         yield Problem("metadata.name", message)

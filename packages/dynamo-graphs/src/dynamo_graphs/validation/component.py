@@ -73,7 +73,7 @@ def spec_problems(
     yield from resource_problems(
         main.get("resources") or {}, at, spec.resources, f"{path}.resources"
     )
-    yield from _claim_problems(spec, pod, path)
+    yield from _resource_claim_problems(spec, pod, path)
     yield from environment_problems(spec.envs, f"{path}.envs")
     for field, probe in _own_probes(spec).items():
         yield from probe_problems(probe, f"{path}.{field}")
@@ -127,7 +127,7 @@ def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
         yield Problem(path, f'invalid host name "{host}"')
 
 
-def _claim_problems(
+def _resource_claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
     """Report resource claims of the main container that the pod does not declare."""

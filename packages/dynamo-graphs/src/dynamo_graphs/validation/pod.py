@@ -124,9 +124,6 @@ def _field_problems(pod: Fields, path: str) -> Iterator[Problem]:
     for field in _NOT_IN_DEPLOYMENTS:
         if pod.get(field):
             yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
-    for field in ("serviceAccountName", "serviceAccount"):
-        if account := pod.get(field):
-            yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
     yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
     yield from _unique_name_problems(pod, "imagePullSecrets", path)
     yield from _unique_name_problems(pod, "resourceClaims", path)
@@ -208,14 +205,16 @@ def is_port_name(text: str) -> bool:
 def account_problems(
     spec: ComponentSpec, pod: Fields, namespace: str, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Report a ServiceAccount that the component's pods may not use.
+    """Report an invalid ServiceAccount, or one that the component's pods may not use.
 
     The author of a graph chooses the ServiceAccount of its pods. If it could be the operator's, permission to
     write graphs in the operator's namespace would include everything that the operator may do.
     """
     for field in ("serviceAccountName", "serviceAccount"):
-        name = pod.get(field)
-        if name and (refusal := _account_refusal(name, spec, namespace, settings)):
+        if not (name := pod.get(field)):
+            continue
+        yield from name_problems(name, f"{path}.{field}", "a ServiceAccount")
+        if refusal := _account_refusal(name, spec, namespace, settings):
             yield Problem(f"{path}.{field}", f'"{name}" {refusal}', ProblemKind.FORBIDDEN)
 
 

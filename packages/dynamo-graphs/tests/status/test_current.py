@@ -17,11 +17,11 @@ NEWEST = 4
 def component(
     status: str, reason: str, *, replicas: int = 0, observed: int = NEWEST
 ) -> DynamoComponentDeployment:
-    said = Condition("Available", status, reason, "its message", observed_generation=observed)
+    available = Condition("Available", status, reason, "its message", observed_generation=observed)
     return DynamoComponentDeployment(
         Metadata("chat-decode", generation=NEWEST),
         DynamoComponentDeploymentSpec(replicas=replicas),
-        DynamoComponentDeploymentStatus((said,), observed),
+        DynamoComponentDeploymentStatus((available,), observed),
     )
 
 

@@ -48,8 +48,8 @@ MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
 
 def component(available: str, observed: int = 4, message: str = "its message") -> Any:
     """A component whose `Available` is that, about that generation."""
-    said = Condition("Available", available, "r", message, observed_generation=observed)
-    status = DynamoComponentDeploymentStatus((said,), observed, service=COUNTS)
+    condition = Condition("Available", available, "r", message, observed_generation=observed)
+    status = DynamoComponentDeploymentStatus((condition,), observed, service=COUNTS)
     return DynamoComponentDeployment(COMPONENT.metadata, status=status)
 
 
@@ -57,7 +57,7 @@ def of(
     *components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()
 ) -> DynamoGraphDeploymentStatus:
     """The status of a graph with these components."""
-    named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
+    named = {f"S{n}": (f"chat-s{n}", component) for n, component in enumerate(components)}
     views = component_views(GRAPH, named)
     return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
 
@@ -78,8 +78,8 @@ def an_old_generation() -> Rollout:
 
 def ready(status: Status) -> tuple[str, str, str]:
     """Status, reason and message of `Ready`."""
-    said = status.conditions[0]
-    return said.status, said.reason, said.message
+    condition = status.conditions[0]
+    return condition.status, condition.reason, condition.message
 
 
 def test_all_ready_is_successful() -> None:
@@ -168,7 +168,7 @@ def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
     )
     for refused in statuses:
         assert 1 == refused.observed_generation, "that of the last spec that was carried out"
-        assert None not in {each.observed_generation for each in refused.conditions}
+        assert None not in {condition.observed_generation for condition in refused.conditions}
 
 
 def test_a_long_message_is_cut() -> None:
@@ -199,17 +199,19 @@ def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("component_reason", "graph_reason"),
     [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
 )
 def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
-    said: str, told: str
+    component_reason: str, graph_reason: str
 ) -> None:
-    available = Condition("Available", "False", said, "Service x is taken", observed_generation=4)
+    available = Condition(
+        "Available", "False", component_reason, "Service x is taken", observed_generation=4
+    )
     status = DynamoComponentDeploymentStatus((available,), 4, service=COUNTS)
-    found = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
-    assert ("False", told) == ready(found)[:2]
-    assert "Service x is taken" in ready(found)[2]
+    status_of_graph = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
+    assert ("False", graph_reason) == ready(status_of_graph)[:2]
+    assert "Service x is taken" in ready(status_of_graph)[2]
 
 
 def framework_of(graph: Any) -> Any:

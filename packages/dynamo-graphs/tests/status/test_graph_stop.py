@@ -17,7 +17,7 @@ QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
 
 def lacks(facts: Facts, services: Any = None, **spec: Any) -> list[str]:
     graph = a_graph(services or {"w": a_service()}, **spec)
-    return [each.message for each in missing(graph, facts)]
+    return [lack.message for lack in missing(graph, facts)]
 
 
 def stopped(graph: DynamoGraphDeployment) -> Any:
@@ -33,25 +33,25 @@ def test_a_graph_of_its_own_lacks_nothing() -> None:
 
 def test_a_claim_that_is_not_to_be_made_must_be_there() -> None:
     pvcs = [{"name": "mine"}]
-    [found] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
-    assert "PersistentVolumeClaim mine not found" in found
+    [message] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
+    assert "PersistentVolumeClaim mine not found" in message
     assert [] == lacks(Facts(claims=frozenset(("mine",))), pvcs=pvcs)
 
 
 def test_an_endpoint_picker_needs_the_api_of_pools() -> None:
     services = {"e": a_service("epp")}
-    [found] = lacks(Facts(), services)
-    assert "inference.networking.k8s.io" in found
+    [message] = lacks(Facts(), services)
+    assert "inference.networking.k8s.io" in message
     assert [] == lacks(Facts(inference_pools_served=True), services)
 
 
 def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2})})
-    [found] = missing(graph, Facts())
+    [lack] = missing(graph, Facts())
     assert (
         "failed to reconcile Dynamo components deployments: no multinode orchestrator available"
-    ) == found.message
-    assert "no_multinode_orchestrator" == found.reason
+    ) == lack.message
+    assert "no_multinode_orchestrator" == lack.reason
     assert () == missing(graph, Facts(lws_served=True))
     assert () == missing(recorded(graph, GROVE), Facts())
 
@@ -59,7 +59,7 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
 def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2}), "e": a_service("epp")})
     apis = (LEADER_WORKER_SET, GROVE_API, INFERENCE_POOL)
-    nodes, picker = missing(graph, Facts(withheld={each: each.kinds for each in apis}))
+    nodes, picker = missing(graph, Facts(withheld={api: api.kinds for api in apis}))
     assert {"optional_api_forbidden"} == {nodes.reason, picker.reason}
     assert (
         "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
@@ -73,13 +73,13 @@ NO_QUEUE = "queue 'other' not found in cluster. Ensure the queue exists before u
 
 
 @pytest.mark.parametrize(
-    ("queue", "said"), [(" ", []), ("dynamo", []), (" dynamo ", []), ("other", [NO_QUEUE])]
+    ("queue", "expected"), [(" ", []), ("dynamo", []), (" dynamo ", []), ("other", [NO_QUEUE])]
 )
-def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, said: list[str]) -> None:
+def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[str]) -> None:
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": queue}}
     graph = a_graph({"w": a_service()}, metadata=metadata)
     assert () == missing(graph, QUEUES)
-    assert said == [each.message for each in missing(recorded(graph, GROVE), QUEUES)]
+    assert expected == [lack.message for lack in missing(recorded(graph, GROVE), QUEUES)]
     assert () == missing(recorded(graph, GROVE), Facts())
 
 

@@ -42,27 +42,29 @@ REFUSED = Blocked(Obstacle.REJECTED, "PodCliqueSet", "chat", "PodCliqueSet chat:
 def clique(size: int = 2, generation: int = 4, **status: Any) -> GroveMember:
     """A service whose clique is fine but for these counts."""
     counts = {"observed_generation": 4, "replicas": size, "updated_replicas": size}
-    found = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
-    live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), found)
+    reported = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
+    live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), reported)
     return GroveMember("chat-0-w", is_group=False, live=live, wanted=size)
 
 
 def group(**status: Any) -> GroveMember:
     """A service over several nodes whose scaling group is fine but for these counts."""
     counts = {"observed_generation": 1, "replicas": 1, "updated_replicas": 1}
-    found = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
-    live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), found)
+    reported = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
+    live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), reported)
     return GroveMember("chat-0-m", is_group=True, live=live, wanted=None)
 
 
 def of(*members: GroveMember, clique_set: PodCliqueSet | None = SET) -> DynamoGraphDeploymentStatus:
-    views = grove_views(GRAPH, clique_set, {f"S{n}": each for n, each in enumerate(members)})
+    views = grove_views(
+        GRAPH, clique_set, {f"S{n}": grove_member for n, grove_member in enumerate(members)}
+    )
     return graph_status(GRAPH, views, (), now=NOW).status
 
 
 def message(status: DynamoGraphDeploymentStatus) -> str:
-    found: str = status.conditions[0].message
-    return found
+    message: str = status.conditions[0].message
+    return message
 
 
 def test_all_ready_is_successful() -> None:
@@ -103,17 +105,17 @@ def test_a_clique_with_older_pods_is_being_updated(
 
 
 def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
-    said = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
-    views = grove_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": said})
+    diagnosis = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
+    views = grove_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": diagnosis})
     status = graph_status(GRAPH, views, (), now=NOW).status
     assert "pods_crashing" == status.conditions[0].reason
     assert "S0: 1/2 ready; pod x-0 OOMKilled" == message(status)
-    found = status.services["S0"]
+    service = status.services["S0"]
     expected = (2, "prod-chat", ["chat-0-w"])
     assert expected == (
-        found.scheduled_replicas,
-        found.runtime_namespace,
-        list(found.component_names),
+        service.scheduled_replicas,
+        service.runtime_namespace,
+        list(service.component_names),
     )
 
 

@@ -33,18 +33,18 @@ def after(
 
 
 def test_one_more_ready_replica_begins_a_new_time() -> None:
-    found = after(99, ready=3)
+    progress = after(99, ready=3)
     assert (
         GraphProgress(
             ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0
         )
-        == found
+        == progress
     )
 
 
 def test_another_spec_begins_a_new_time() -> None:
-    found = after(99, ready=0, generation=8, goal="other").stored
-    assert ProgressStatus(0, "2026-01-01T00:01:39Z", 8, "other") == found
+    stored = after(99, ready=0, generation=8, goal="other").stored
+    assert ProgressStatus(0, "2026-01-01T00:01:39Z", 8, "other") == stored
 
 
 def test_a_number_of_replicas_begins_no_new_time() -> None:
@@ -93,9 +93,11 @@ def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int,
     stored, now = None, START
     for ready, seconds in steps:
         now += timedelta(seconds=seconds)
-        found = graph_progress(
+        reported = graph_progress(
             *(stored,), ready=ready, generation=1, goal="g", now=now, deadline_seconds=10
         ).stored
-        assert found is not None
-        assert found == stored or stored is None or found.ready_replicas > stored.ready_replicas
-        stored = found
+        assert reported is not None
+        assert (
+            reported == stored or stored is None or reported.ready_replicas > stored.ready_replicas
+        )
+        stored = reported

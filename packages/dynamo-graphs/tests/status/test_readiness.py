@@ -88,8 +88,11 @@ def test_a_paused_deployment_is_not_ready() -> None:
 def test_a_rollout_is_told_from_pods_that_are_not_ready(
     status: dict[str, Any], *, is_rolling: bool, has_older: bool
 ) -> None:
-    found = deployment_readiness(_deployment(**status))
-    assert (is_rolling, has_older) == (found.is_rolling or found.is_ready, found.has_older)
+    readiness = deployment_readiness(_deployment(**status))
+    assert (is_rolling, has_older) == (
+        readiness.is_rolling or readiness.is_ready,
+        readiness.has_older,
+    )
 
 
 CONSUMED: dict[str, Any] = {

@@ -17,8 +17,8 @@ def test_the_page_in_the_repository_is_up_to_date() -> None:
 
 
 def test_every_reason_is_explained_with_advice() -> None:
-    assert {each for kind in KINDS for each in kind} == {each.reason for each in MEANINGS}
-    assert all(each.text and each.advice for each in MEANINGS)
+    assert {reason for kind in KINDS for reason in kind} == {row.reason for row in MEANINGS}
+    assert all(row.text and row.advice for row in MEANINGS)
 
 
 def test_every_field_of_a_service_is_explained() -> None:

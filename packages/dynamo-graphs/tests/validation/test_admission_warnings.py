@@ -13,10 +13,10 @@ GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
 W = "spec.services.w"
 
 
-def warned(new: Object, **known: Any) -> tuple[str, ...]:
-    found = verdict(new, surroundings=ClusterContext(**known))
-    assert found.allowed, found.problems
-    return found.warnings
+def warned(new: Object, **context: Any) -> tuple[str, ...]:
+    decision = verdict(new, surroundings=ClusterContext(**context))
+    assert decision.allowed, decision.problems
+    return decision.warnings
 
 
 def pod(image: str) -> Object:
@@ -110,7 +110,7 @@ NODES: Object = {
 
 
 @pytest.mark.parametrize(
-    ("service", "said"),
+    ("service", "warning"),
     [
         ({"annotations": {STRATEGY: "recreate"}}, 'did you mean "Recreate"?'),
         ({"annotations": {STRATEGY: "OnDelete"}}, "expected Recreate or RollingUpdate"),
@@ -125,9 +125,9 @@ NODES: Object = {
         ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "on a multinode component"),
     ],
 )
-def test_an_update_strategy_without_effect_is_told(service: Object, said: str) -> None:
+def test_an_update_strategy_without_effect_is_told(service: Object, warning: str) -> None:
     (text,) = warned(with_service(**service))
-    assert said in text
+    assert warning in text
 
 
 @pytest.mark.parametrize(

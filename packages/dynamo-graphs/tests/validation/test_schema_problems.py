@@ -198,10 +198,12 @@ def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
     def expressions(node: Any) -> set[str]:
         if isinstance(node, dict):
             rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
-            own = {each for each in rules if "oldSelf" not in each}  # offline nothing was before
-            return own.union(*(expressions(each) for each in node.values()))
+            own = {rule for rule in rules if "oldSelf" not in rule}  # offline nothing was before
+            return own.union(*(expressions(inner) for inner in node.values()))
         if isinstance(node, list):
-            return set().union(*(expressions(each) for each in node))
+            return set().union(*(expressions(inner) for inner in node))
         return set()
 
-    assert set(RULES) == set().union(*(expressions(resource_schema(each)) for each in RESOURCES))
+    assert set(RULES) == set().union(
+        *(expressions(resource_schema(resource)) for resource in RESOURCES)
+    )

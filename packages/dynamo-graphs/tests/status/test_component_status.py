@@ -75,7 +75,7 @@ def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
     assert ["x-0"] == [pod.name for pod in service.blocked_pods]
 
 
-def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_takes() -> None:
+def test_a_hundred_refused_objects_fit_into_a_message() -> None:
     refused = [
         Blocked(Obstacle.REJECTED, "LeaderWorkerSet", f"chat-{index}", f"{index}: {'quota ' * 60}")
         for index in range(100)
@@ -111,7 +111,7 @@ def test_what_is_not_known_is_absent() -> None:
         ({"reason": "updating", "observed": 2}, late(), "pods_not_ready"),
     ],
 )
-def test_an_update_is_told_from_pods_that_do_not_get_ready(
+def test_an_update_is_distinguished_from_pods_that_do_not_get_ready(
     component: dict[str, Any], readiness: Readiness, expected: str
 ) -> None:
     assert expected == service_of(of(readiness, STARTING, **component)).reason

@@ -37,7 +37,7 @@ def component(
         (DynamoComponentDeployment(Metadata("chat-decode", generation=1)), False),
     ],
 )
-def test_what_is_told_is_current_or_not(given: DynamoComponentDeployment, expected: bool) -> None:
+def test_whether_counts_are_current(given: DynamoComponentDeployment, expected: bool) -> None:
     assert expected == is_current(given)
 
 

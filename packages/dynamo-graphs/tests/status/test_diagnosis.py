@@ -76,7 +76,7 @@ def test_a_replica_over_several_nodes_is_placed_when_all_its_pods_are() -> None:
     assert (1, "insufficient_capacity") == (diagnosis.scheduled_replicas, diagnosis.reason)
 
 
-def test_the_first_time_at_which_it_may_be_another_is_told() -> None:
+def test_the_earliest_requeue_counts() -> None:
     pods = [
         a_pod("x-0", unplaced(lastTransitionTime="2025-12-31T23:59:50Z"), node=""),
         a_pod("x-1", unplaced(lastTransitionTime="2025-12-31T23:59:40Z"), node=""),

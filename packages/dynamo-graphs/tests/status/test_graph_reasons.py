@@ -128,7 +128,7 @@ BEFORE = {"Decode": counts(reason="updating")}
         (a_graph(services=BEFORE), late("pods_crashing", has_older=True), "pods_crashing"),
     ],
 )
-def test_an_update_is_told_from_a_failure(
+def test_an_update_is_distinguished_from_a_failure(
     graph: DynamoGraphDeployment, service: ServiceView, expected: str
 ) -> None:
     status = of(graph, Decode=service)
@@ -153,7 +153,7 @@ def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
     assert ("True", "updating") == progressing(status)
 
 
-def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
+def test_a_stalled_graph_reports_it_and_continues() -> None:
     status = of(a_graph(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert ("pending", STARTING, None) == (

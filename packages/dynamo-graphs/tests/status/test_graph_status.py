@@ -104,7 +104,7 @@ def test_counts_are_there_before_the_component_is() -> None:
     assert expected == of(None).services["S0"]
 
 
-def test_a_graph_initializes_until_a_component_says_anything() -> None:
+def test_a_graph_initializes_until_a_component_reports() -> None:
     silent = DynamoComponentDeployment(COMPONENT.metadata)
     assert "initializing" == of(None, silent).state
     assert "pending" == of(None, component("False")).state
@@ -202,7 +202,7 @@ def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None
     ("component_reason", "graph_reason"),
     [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
 )
-def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
+def test_a_refused_component_gives_the_graph_its_reason(
     component_reason: str, graph_reason: str
 ) -> None:
     available = Condition(

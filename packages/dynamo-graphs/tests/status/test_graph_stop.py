@@ -31,7 +31,7 @@ def test_a_graph_of_its_own_lacks_nothing() -> None:
     assert [] == lacks(Facts(), pvcs=[{"name": "made", "create": True}])
 
 
-def test_a_claim_that_is_not_to_be_made_must_be_there() -> None:
+def test_a_pvc_that_is_not_created_must_exist() -> None:
     pvcs = [{"name": "mine"}]
     [message] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
     assert "PersistentVolumeClaim mine not found" in message

@@ -82,7 +82,7 @@ def test_all_ready_is_successful() -> None:
         (group(updated_replicas=0), "desired=1, updated=0"),
     ],
 )
-def test_a_clique_that_is_not_ready_says_why(member: GroveMember, cause: str) -> None:
+def test_a_clique_that_is_not_ready_reports_the_cause(member: GroveMember, cause: str) -> None:
     status = of(member)
     name = f"{'pcsg' if member.is_group else 'podclique'}/{member.name}"
     assert f"Resources not ready: chat: {name}: {cause}" == message(status)
@@ -119,7 +119,7 @@ def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
     )
 
 
-def test_the_first_cause_of_a_group_is_told_and_causes_are_sorted() -> None:
+def test_the_first_cause_of_a_group_is_reported_and_causes_are_sorted() -> None:
     status = of(group(available_replicas=0, updated_replicas=0), clique(ready_replicas=0))
     assert (
         "Resources not ready: chat: pcsg/chat-0-m: desired=1, available=0; "

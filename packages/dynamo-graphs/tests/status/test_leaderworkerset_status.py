@@ -87,7 +87,7 @@ def test_each_thing_that_is_not_so_yet_is_named(group: Group, cause: str) -> Non
     assert f"Some LeaderWorkerSets are not ready: w-1: {cause}" == readiness.message
 
 
-def test_a_group_without_a_place_says_so() -> None:
+def test_an_unschedulable_group_reports_it() -> None:
     condition = a_condition("Unschedulable", message="2/2 tasks in gang unschedulable")
     placement = msgspec.convert({"status": {"conditions": [condition]}}, PodGroup)
     waiting = a_set(readyReplicas=0)
@@ -122,7 +122,7 @@ def test_the_counts_are_those_of_all_groups_together() -> None:
         (Group(None, None, None), True, False),
     ],
 )
-def test_a_group_tells_an_update_from_pods_that_are_not_ready(
+def test_a_group_distinguishes_an_update_from_pods_that_are_not_ready(
     group: Group, *, is_rolling: bool, has_older: bool
 ) -> None:
     readiness = groups_readiness({"w-0": group})

@@ -32,7 +32,7 @@ def test_first_loads_and_more_pods_are_no_event() -> None:
     )
 
 
-def test_the_first_failure_is_told_with_its_cause_and_the_next_is_not() -> None:
+def test_the_first_failure_is_reported_with_its_cause_and_the_next_is_not() -> None:
     before, after = a_model("NoReadyEndpoints"), a_model("NoReadyEndpoints", failing=1)
     first, second = model_status_events(before, after)
     text = "Some endpoints failed to load LoRA: 1 task(s) failed; 1 of them: no"
@@ -41,14 +41,14 @@ def test_the_first_failure_is_told_with_its_cause_and_the_next_is_not() -> None:
     assert [] == event_reasons(after, a_model("NoReadyEndpoints", failing=2))
 
 
-def test_a_pod_that_is_lost_and_all_that_are_back_are_told() -> None:
+def test_a_pod_that_is_lost_and_all_that_are_back_are_reported() -> None:
     whole, part = a_model("AllEndpointsReady", ready=2), a_model("NotReady", ready=1)
     assert ["NotReady"] == event_reasons(whole, part)
     assert ["EndpointsReady"] == event_reasons(part, whole)
     assert [] == event_reasons(whole, whole)
 
 
-def test_a_mistake_is_told_once() -> None:
+def test_a_mistake_is_reported_once() -> None:
     wrong = Condition("Valid", "False", "ValidationFailed", "Validation failed: no name")
     invalid = DynamoModel(status=DynamoModelStatus(conditions=(wrong,)))
     (only,) = model_status_events(DynamoModel(), invalid)

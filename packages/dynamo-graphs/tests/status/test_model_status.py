@@ -66,7 +66,7 @@ def test_a_lora_that_is_everywhere_is_ready() -> None:
     assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == ready(status)
 
 
-def test_the_most_frequent_cause_is_told() -> None:
+def test_the_most_frequent_cause_is_reported() -> None:
     failed = replace(worker("b", loaded=None), message="download failed")
     waiting = replace(worker("c"), is_callable=False)
     others = [failed, replace(failed, address="http://d:9090"), waiting]
@@ -104,7 +104,7 @@ def test_without_endpoints_both_conditions_say_so() -> None:
     assert (0, 0, ()) == (status.ready_endpoints, status.total_endpoints, status.endpoints)
 
 
-def test_an_invalid_model_says_what_is_wrong() -> None:
+def test_an_invalid_model_reports_its_problems() -> None:
     model = DynamoModel(spec=DynamoModelSpec("", BASE))
     (condition,) = invalid_status(model, model_problems(model)).conditions
     assert ("Valid", "False", "ValidationFailed") == (

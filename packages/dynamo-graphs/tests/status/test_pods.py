@@ -204,7 +204,7 @@ def test_a_pod_that_waits_for_a_node_is_named_at_once() -> None:
     )
 
 
-def test_a_pod_that_nobody_has_looked_at_yet_is_not_held_up() -> None:
+def test_a_pod_that_the_scheduler_has_not_seen_is_not_blocked() -> None:
     gated = a_condition("PodScheduled", "False", "SchedulingGated")
     assert PodReport() == pod_report(a_pod(node="", conditions=()), NOW)
     assert PodReport() == pod_report(a_pod(node="", conditions=(gated,)), NOW)

@@ -51,7 +51,7 @@ def test_a_number_of_replicas_begins_no_new_time() -> None:
     assert GraphProgress(STORED, requeue_after_seconds=1.0) == after(99, generation=8)
 
 
-def test_without_a_hash_the_generation_tells_the_spec() -> None:
+def test_without_a_hash_the_generation_identifies_the_spec() -> None:
     stored, now = ProgressStatus(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
     same = graph_progress(stored, ready=2, generation=7, goal="g", now=now, deadline_seconds=100)
     assert GraphProgress(stored, requeue_after_seconds=1.0) == same

@@ -85,7 +85,7 @@ def test_a_paused_deployment_is_not_ready() -> None:
         ({"observed_generation": 2}, True, False),
     ],
 )
-def test_a_rollout_is_told_from_pods_that_are_not_ready(
+def test_a_rollout_is_distinguished_from_pods_that_are_not_ready(
     status: dict[str, Any], *, is_rolling: bool, has_older: bool
 ) -> None:
     readiness = deployment_readiness(_deployment(**status))

@@ -89,7 +89,7 @@ def test_every_reason_is_explained_with_advice() -> None:
     assert len(ROWS) == len(REQUEST_MEANINGS)
 
 
-def test_every_condition_that_is_told_has_its_row() -> None:
+def test_every_reported_condition_has_its_row() -> None:
     steps = {
         (type_, value, reason)
         for type_, value, reason in ROWS
@@ -152,7 +152,7 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
     assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
-def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
+def test_a_wait_for_an_earlier_job_is_reported_in_every_condition() -> None:
     reported = status.waiting(
         a_request(RequestState.FAILED), "Job profile-r is being deleted"
     ).status

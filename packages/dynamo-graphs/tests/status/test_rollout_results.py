@@ -56,7 +56,7 @@ def graph(
         (graph("Completed"), graph("Completed", progress=LATE), []),
     ],
 )
-def test_what_a_status_says_anew(
+def test_events_between_two_statuses(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment, results: list[str]
 ) -> None:
     assert results == list(rollout_results(before, after))

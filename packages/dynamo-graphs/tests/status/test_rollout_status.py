@@ -49,7 +49,7 @@ def rollout(
     return Rollout(revisions, NEW, through=("Decode",) if through else ())
 
 
-def test_a_graph_that_was_never_rolled_out_says_nothing() -> None:
+def test_a_graph_without_a_rollout_reports_none() -> None:
     assert None is rolling_update(graph(), rollout(old=""), NOW)
 
 
@@ -71,7 +71,7 @@ def test_another_target_begins_anew() -> None:
     assert (NOW, "bbbbbbbb") == (reported.start_time, reported.to_hash)
 
 
-def test_it_is_complete_only_when_the_record_says_so_too() -> None:
+def test_it_is_complete_only_once_the_annotation_is_written() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
     over = rollout(old="", through=True)
     reported = rolling_update(graph(stored, current="aaaaaaaa"), over, NOW)
@@ -127,7 +127,7 @@ def an_old_one(replicas: int, pods: int, **metadata: Any) -> Member:
     return Member(changed, old.suffix, old.content)
 
 
-def test_an_old_component_says_what_it_waits_for() -> None:
+def test_an_old_component_reports_what_it_waits_for() -> None:
     assert "worker revision bbbbbbbb is replacing it" == why(an_old_one(2, 2))
     assert "its last pods are terminating (2)" == why(an_old_one(0, 2))
     gone = an_old_one(0, 0)
@@ -138,7 +138,7 @@ def test_an_old_component_says_what_it_waits_for() -> None:
     )
 
 
-def test_an_old_component_that_is_paused_says_so_while_it_has_pods() -> None:
+def test_an_old_component_reports_its_pause_while_it_has_pods() -> None:
     paused = {"annotations": {"nvidia.com/paused": "true"}}
     assert "paused" in why(an_old_one(2, 2, **paused))
     assert "paused" in why(an_old_one(0, 1, **paused))

@@ -111,7 +111,7 @@ def test_an_autoscaler_sees_one_pod_of_each_replica() -> None:
     assert OURS == selector(graph(metadata=grove), "decode", 2)
 
 
-def test_a_number_that_nobody_can_run_makes_no_endless_selector() -> None:
+def test_an_absurd_number_of_replicas_gives_a_short_selector() -> None:
     on_grove = graph(service={"multinode": {"nodeCount": 2}}, metadata=GROVE)
     assert 64 * 1024 > len(selector(on_grove, "decode", 2**31 - 1))
 

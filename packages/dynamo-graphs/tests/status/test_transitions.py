@@ -60,7 +60,7 @@ NOTHING = DynamoGraphDeploymentStatus()
         ),
     ],
 )
-def test_what_is_told(
+def test_events_between_two_statuses(
     before: DynamoGraphDeploymentStatus, after: DynamoGraphDeploymentStatus, reasons: list[str]
 ) -> None:
     old, new = DynamoGraphDeployment(status=before), DynamoGraphDeployment(status=after)

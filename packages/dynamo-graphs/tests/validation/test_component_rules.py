@@ -261,7 +261,7 @@ CASES: dict[str, tuple[Object, str]] = {
 
 
 @pytest.mark.parametrize(("spec", "expected"), CASES.values(), ids=CASES)
-def test_one_problem_is_told(spec: Object, expected: str) -> None:
+def test_one_problem_is_reported(spec: Object, expected: str) -> None:
     reported = problems(**spec)
     assert 1 == len(reported), reported
     assert expected in reported[0]

@@ -77,9 +77,7 @@ def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
         ("annotations", "nvidia.com/last-applied-hash"),
     ],
 )
-def test_a_graph_cannot_take_a_key_of_the_operator_and_is_told_which_those_are(
-    field: str, key: str
-) -> None:
+def test_a_graph_cannot_use_reserved_keys_and_the_message_lists_them(field: str, key: str) -> None:
     [problem] = problems({"w": a_service()}, **{field: {key: "x"}})
     path, _, message = problem.partition(": ")
     assert f"spec.{field}[{key}]" == path
@@ -147,7 +145,7 @@ def test_variables_of_the_graph_are_checked() -> None:
     )
 
 
-def test_a_claim_to_create_says_all_about_itself() -> None:
+def test_a_pvc_to_create_needs_all_its_fields() -> None:
     claim = {"name": "c", "create": True, "size": "0"}
     reported = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
     assert [
@@ -202,7 +200,7 @@ def test_a_list_of_thousands_is_refused_in_one_line() -> None:
     assert "too many entries: 30000 (expected one for each of 1 services)" in problem
 
 
-def test_an_access_mode_that_there_is_not_is_told() -> None:
+def test_an_unknown_access_mode_is_reported() -> None:
     claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
     (problem,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
     assert problem.startswith('spec.pvcs[0].volumeAccessMode: unknown access mode "latest"')

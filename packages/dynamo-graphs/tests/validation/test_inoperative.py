@@ -98,7 +98,7 @@ FINE = [
 
 
 @pytest.mark.parametrize(("one", "expected"), WRONG)
-def test_what_cannot_work_is_told(one: Object, expected: str) -> None:
+def test_what_cannot_work_is_reported(one: Object, expected: str) -> None:
     (text,) = warnings_of(one)
     assert expected in text
     assert text.startswith("spec.services.w.")
@@ -120,7 +120,7 @@ def test_probes_of_ones_own_need_no_named_port() -> None:
     assert 1 == len(warnings_of(service({**main, "startupProbe": {"periodSeconds": 1}})))
 
 
-def test_admission_says_it_of_graphs_and_of_components() -> None:
+def test_admission_warns_of_graphs_and_components() -> None:
     pod = {"mainContainer": {"image": "r/x:1"}}
     for new in (with_service(extraPodSpec=pod), component(extraPodSpec=pod)):
         decision = verdict(new)
@@ -154,7 +154,7 @@ def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:
     )
 
 
-def test_the_status_says_it_until_it_is_corrected() -> None:
+def test_the_status_reports_it_until_it_is_corrected() -> None:
     (warned,) = configuration_warning(stored(service({})))
     assert ("ConfigurationWarning", "True") == (warned.type, warned.status)
     assert "neither command nor args" in warned.message

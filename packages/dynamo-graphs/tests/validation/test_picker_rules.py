@@ -48,7 +48,7 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
         ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "EPP component cannot be multinode"),
     ],
 )
-def test_one_problem_is_told(fields: Object, expected: str) -> None:
+def test_one_problem_is_reported(fields: Object, expected: str) -> None:
     [problem] = problems({"e": a_service("epp", **fields)})
     assert expected in problem
 

@@ -91,14 +91,14 @@ def test_no_configuration_is_a_configuration() -> None:
         ),
     ],
 )
-def test_what_cannot_be_carried_out_is_told(
+def test_one_problem_is_reported(
     fields: dict[str, Any], settings: dict[str, Any], problem: str
 ) -> None:
     (reported,) = problems_of(a_request(**fields), **settings)
     assert problem in reported
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     config = {
         "engine": 1,
         "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},

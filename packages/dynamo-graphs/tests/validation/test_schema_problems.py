@@ -35,7 +35,7 @@ def test_a_good_document_has_no_problem() -> None:
     assert [] == lines(decode({"replicas": 2, "extraPodSpec": {"mainContainer": {"image": "i"}}}))
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None:
     document = graph(
         {
             "backendFramework": "vlm",
@@ -97,7 +97,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_what_was_expected_and_what_is_there(
+def test_a_mistake_is_reported_with_what_was_expected_and_what_was_found(
     service: Object, line: str
 ) -> None:
     assert [f"spec.services.Decode.{line}"] == lines(decode(service))
@@ -148,7 +148,7 @@ def test_annotations_may_not_be_larger_than_the_api_server_allows() -> None:
     )
 
 
-def test_a_problem_tells_its_sort() -> None:
+def test_a_problem_has_its_kind() -> None:
     document = graph({"pvcs": [{"name": "a", "nam": 1}], "restart": {}, "backendFramework": "x"})
     kinds = {problem.path: problem.kind for problem in schema_problems(document)}
     assert {

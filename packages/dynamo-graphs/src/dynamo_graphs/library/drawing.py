@@ -14,7 +14,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.status.readiness import is_ready
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.service_rows import Service, services
 
 _WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
 _LONGEST = 30

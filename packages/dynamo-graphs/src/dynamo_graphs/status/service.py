@@ -1,4 +1,4 @@
-"""A service of a graph: as its status sees it, on components or on Grove, and as a row of a list.
+"""A service of a graph as its status describes it, on components or on Grove.
 
 During an update the pods of a service start, as they do after a failure. What distinguishes an update is the
 state before: pods of an older revision, or a service that was ready.
@@ -8,16 +8,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.deployment_config import base_replicas
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
-from dynamo_graphs.plan.replicas import effective_replicas
-from dynamo_graphs.plan.suspension import TYPE as SUSPENDED
+from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.readiness import Stated
 from dynamo_graphs.status.reasons import GraphReason
-from kube_runtime.types.meta import condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +48,13 @@ class ServiceView:
         Counts do not show which replicas are ready, so those of an older spec count as ready first.
         """
         counts = self.newest or self.counts
-        ready = _ready_replicas(counts)
+        ready = ready_replicas(counts)
         older = counts.replicas - counts.updated_replicas
         return min(max(0, (ready or 0) - max(0, older)), counts.updated_replicas)
 
 
-def _ready_replicas(counts: ServiceReplicaStatus) -> int | None:
+def ready_replicas(counts: ServiceReplicaStatus) -> int | None:
+    """The ready replicas, or the available ones of a workload that does not count ready ones."""
     return counts.available_replicas if counts.ready_replicas is None else counts.ready_replicas
 
 
@@ -111,62 +105,3 @@ def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceRepl
 def unexplained(counts: ServiceReplicaStatus) -> ServiceReplicaStatus:
     """The counts of a ready service, without reason, message and blocked pods."""
     return replace(counts, reason=None, message=None, blocked_pods=())
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """A row of a list of services: the desired replicas, and what the status reports.
-
-    None means unknown; for `ready`, that its workload has no such count.
-    """
-
-    name: str
-    wanted: int
-    ready: int | None = None
-    updated: int | None = None
-    ready_of_newest: int = 0
-    reason: str = ""
-    message: str = ""
-    blocked_pods: tuple[BlockedPod, ...] = ()
-
-
-def services(stated: Stated) -> list[Service]:
-    """The services of a graph or component, by name; other kinds have none."""
-    match stated:
-        case DynamoGraphDeployment():
-            return _of_graph(stated)
-        case DynamoComponentDeployment(spec=spec, status=status):
-            desired = spec.desired_replicas
-            return [_service(spec.service_name or stated.metadata.name, desired, status.service)]
-        case _:
-            return []
-
-
-def _of_graph(graph: DynamoGraphDeployment) -> list[Service]:
-    # The operator copies the replicas of scaling adapters into the spec, so adapters are not read here.
-    suspended = condition(graph.status.conditions, SUSPENDED)
-    is_at_zero = suspended is not None and suspended.status == "True"
-    replicas = effective_replicas(graph, {}, graph.spec.services if is_at_zero else ())
-    return [
-        _service(
-            key,
-            base_replicas(graph, key) if desired is None else desired,
-            graph.status.services.get(key),
-        )
-        for key, desired in sorted(replicas.items())
-    ]
-
-
-def _service(name: str, desired: int, counts: ServiceReplicaStatus | None) -> Service:
-    if counts is None:
-        return Service(name, desired)
-    return Service(
-        name,
-        desired,
-        ready=_ready_replicas(counts),
-        updated=counts.updated_replicas,
-        ready_of_newest=ServiceView(name, counts, desired).ready_of_newest,
-        reason=counts.reason or "",
-        message=counts.message or "",
-        blocked_pods=counts.blocked_pods,
-    )

@@ -29,7 +29,7 @@ from dynamo_graphs.status.readiness import (
     summary,
 )
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.service_rows import Service, services
 from dynamoctl.ages import age, ago, since
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.service_rows import Service, services
 from dynamoctl.ages import ago, since
 from dynamoctl.screen import table
 from kube_runtime.commandline.errors import visible

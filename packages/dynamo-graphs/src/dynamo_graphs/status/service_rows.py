@@ -21,7 +21,7 @@ class Service:
     """
 
     name: str
-    wanted: int
+    desired: int
     ready: int | None = None
     updated: int | None = None
     ready_of_newest: int = 0

@@ -233,7 +233,7 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 def _service(service: Service, now: datetime) -> str:
     head = (
         f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
-        f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
+        f"{service.ready_of_newest} of {service.desired} replicas of the newest spec are ready"
     )
     if not service.blocked_pods:
         return f"{head}; {service.message or 'no pod reports a cause'}"

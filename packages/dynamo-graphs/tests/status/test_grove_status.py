@@ -44,7 +44,7 @@ def clique(size: int = 2, generation: int = 4, **status: Any) -> GroveMember:
     counts = {"observed_generation": 4, "replicas": size, "updated_replicas": size}
     reported = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
     live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), reported)
-    return GroveMember("chat-0-w", is_group=False, live=live, wanted=size)
+    return GroveMember("chat-0-w", is_group=False, live=live, desired=size)
 
 
 def group(**status: Any) -> GroveMember:
@@ -52,7 +52,7 @@ def group(**status: Any) -> GroveMember:
     counts = {"observed_generation": 1, "replicas": 1, "updated_replicas": 1}
     reported = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
     live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), reported)
-    return GroveMember("chat-0-m", is_group=True, live=live, wanted=None)
+    return GroveMember("chat-0-m", is_group=True, live=live, desired=None)
 
 
 def of(*members: GroveMember, clique_set: PodCliqueSet | None = SET) -> DynamoGraphDeploymentStatus:
@@ -75,7 +75,7 @@ def test_all_ready_is_successful() -> None:
 @pytest.mark.parametrize(
     ("member", "cause"),
     [
-        (GroveMember("chat-0-w", is_group=False, live=None, wanted=1), "resource not found"),
+        (GroveMember("chat-0-w", is_group=False, live=None, desired=1), "resource not found"),
         (clique(observed_generation=None), "observedGeneration is nil"),
         (clique(generation=5), "spec not yet processed: generation=5, observedGeneration=4"),
         (clique(ready_replicas=1), "desired=2, ready=1"),
@@ -129,7 +129,7 @@ def test_the_first_cause_of_a_group_is_reported_and_causes_are_sorted() -> None:
 
 def test_a_clique_of_another_size_than_wanted_is_being_scaled() -> None:
     fine = clique()
-    member = GroveMember(fine.name, is_group=False, live=fine.live, wanted=5)
+    member = GroveMember(fine.name, is_group=False, live=fine.live, desired=5)
     assert "podclique/chat-0-w: scaling: desired=5, replicas=2" in message(of(member))
 
 
@@ -152,7 +152,7 @@ def test_a_set_that_could_not_be_written_fails_the_graph() -> None:
     "status",
     [
         of(clique(), group()),
-        of(GroveMember("chat-0-m", is_group=True, live=None, wanted=None), clique_set=None),
+        of(GroveMember("chat-0-m", is_group=True, live=None, desired=None), clique_set=None),
     ],
 )
 def test_our_schema_takes_our_status(status: DynamoGraphDeploymentStatus) -> None:

@@ -80,8 +80,8 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
     clique = PodClique(Metadata("chat-0-f", "prod"))
     found = members(GRAPH, cache(clique))
     assert {
-        "F": GroveMember("chat-0-f", is_group=False, live=clique, wanted=5),
-        "W": GroveMember("chat-0-w", is_group=True, live=None, wanted=None),
+        "F": GroveMember("chat-0-f", is_group=False, live=clique, desired=5),
+        "W": GroveMember("chat-0-w", is_group=True, live=None, desired=None),
     } == found
 
 

@@ -21,13 +21,13 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 class GroveMember:
     """A service on Grove: the object that runs it, and its desired replicas.
 
-    `live` is None if the object does not exist yet; `wanted` is None if any number is right.
+    `live` is None if the object does not exist yet; `desired` is None if any number is right.
     """
 
     name: str
     is_group: bool
     live: PodClique | PodCliqueScalingGroup | None
-    wanted: int | None
+    desired: int | None
 
 
 def grove_views(
@@ -59,16 +59,16 @@ def _view(
     )
     # A new scaling group counts its replicas before they are updated; a clique counts pods.
     has_older = isinstance(live, PodClique) and live.status.replicas > live.status.updated_replicas
-    desired = (live.spec.replicas or 0) if live else 0
+    replicas = (live.spec.replicas or 0) if live else 0
     return ServiceView(
         name=clique_set.metadata.name if clique_set else name,
         counts=counts,
-        desired=desired if member.wanted is None else member.wanted,
+        desired=replicas if member.desired is None else member.desired,
         obstacles=tuple(_obstacles(clique_set, member)),
         exists=clique_set is not None,
         is_rolling=live is None
         or has_older
-        or live.status.updated_replicas < desired
+        or live.status.updated_replicas < replicas
         or _behind(live.metadata.generation, live.status.observed_generation) is not None,
         has_older=has_older,
         requeue_after_seconds=diagnosis.requeue_after_seconds,
@@ -91,28 +91,28 @@ def _obstacle(member: GroveMember) -> str | None:
     live = member.live
     if live is None:
         return "resource not found"
-    status, desired = live.status, live.spec.replicas or 0
+    status, replicas = live.status, live.spec.replicas or 0
     if status.observed_generation is None:
         return "observedGeneration is nil"
     if behind := _behind(live.metadata.generation, status.observed_generation):
         return behind
-    if member.wanted is not None and desired != member.wanted:
-        return f"scaling: desired={member.wanted}, replicas={desired}"
-    if desired == 0:
+    if member.desired is not None and replicas != member.desired:
+        return f"scaling: desired={member.desired}, replicas={replicas}"
+    if replicas == 0:
         return None
     if isinstance(live, PodClique):
         serving, count = live.status.ready_replicas, "ready"
     else:
         serving, count = live.status.available_replicas, "available"
     checks = (
-        (serving != desired, f"desired={desired}, {count}={serving}"),
+        (serving != replicas, f"desired={replicas}, {count}={serving}"),
         (
-            status.updated_replicas != desired,
-            f"desired={desired}, updated={status.updated_replicas}",
+            status.updated_replicas != replicas,
+            f"desired={replicas}, updated={status.updated_replicas}",
         ),
         (
-            status.replicas != desired,
-            f"performing rolling update: desired={desired}, replicas={status.replicas}",
+            status.replicas != replicas,
+            f"performing rolling update: desired={replicas}, replicas={status.replicas}",
         ),
     )
     return next((text for applies, text in checks if applies), None)

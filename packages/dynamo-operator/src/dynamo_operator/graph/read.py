@@ -176,7 +176,7 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
         exists=True,
         restart=restart,
         # Whether its number is the wanted one is decided later, from this.
-        is_ready=is_settled(clique_set, replace(member, wanted=None)),
+        is_ready=is_settled(clique_set, replace(member, desired=None)),
         desired=live.spec.replicas or 0,
         replicas=live.status.replicas,
         ready=ready,

@@ -57,7 +57,7 @@ def with_wanted(
     """The same services with the replicas that this state of the graph wants."""
     services = graph.spec.services
     return {
-        key: replace(member, wanted=services[key].replicas) for key, member in by_service.items()
+        key: replace(member, desired=services[key].replicas) for key, member in by_service.items()
     }
 
 
@@ -90,7 +90,7 @@ async def scale(by_service: Mapping[str, GroveMember], writer: Writer) -> Applie
     """Give live cliques and scaling groups the size that the graph says, where it is another."""
     parts = []
     for member in by_service.values():
-        live, replicas = member.live, member.wanted
+        live, replicas = member.live, member.desired
         if live is None or live.metadata.deletion_timestamp:
             continue
         if replicas is not None and replicas != live.spec.replicas:

@@ -10,7 +10,7 @@ from dynamo_graphs.api.revision import WorkerGeneration
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_revisions
+from dynamo_graphs.status.rollout import rolling_update, why_it_remains, with_old_revisions
 from specs import a_graph, a_service
 
 NOW = "2026-01-01T12:00:00Z"
@@ -113,8 +113,7 @@ def test_a_service_of_one_generation_counts_as_ever() -> None:
 
 def why(old: Member, **more: Any) -> str:
     revisions = Revisions(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
-    (text,) = replacing(Rollout(revisions, revisions.target, **more)).values()
-    return text
+    return why_it_remains(old, Rollout(revisions, revisions.target, **more))
 
 
 def an_old_one(replicas: int, pods: int, **metadata: Any) -> Member:

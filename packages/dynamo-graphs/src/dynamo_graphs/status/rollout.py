@@ -52,12 +52,8 @@ def rolling_update(
     )
 
 
-def replacing(rollout: Rollout) -> dict[str, str]:
-    """Why each component of an older revision still exists, by its name."""
-    return {member.name: _why_still_there(member, rollout) for member in rollout.generations.old}
-
-
-def _why_still_there(old: Member, rollout: Rollout) -> str:
+def why_it_remains(old: Member, rollout: Rollout) -> str:
+    """Why a component of an older revision still exists."""
     scale, leaving = old.scale, rollout.leaving.get(old.name, 0)
     if is_paused(old.component) and (scale.replicas or scale.pods or leaving):
         return (

@@ -4,6 +4,7 @@ Right after an edit the conditions of a component still describe the old spec. S
 describe the generation that the graph has just applied.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from dynamo_graphs.api.names import group_name
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.rollout import replacing, with_old_revisions
+from dynamo_graphs.status.rollout import why_it_remains, with_old_revisions
 from dynamo_graphs.status.service import ServiceView
 from kube_runtime.types.meta import condition
 
@@ -35,7 +36,10 @@ def component_views(
     None if it does not exist. `rollout` has the components of older revisions.
     """
     old = rollout.generations.old if rollout else ()
-    replaced = replacing(rollout) if rollout else {}
+    remaining: dict[str, list[str]] = defaultdict(list)
+    if rollout:
+        for member in old:
+            remaining[member.service].append(f"{member.name}: {why_it_remains(member, rollout)}")
     reported = {
         key: _replicas(name, component, graph.spec.services.get(key))
         for key, (name, component) in components.items()
@@ -47,7 +51,7 @@ def component_views(
             component,
             counts[key],
             graph.spec.services.get(key),
-            [f"{member.name}: {replaced[member.name]}" for member in old if member.service == key],
+            remaining[key],
             newest=reported[key],
         )
         for key, (name, component) in components.items()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
-from dynamo_graphs.status.condition_catalog import MEANINGS
+from dynamo_graphs.status.catalog import MEANINGS
+from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.reasons import POD_REASONS
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.crd.definition import object_schema
 from kube_runtime.kind import Object
 
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
 # Status: conditions, reasons and remedies
 
-<!-- Written by `make docs`. Source: `dynamo_graphs/status/*_catalog.py`. -->
+<!-- Written by `make docs`. Source: `dynamo_graphs/status/catalog/`. -->
 
 Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
 ([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The

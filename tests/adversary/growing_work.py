@@ -25,14 +25,14 @@ from dynamo_graphs.status import request as request_status
 from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.component import refused_status as refused_component
-from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.events import model_status_events, status_events
-from dynamo_graphs.status.graph import graph_status, refused_status
+from dynamo_graphs.status.graph import graph_status
+from dynamo_graphs.status.graph_stop import missing, refused_status
 from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status, remembered
-from dynamo_graphs.status.prerequisites import missing
 from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold
+from dynamo_graphs.status.services_on_components import component_views
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems

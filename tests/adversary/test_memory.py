@@ -8,7 +8,7 @@ import msgspec
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.size import most_bytes
+from dynamo_graphs.validation.bounds import most_bytes
 from kube_runtime.cache.store import Store
 from kube_runtime.decode import decode
 from kube_runtime.errors import TooLarge

@@ -15,8 +15,8 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan import suspension
-from dynamo_graphs.status.condition_catalog import MEANINGS
-from dynamo_graphs.status.condition_meaning import NO_ACTION
+from dynamo_graphs.status.catalog import MEANINGS
+from dynamo_graphs.status.catalog.row import NO_ACTION
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.graph.controller import GraphController
 from kube_runtime.apply.result import Obstacle, Verb

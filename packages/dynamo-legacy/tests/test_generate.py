@@ -175,4 +175,4 @@ def test_variables_of_all_services_have_a_limit_together() -> None:
     assert shared_size_problem(made, graph, RenderSettings()) == ""
     problem = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=1000))
     assert problem.startswith("spec.envs: ")
-    assert "for each of 2 services" in problem
+    assert "in each of 2 services" in problem

@@ -8,9 +8,9 @@ import pytest
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.condition_catalog import MEANINGS, meaning
+from dynamo_graphs.status.catalog import MEANINGS, meaning
+from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.readiness import Stated
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from dynamoctl.inspect.explanation import Explanation, changed_at, explanation
 from kube_runtime.types.meta import Condition
 from stated import (

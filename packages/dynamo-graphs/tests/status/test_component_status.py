@@ -34,9 +34,9 @@ def a_component(
     spec = DynamoComponentDeploymentSpec(
         service_name="Decode", multinode=Multinode(nodes) if nodes > 1 else None
     )
-    said = (Condition("Available", available),)
+    conditions = (Condition("Available", available),)
     service = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, reason=reason)
-    status = DynamoComponentDeploymentStatus(said, observed, service=service)
+    status = DynamoComponentDeploymentStatus(conditions, observed, service=service)
     return DynamoComponentDeployment(metadata, spec, status)
 
 
@@ -62,9 +62,9 @@ def service_of(status: DynamoComponentDeploymentStatus) -> ServiceReplicaStatus:
 
 def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
     status = of(late(), CRASHING)
-    said = status.conditions[1]
-    assert ("Available", "DeploymentNotReady") == (said.type, said.reason)
-    assert "Deployment is not ready: 1 of 2; pod x-0 OOMKilled" == said.message
+    condition = status.conditions[1]
+    assert ("Available", "DeploymentNotReady") == (condition.type, condition.reason)
+    assert "Deployment is not ready: 1 of 2; pod x-0 OOMKilled" == condition.message
     service = service_of(status)
     assert ("pods_crashing", "pod x-0 OOMKilled", 2, "prod-chat") == (
         service.reason,
@@ -72,19 +72,19 @@ def test_the_condition_keeps_its_reason_and_names_the_pod() -> None:
         service.scheduled_replicas,
         service.runtime_namespace,
     )
-    assert ["x-0"] == [each.name for each in service.blocked_pods]
+    assert ["x-0"] == [pod.name for pod in service.blocked_pods]
 
 
-def test_a_hundred_refused_objects_are_told_in_a_message_that_the_api_server_takes() -> None:
+def test_a_hundred_refused_objects_fit_into_a_message() -> None:
     refused = [
         Blocked(Obstacle.REJECTED, "LeaderWorkerSet", f"chat-{index}", f"{index}: {'quota ' * 60}")
         for index in range(100)
     ]
     status = component_status(a_component(), late(), COUNTS, refused)
-    said = status.conditions[1].message
-    assert said.startswith("0: quota")
-    assert "97 more" in said
-    assert len(said) <= 1024
+    message = status.conditions[1].message
+    assert message.startswith("0: quota")
+    assert "97 more" in message
+    assert len(message) <= 1024
 
 
 def test_a_component_that_is_ready_explains_nothing() -> None:
@@ -111,7 +111,7 @@ def test_what_is_not_known_is_absent() -> None:
         ({"reason": "updating", "observed": 2}, late(), "pods_not_ready"),
     ],
 )
-def test_an_update_is_told_from_pods_that_do_not_get_ready(
+def test_an_update_is_distinguished_from_pods_that_do_not_get_ready(
     component: dict[str, Any], readiness: Readiness, expected: str
 ) -> None:
     assert expected == service_of(of(readiness, STARTING, **component)).reason

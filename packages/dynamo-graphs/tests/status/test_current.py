@@ -8,7 +8,7 @@ from dynamo_graphs.api.component import (
     DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
 )
-from dynamo_graphs.status.components import is_current
+from dynamo_graphs.status.services_on_components import is_current
 from kube_runtime.types.meta import Condition, Metadata
 
 NEWEST = 4
@@ -17,11 +17,11 @@ NEWEST = 4
 def component(
     status: str, reason: str, *, replicas: int = 0, observed: int = NEWEST
 ) -> DynamoComponentDeployment:
-    said = Condition("Available", status, reason, "its message", observed_generation=observed)
+    available = Condition("Available", status, reason, "its message", observed_generation=observed)
     return DynamoComponentDeployment(
         Metadata("chat-decode", generation=NEWEST),
         DynamoComponentDeploymentSpec(replicas=replicas),
-        DynamoComponentDeploymentStatus((said,), observed),
+        DynamoComponentDeploymentStatus((available,), observed),
     )
 
 
@@ -37,7 +37,7 @@ def component(
         (DynamoComponentDeployment(Metadata("chat-decode", generation=1)), False),
     ],
 )
-def test_what_is_told_is_current_or_not(given: DynamoComponentDeployment, expected: bool) -> None:
+def test_whether_counts_are_current(given: DynamoComponentDeployment, expected: bool) -> None:
     assert expected == is_current(given)
 
 

@@ -27,13 +27,13 @@ def waiting(reason: str, message: str = "") -> Object:
 
 
 def unplaced(**metadata: Any) -> Object:
-    found = {
+    condition = {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": "full",
     }
-    return {"conditions": [{**found, **metadata}]}
+    return {"conditions": [{**condition, **metadata}]}
 
 
 def test_the_worst_pod_speaks_for_the_service() -> None:
@@ -43,25 +43,25 @@ def test_the_worst_pod_speaks_for_the_service() -> None:
         a_pod("x-2", waiting("ErrImagePull", "no such tag")),
         a_pod("x-3", waiting("ErrImagePull", "no such tag")),
     ]
-    found = diagnose(pods, nodes=1, now=NOW)
-    assert GraphReason.IMAGE_PULL_FAILED == found.reason
+    diagnosis = diagnose(pods, nodes=1, now=NOW)
+    assert GraphReason.IMAGE_PULL_FAILED == diagnosis.reason
     message = "pod x-2 container main ImagePullBackOff: no such tag (and 2 more)"
-    assert message == found.message
-    assert ["x-2", "x-3", "x-1"] == [each.name for each in found.blocked_pods]
-    assert 4 == found.scheduled_replicas
+    assert message == diagnosis.message
+    assert ["x-2", "x-3", "x-1"] == [pod.name for pod in diagnosis.blocked_pods]
+    assert 4 == diagnosis.scheduled_replicas
 
 
 def test_no_more_than_five_are_listed_and_their_order_does_not_depend_on_that_of_the_pods() -> None:
     pods = [a_pod(f"x-{index}", waiting("CrashLoopBackOff")) for index in range(9)]
     shuffled = random.Random(1).sample(pods, len(pods))  # noqa: S311  # an order, not a secret
     expected = [f"x-{index}" for index in range(5)]
-    assert expected == [each.name for each in diagnose(pods, nodes=1, now=NOW).blocked_pods]
+    assert expected == [pod.name for pod in diagnose(pods, nodes=1, now=NOW).blocked_pods]
     assert diagnose(pods, nodes=1, now=NOW) == diagnose(shuffled, nodes=1, now=NOW)
 
 
 def test_nothing_holds_up_pods_that_are_ready() -> None:
-    found = diagnose([a_pod("x-0", READY)], nodes=1, now=NOW)
-    assert (None, None, ()) == (found.reason, found.message, found.blocked_pods)
+    diagnosis = diagnose([a_pod("x-0", READY)], nodes=1, now=NOW)
+    assert (None, None, ()) == (diagnosis.reason, diagnosis.message, diagnosis.blocked_pods)
 
 
 def test_a_replica_over_several_nodes_is_placed_when_all_its_pods_are() -> None:
@@ -73,14 +73,14 @@ def test_a_replica_over_several_nodes_is_placed_when_all_its_pods_are() -> None:
         a_pod("w-1-0", READY, **two),
         a_pod("w-1-1", unplaced(), node="", **two),
     ]
-    found = diagnose(pods, nodes=2, now=NOW)
-    assert (1, "insufficient_capacity") == (found.scheduled_replicas, found.reason)
+    diagnosis = diagnose(pods, nodes=2, now=NOW)
+    assert (1, "insufficient_capacity") == (diagnosis.scheduled_replicas, diagnosis.reason)
 
 
-def test_the_first_time_at_which_it_may_be_another_is_told() -> None:
+def test_the_earliest_requeue_counts() -> None:
     pods = [
         a_pod("x-0", unplaced(lastTransitionTime="2025-12-31T23:59:50Z"), node=""),
         a_pod("x-1", unplaced(lastTransitionTime="2025-12-31T23:59:40Z"), node=""),
     ]
-    found = diagnose(pods, nodes=1, now=NOW)
-    assert ("pods_not_ready", 10.0) == (found.reason, found.requeue_after_seconds)
+    diagnosis = diagnose(pods, nodes=1, now=NOW)
+    assert ("pods_not_ready", 10.0) == (diagnosis.reason, diagnosis.requeue_after_seconds)

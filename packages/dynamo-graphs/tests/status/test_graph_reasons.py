@@ -15,7 +15,8 @@ from dynamo_graphs.api.graph import (
 )
 from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.graph import GraphStatus, goal_hash, graph_status
+from dynamo_graphs.status.graph import GraphStatus, graph_status
+from dynamo_graphs.status.progress import goal_hash
 from dynamo_graphs.status.service import ServiceView, diagnosed
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.apply.status_patch import with_transition_times
@@ -45,15 +46,15 @@ def was(ready: str, reason: str) -> tuple[Condition, ...]:
     return (Condition("Ready", ready, reason, observed_generation=1),)
 
 
-def counts(ready: int = 3, **said: Any) -> ServiceReplicaStatus:
-    return ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, ready, ready, **said)
+def counts(ready: int = 3, **fields: Any) -> ServiceReplicaStatus:
+    return ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, ready, ready, **fields)
 
 
 def late(
     reason: str | None = None, message: str | None = None, *, ready: int = 3, **view: Any
 ) -> ServiceView:
-    found = counts(ready, reason=reason, message=message)
-    return ServiceView("chat-decode", found, 4, obstacles=("3 of 4 are available",), **view)
+    counted = counts(ready, reason=reason, message=message)
+    return ServiceView("chat-decode", counted, 4, obstacles=("3 of 4 are available",), **view)
 
 
 READY = ServiceView("chat-frontend", counts(1), 1)
@@ -64,20 +65,20 @@ def of(graph: DynamoGraphDeployment | None = None, **services: ServiceView) -> G
 
 
 def reason(status: GraphStatus) -> str:
-    found: str = status.status.conditions[0].reason
-    return found
+    reason: str = status.status.conditions[0].reason
+    return reason
 
 
 def message(status: GraphStatus) -> str:
-    found: str = status.status.conditions[0].message
-    return found
+    message: str = status.status.conditions[0].message
+    return message
 
 
 def progressing(status: GraphStatus) -> tuple[str, str]:
-    found = status.status.conditions[-1]
-    assert "Progressing" == found.type
-    assert 2 == found.observed_generation
-    return found.status, found.reason
+    condition = status.status.conditions[-1]
+    assert "Progressing" == condition.type
+    assert 2 == condition.observed_generation
+    return condition.status, condition.reason
 
 
 def test_one_service_gives_the_graph_its_reason() -> None:
@@ -127,7 +128,7 @@ BEFORE = {"Decode": counts(reason="updating")}
         (a_graph(services=BEFORE), late("pods_crashing", has_older=True), "pods_crashing"),
     ],
 )
-def test_an_update_is_told_from_a_failure(
+def test_an_update_is_distinguished_from_a_failure(
     graph: DynamoGraphDeployment, service: ServiceView, expected: str
 ) -> None:
     status = of(graph, Decode=service)
@@ -137,8 +138,8 @@ def test_an_update_is_told_from_a_failure(
 
 def test_a_service_that_is_ready_explains_nothing() -> None:
     old = counts(4, reason="updating", message="m", blocked_pods=(BlockedPod("x-0", "r"),))
-    found = of(Decode=ServiceView("chat-decode", old, 4)).status.services["Decode"]
-    assert (None, None, ()) == (found.reason, found.message, found.blocked_pods)
+    service = of(Decode=ServiceView("chat-decode", old, 4)).status.services["Decode"]
+    assert (None, None, ()) == (service.reason, service.message, service.blocked_pods)
 
 
 def test_gpus_are_those_of_all_nodes_of_all_replicas() -> None:
@@ -152,7 +153,7 @@ def test_progress_is_stored_and_looked_at_again_at_the_deadline() -> None:
     assert ("True", "updating") == progressing(status)
 
 
-def test_a_graph_that_stands_still_says_so_and_goes_on() -> None:
+def test_a_stalled_graph_reports_it_and_continues() -> None:
     status = of(a_graph(progress=reached(3)), Decode=late(STARTING, ready=2))
     assert ("False", "progress_deadline_exceeded") == progressing(status)
     assert ("pending", STARTING, None) == (
@@ -234,21 +235,21 @@ def test_a_suspension_that_hangs_exceeds_the_deadline() -> None:
 def test_replicas_of_an_older_spec_do_not_count_as_ready(
     replicas: int, updated: int, ready: int, expected: int
 ) -> None:
-    found = ServiceReplicaStatus("Deployment", "chat-decode", replicas, updated, ready)
-    assert expected == ServiceView("chat-decode", found, 4).ready_of_newest
+    counted = ServiceReplicaStatus("Deployment", "chat-decode", replicas, updated, ready)
+    assert expected == ServiceView("chat-decode", counted, 4).ready_of_newest
 
 
 @pytest.mark.parametrize(("of_pods", "ready", "expected"), [(0, 1, 1), (3, 1, 3), (None, 1, None)])
 def test_a_ready_replica_counts_as_scheduled_before_its_pod_is_seen(
     of_pods: int | None, ready: int, expected: int | None
 ) -> None:
-    found = ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, ready)
-    assert expected == diagnosed(found, Diagnosis(scheduled_replicas=of_pods)).scheduled_replicas
+    counted = ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, ready)
+    assert expected == diagnosed(counted, Diagnosis(scheduled_replicas=of_pods)).scheduled_replicas
 
 
 def test_our_schema_takes_all_that_we_say() -> None:
     pod = BlockedPod("x-0", "OOMKilled", "main", "m", "2026-01-01T00:00:00Z", 3)
-    said = counts(
+    counted = counts(
         reason="pods_crashing",
         message="m",
         blocked_pods=(pod,) * 5,
@@ -256,7 +257,7 @@ def test_our_schema_takes_all_that_we_say() -> None:
         component_names=("a", "b"),
         runtime_namespace="ns",
     )
-    status = of(Decode=ServiceView("chat-decode", said, 4, obstacles=("o",))).status
+    status = of(Decode=ServiceView("chat-decode", counted, 4, obstacles=("o",))).status
     conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
     status = status.with_conditions(conditions)
     stored: Object = msgspec.json.decode(msgspec.json.encode(status))

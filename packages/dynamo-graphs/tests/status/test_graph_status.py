@@ -15,12 +15,15 @@ from dynamo_graphs.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_graphs.api.provider import GROVE, recorded
 from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status import component as component_statuses
 from dynamo_graphs.status import graph as graph_statuses
-from dynamo_graphs.status.components import component_views
+from dynamo_graphs.status.graph_stop import graph_stop, refused_status
+from dynamo_graphs.status.services_on_components import component_views
 from dynamo_graphs.status.workload import NO_DEPLOYMENT
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.schema import status_problems
@@ -45,8 +48,8 @@ MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
 
 def component(available: str, observed: int = 4, message: str = "its message") -> Any:
     """A component whose `Available` is that, about that generation."""
-    said = Condition("Available", available, "r", message, observed_generation=observed)
-    status = DynamoComponentDeploymentStatus((said,), observed, service=COUNTS)
+    condition = Condition("Available", available, "r", message, observed_generation=observed)
+    status = DynamoComponentDeploymentStatus((condition,), observed, service=COUNTS)
     return DynamoComponentDeployment(COMPONENT.metadata, status=status)
 
 
@@ -54,9 +57,16 @@ def of(
     *components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()
 ) -> DynamoGraphDeploymentStatus:
     """The status of a graph with these components."""
-    named = {f"S{n}": (f"chat-s{n}", each) for n, each in enumerate(components)}
+    named = {f"S{n}": (f"chat-s{n}", component) for n, component in enumerate(components)}
     views = component_views(GRAPH, named)
     return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
+
+
+def without_grove() -> Status:
+    """The status of a graph on Grove in a cluster that does not have it."""
+    stop = graph_stop(recorded(GRAPH, GROVE), Facts(), ())
+    assert stop is not None
+    return stop.status
 
 
 def an_old_generation() -> Rollout:
@@ -68,8 +78,8 @@ def an_old_generation() -> Rollout:
 
 def ready(status: Status) -> tuple[str, str, str]:
     """Status, reason and message of `Ready`."""
-    said = status.conditions[0]
-    return said.status, said.reason, said.message
+    condition = status.conditions[0]
+    return condition.status, condition.reason, condition.message
 
 
 def test_all_ready_is_successful() -> None:
@@ -94,7 +104,7 @@ def test_counts_are_there_before_the_component_is() -> None:
     assert expected == of(None).services["S0"]
 
 
-def test_a_graph_initializes_until_a_component_says_anything() -> None:
+def test_a_graph_initializes_until_a_component_reports() -> None:
     silent = DynamoComponentDeployment(COMPONENT.metadata)
     assert "initializing" == of(None, silent).state
     assert "pending" == of(None, component("False")).state
@@ -151,13 +161,14 @@ def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
 
 
 def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
-    for refused in (
-        graph_statuses.refused_status(GRAPH, MISTAKES),
-        graph_statuses.unavailable_status(GRAPH, "grove"),
+    statuses: tuple[Any, ...] = (
+        refused_status(GRAPH, MISTAKES),
+        without_grove(),
         component_statuses.refused_status(COMPONENT, MISTAKES),
-    ):
+    )
+    for refused in statuses:
         assert 1 == refused.observed_generation, "that of the last spec that was carried out"
-        assert None not in {each.observed_generation for each in refused.conditions}
+        assert None not in {condition.observed_generation for condition in refused.conditions}
 
 
 def test_a_long_message_is_cut() -> None:
@@ -172,8 +183,8 @@ def test_a_long_message_is_cut() -> None:
         (GRAPH, of(component("True"), None)),
         (GRAPH, of()),
         (GRAPH, of(None, blocked=(TAKEN,))),
-        (GRAPH, graph_statuses.refused_status(GRAPH, MISTAKES)),
-        (GRAPH, graph_statuses.unavailable_status(GRAPH, "grove")),
+        (GRAPH, refused_status(GRAPH, MISTAKES)),
+        (GRAPH, without_grove()),
         (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
         (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
@@ -188,17 +199,19 @@ def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("component_reason", "graph_reason"),
     [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
 )
-def test_what_keeps_a_component_from_being_made_is_the_reason_of_the_graph(
-    said: str, told: str
+def test_a_refused_component_gives_the_graph_its_reason(
+    component_reason: str, graph_reason: str
 ) -> None:
-    available = Condition("Available", "False", said, "Service x is taken", observed_generation=4)
+    available = Condition(
+        "Available", "False", component_reason, "Service x is taken", observed_generation=4
+    )
     status = DynamoComponentDeploymentStatus((available,), 4, service=COUNTS)
-    found = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
-    assert ("False", told) == ready(found)[:2]
-    assert "Service x is taken" in ready(found)[2]
+    status_of_graph = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
+    assert ("False", graph_reason) == ready(status_of_graph)[:2]
+    assert "Service x is taken" in ready(status_of_graph)[2]
 
 
 def framework_of(graph: Any) -> Any:

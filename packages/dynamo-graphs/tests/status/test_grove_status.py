@@ -14,8 +14,8 @@ from dynamo_graphs.api.graph import (
 )
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.graph import graph_status
-from dynamo_graphs.status.grove import GroveMember, grove_views
 from dynamo_graphs.status.reasons import GraphReason
+from dynamo_graphs.status.services_on_grove import GroveMember, grove_views
 from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScalingGroup,
@@ -42,27 +42,29 @@ REFUSED = Blocked(Obstacle.REJECTED, "PodCliqueSet", "chat", "PodCliqueSet chat:
 def clique(size: int = 2, generation: int = 4, **status: Any) -> GroveMember:
     """A service whose clique is fine but for these counts."""
     counts = {"observed_generation": 4, "replicas": size, "updated_replicas": size}
-    found = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
-    live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), found)
-    return GroveMember("chat-0-w", is_group=False, live=live, wanted=size)
+    reported = PodCliqueStatus(**{**counts, "ready_replicas": size, **status})
+    live = PodClique(Metadata("chat-0-w", generation=generation), ReplicasSpec(size), reported)
+    return GroveMember("chat-0-w", is_group=False, live=live, desired=size)
 
 
 def group(**status: Any) -> GroveMember:
     """A service over several nodes whose scaling group is fine but for these counts."""
     counts = {"observed_generation": 1, "replicas": 1, "updated_replicas": 1}
-    found = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
-    live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), found)
-    return GroveMember("chat-0-m", is_group=True, live=live, wanted=None)
+    reported = PodCliqueScalingGroupStatus(**{**counts, "available_replicas": 1, **status})
+    live = PodCliqueScalingGroup(Metadata("chat-0-m", generation=1), ReplicasSpec(1), reported)
+    return GroveMember("chat-0-m", is_group=True, live=live, desired=None)
 
 
 def of(*members: GroveMember, clique_set: PodCliqueSet | None = SET) -> DynamoGraphDeploymentStatus:
-    views = grove_views(GRAPH, clique_set, {f"S{n}": each for n, each in enumerate(members)})
+    views = grove_views(
+        GRAPH, clique_set, {f"S{n}": grove_member for n, grove_member in enumerate(members)}
+    )
     return graph_status(GRAPH, views, (), now=NOW).status
 
 
 def message(status: DynamoGraphDeploymentStatus) -> str:
-    found: str = status.conditions[0].message
-    return found
+    message: str = status.conditions[0].message
+    return message
 
 
 def test_all_ready_is_successful() -> None:
@@ -73,14 +75,14 @@ def test_all_ready_is_successful() -> None:
 @pytest.mark.parametrize(
     ("member", "cause"),
     [
-        (GroveMember("chat-0-w", is_group=False, live=None, wanted=1), "resource not found"),
+        (GroveMember("chat-0-w", is_group=False, live=None, desired=1), "resource not found"),
         (clique(observed_generation=None), "observedGeneration is nil"),
         (clique(generation=5), "spec not yet processed: generation=5, observedGeneration=4"),
         (clique(ready_replicas=1), "desired=2, ready=1"),
         (group(updated_replicas=0), "desired=1, updated=0"),
     ],
 )
-def test_a_clique_that_is_not_ready_says_why(member: GroveMember, cause: str) -> None:
+def test_a_clique_that_is_not_ready_reports_the_cause(member: GroveMember, cause: str) -> None:
     status = of(member)
     name = f"{'pcsg' if member.is_group else 'podclique'}/{member.name}"
     assert f"Resources not ready: chat: {name}: {cause}" == message(status)
@@ -103,21 +105,21 @@ def test_a_clique_with_older_pods_is_being_updated(
 
 
 def test_the_pods_of_a_clique_say_why_it_is_not_ready() -> None:
-    said = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
-    views = grove_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": said})
+    diagnosis = Diagnosis(GraphReason.PODS_CRASHING, "pod x-0 OOMKilled", scheduled_replicas=2)
+    views = grove_views(GRAPH, SET, {"S0": clique(ready_replicas=1)}, {"S0": diagnosis})
     status = graph_status(GRAPH, views, (), now=NOW).status
     assert "pods_crashing" == status.conditions[0].reason
     assert "S0: 1/2 ready; pod x-0 OOMKilled" == message(status)
-    found = status.services["S0"]
+    service = status.services["S0"]
     expected = (2, "prod-chat", ["chat-0-w"])
     assert expected == (
-        found.scheduled_replicas,
-        found.runtime_namespace,
-        list(found.component_names),
+        service.scheduled_replicas,
+        service.runtime_namespace,
+        list(service.component_names),
     )
 
 
-def test_the_first_cause_of_a_group_is_told_and_causes_are_sorted() -> None:
+def test_the_first_cause_of_a_group_is_reported_and_causes_are_sorted() -> None:
     status = of(group(available_replicas=0, updated_replicas=0), clique(ready_replicas=0))
     assert (
         "Resources not ready: chat: pcsg/chat-0-m: desired=1, available=0; "
@@ -127,7 +129,7 @@ def test_the_first_cause_of_a_group_is_told_and_causes_are_sorted() -> None:
 
 def test_a_clique_of_another_size_than_wanted_is_being_scaled() -> None:
     fine = clique()
-    member = GroveMember(fine.name, is_group=False, live=fine.live, wanted=5)
+    member = GroveMember(fine.name, is_group=False, live=fine.live, desired=5)
     assert "podclique/chat-0-w: scaling: desired=5, replicas=2" in message(of(member))
 
 
@@ -150,7 +152,7 @@ def test_a_set_that_could_not_be_written_fails_the_graph() -> None:
     "status",
     [
         of(clique(), group()),
-        of(GroveMember("chat-0-m", is_group=True, live=None, wanted=None), clique_set=None),
+        of(GroveMember("chat-0-m", is_group=True, live=None, desired=None), clique_set=None),
     ],
 )
 def test_our_schema_takes_our_status(status: DynamoGraphDeploymentStatus) -> None:

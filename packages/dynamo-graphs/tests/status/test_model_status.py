@@ -33,9 +33,9 @@ def worker(name: str, *, loaded: Lora | None = LOADED) -> Endpoint:
 
 
 def status_of(*endpoints: Endpoint, model: DynamoModelSpec | None = None) -> DynamoModelStatus:
-    found = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
+    a_model = DynamoModel(metadata=Metadata(generation=3), spec=model or spec())
     services = ("dynamo-model-52e17085",) if endpoints else ()
-    return model_status(found, model or spec(), ObservedModel(services, endpoints))
+    return model_status(a_model, model or spec(), ObservedModel(services, endpoints))
 
 
 def ready(status: DynamoModelStatus) -> tuple[str, str, str]:
@@ -61,12 +61,12 @@ def test_a_lora_that_is_everywhere_is_ready() -> None:
     assert (info("a"), info("b")) == status.endpoints
     assert (2, 2) == (status.ready_endpoints, status.total_endpoints)
     assert ["ValidationPassed", "ServicesFound", "AllEndpointsReady"] == [
-        each.reason for each in status.conditions
+        condition.reason for condition in status.conditions
     ]
     assert ("True", "AllEndpointsReady", "All 2 endpoint(s) are ready") == ready(status)
 
 
-def test_the_most_frequent_cause_is_told() -> None:
+def test_the_most_frequent_cause_is_reported() -> None:
     failed = replace(worker("b", loaded=None), message="download failed")
     waiting = replace(worker("c"), is_callable=False)
     others = [failed, replace(failed, address="http://d:9090"), waiting]
@@ -99,12 +99,12 @@ def test_endpoints_of_a_base_model_are_found_and_never_ready(
 def test_without_endpoints_both_conditions_say_so() -> None:
     status = status_of()
     assert ("False", "NoEndpoints", NONE_FOUND) == ready(status)
-    found = status.conditions[1]
-    assert ("NoServicesFound", NONE_FOUND) == (found.reason, found.message)
+    services_found = status.conditions[1]
+    assert ("NoServicesFound", NONE_FOUND) == (services_found.reason, services_found.message)
     assert (0, 0, ()) == (status.ready_endpoints, status.total_endpoints, status.endpoints)
 
 
-def test_an_invalid_model_says_what_is_wrong() -> None:
+def test_an_invalid_model_reports_its_problems() -> None:
     model = DynamoModel(spec=DynamoModelSpec("", BASE))
     (condition,) = invalid_status(model, model_problems(model)).conditions
     assert ("Valid", "False", "ValidationFailed") == (
@@ -136,9 +136,9 @@ def test_where_there_is_no_room_for_all_those_are_kept_that_have_something() -> 
     nothing = [worker(f"a-{number}", loaded=None) for number in range(9000)]
     model = DynamoModelSpec(long.name, BASE, "lora", ModelSource(long.uri))
     status = status_of(*nothing, worker("z", loaded=long), model=model)
-    assert "z" in [each.pod_name for each in status.endpoints]
+    assert "z" in [endpoint.pod_name for endpoint in status.endpoints]
 
 
 def test_messages_of_a_thousand_pods_are_whole() -> None:
-    ends = [replace(worker(f"{each}", loaded=None), message="m" * 250) for each in range(1000)]
-    assert {250} == {len(each.message) for each in status_of(*ends).endpoints}
+    ends = [replace(worker(f"{number}", loaded=None), message="m" * 250) for number in range(1000)]
+    assert {250} == {len(endpoint.message) for endpoint in status_of(*ends).endpoints}

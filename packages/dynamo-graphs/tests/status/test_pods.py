@@ -62,9 +62,9 @@ def a_pod(
 
 
 def blockage(pod: Pod, now: datetime = NOW) -> Blockage:
-    found = pod_report(pod, now).blockage
-    assert found is not None
-    return found
+    reported = pod_report(pod, now).blockage
+    assert reported is not None
+    return reported
 
 
 RUNNING = {"name": "main", "ready": False, "started": True, "state": {"running": {}}}
@@ -144,8 +144,8 @@ LOOPING = waiting("CrashLoopBackOff", "back-off 5m0s", restartCount=7)
     ],
 )
 def test_the_first_cause_that_fits_is_named(pod: Pod, reason: str, word: str, message: str) -> None:
-    found = blockage(pod)
-    assert (reason, word, message) == (found.reason, found.word, found.message)
+    reported = blockage(pod)
+    assert (reason, word, message) == (reported.reason, reported.word, reported.message)
 
 
 def test_a_pod_whose_image_is_pulled_is_only_not_ready_yet() -> None:
@@ -155,16 +155,16 @@ def test_a_pod_whose_image_is_pulled_is_only_not_ready_yet() -> None:
 
 
 def test_the_container_and_its_restarts_are_named() -> None:
-    found = blockage(a_pod(LOOPING | {"lastState": ended(1)}))
-    assert ("main", 7, THEN) == (found.container, found.restarts, found.since)
+    reported = blockage(a_pod(LOOPING | {"lastState": ended(1)}))
+    assert ("main", 7, THEN) == (reported.container, reported.restarts, reported.since)
 
 
 def test_of_a_long_last_message_the_end_is_kept() -> None:
-    found = blockage(
+    reported = blockage(
         a_pod(LOOPING | {"lastState": ended(1, message="x" * 4000 + " out of memory")})
     )
-    assert found.message.endswith(" out of memory")
-    assert len("exit code 1: ") + TEXT_LIMIT == len(found.message)
+    assert reported.message.endswith(" out of memory")
+    assert len("exit code 1: ") + TEXT_LIMIT == len(reported.message)
 
 
 def test_a_pod_that_is_ready_or_over_is_not_held_up() -> None:
@@ -205,7 +205,7 @@ def test_a_pod_that_waits_for_a_node_is_named_at_once() -> None:
     )
 
 
-def test_a_pod_that_nobody_has_looked_at_yet_is_not_held_up() -> None:
+def test_a_pod_that_the_scheduler_has_not_seen_is_not_blocked() -> None:
     gated = a_condition("PodScheduled", "False", "SchedulingGated")
     assert PodReport() == pod_report(a_pod(node="", conditions=()), NOW)
     assert PodReport() == pod_report(a_pod(node="", conditions=(gated,)), NOW)

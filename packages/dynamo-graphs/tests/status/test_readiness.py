@@ -42,7 +42,7 @@ def test_zero_wanted_replicas_are_ready() -> None:
 @pytest.mark.parametrize(
     ("status", "cause"),
     [
-        ({"observed_generation": 2}, "the newest spec has not been observed yet"),
+        ({"observed_generation": 2}, "its controller has not observed the newest spec yet"),
         ({"updated_replicas": 1}, "1 of 2 replicas are updated"),
         ({"replicas": 3}, "1 replicas of an older revision remain"),
         ({"replicas": 3, "updated_replicas": 3}, "1 surplus replicas remain"),
@@ -85,11 +85,14 @@ def test_a_paused_deployment_is_not_ready() -> None:
         ({"observed_generation": 2}, True, False),
     ],
 )
-def test_a_rollout_is_told_from_pods_that_are_not_ready(
+def test_a_rollout_is_distinguished_from_pods_that_are_not_ready(
     status: dict[str, Any], *, is_rolling: bool, has_older: bool
 ) -> None:
-    found = deployment_readiness(_deployment(**status))
-    assert (is_rolling, has_older) == (found.is_rolling or found.is_ready, found.has_older)
+    readiness = deployment_readiness(_deployment(**status))
+    assert (is_rolling, has_older) == (
+        readiness.is_rolling or readiness.is_ready,
+        readiness.has_older,
+    )
 
 
 CONSUMED: dict[str, Any] = {

@@ -15,12 +15,12 @@ from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestRea
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
+from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.request import RequestReport
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 
-ROWS = {(each.condition, each.status, str(each.reason)) for each in REQUEST_MEANINGS}
+ROWS = {(row.condition, row.status, str(row.reason)) for row in REQUEST_MEANINGS}
 SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
 AT = Key("n", "r")
 GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
@@ -28,22 +28,22 @@ GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g
 
 def a_request(state: str = "", *conditions: Condition) -> DynamoGraphDeploymentRequest:
     """A request in that state."""
-    said = DynamoGraphDeploymentRequestStatus(state=state or None, conditions=conditions)
-    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), SPEC, said)
+    reported = DynamoGraphDeploymentRequestStatus(state=state or None, conditions=conditions)
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"), SPEC, reported)
 
 
 def a_graph(state: str) -> DynamoGraphDeployment:
     """A graph in that state."""
-    said = DynamoGraphDeploymentStatus(state=state)
-    return DynamoGraphDeployment(Metadata(name="r", namespace="n"), status=said)
+    reported = DynamoGraphDeploymentStatus(state=state)
+    return DynamoGraphDeployment(Metadata(name="r", namespace="n"), status=reported)
 
 
 def everything_told() -> Iterator[RequestReport]:
     """The message after each action, from each state."""
     went_before = [
-        Condition(each, "False", "x")
-        for each in RequestConditionType
-        if each is not RequestConditionType.SUCCEEDED
+        Condition(type_, "False", "x")
+        for type_ in RequestConditionType
+        if type_ is not RequestConditionType.SUCCEEDED
     ]
     for state in RequestState:
         for conditions in ((), tuple(went_before)):
@@ -61,12 +61,12 @@ def everything_told() -> Iterator[RequestReport]:
                 )
             yield requested_graph.created(request, AT, ())
             for type_, reason in RETRIED:
-                told = (
+                report_failure = (
                     status.not_started
                     if type_ is RequestConditionType.PROFILING
                     else requested_graph.not_created
                 )
-                yield told(request, reason, "refused")
+                yield report_failure(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
                 yield requested_graph.mirrored(request, a_graph(graph))
             yield requested_graph.lost(request)
@@ -85,11 +85,11 @@ def test_every_reason_is_explained_with_advice() -> None:
         RequestState.FAILED,
     }
     assert {*map(str, RequestReason), *map(str, own)} == {reason for _, _, reason in ROWS}
-    assert all(each.text and each.advice for each in REQUEST_MEANINGS)
+    assert all(row.text and row.advice for row in REQUEST_MEANINGS)
     assert len(ROWS) == len(REQUEST_MEANINGS)
 
 
-def test_every_condition_that_is_told_has_its_row() -> None:
+def test_every_reported_condition_has_its_row() -> None:
     steps = {
         (type_, value, reason)
         for type_, value, reason in ROWS
@@ -98,9 +98,9 @@ def test_every_condition_that_is_told_has_its_row() -> None:
     # `Succeeded` repeats the reason of a step that failed, or that waits.
     repeated = {reason for _, value, reason in steps if value == "False"}
     seen = {
-        (each.type, each.status, each.reason)
-        for told in everything_told()
-        for each in told.status.conditions
+        (condition.type, condition.status, condition.reason)
+        for report in everything_told()
+        for condition in report.status.conditions
     }
     unexplained = {
         (type_, value, reason)
@@ -108,15 +108,15 @@ def test_every_condition_that_is_told_has_its_row() -> None:
         if type_ != RequestConditionType.SUCCEEDED or reason not in repeated
     }
     again = {
-        (each, "Unknown", RequestReason.STARTED_ANEW)
-        for each in (RequestConditionType.GENERATED, RequestConditionType.DEPLOYED)
+        (type_, "Unknown", RequestReason.STARTED_ANEW)
+        for type_ in (RequestConditionType.GENERATED, RequestConditionType.DEPLOYED)
     }
     assert again == unexplained
     unread = (
         RequestReason.UNREADABLE,
         RequestReason.TOO_LARGE,
     )  # of what cannot be read, or is not
-    untold = {(RequestConditionType.SUCCEEDED, "False", each) for each in unread}
+    untold = {(RequestConditionType.SUCCEEDED, "False", reason) for reason in unread}
     assert untold == ROWS - seen
 
 
@@ -152,11 +152,16 @@ def test_what_was_true_before_is_said_again_when_nothing_holds_a_request_any_mor
     assert (RequestConditionType.SUCCEEDED, *verdict) == (last.type, last.status, last.reason)
 
 
-def test_a_wait_for_an_earlier_job_is_told_in_every_place_that_is_looked_at() -> None:
-    told = status.waiting(a_request(RequestState.FAILED), "Job profile-r is being deleted").status
+def test_a_wait_for_an_earlier_job_is_reported_in_every_condition() -> None:
+    reported = status.waiting(
+        a_request(RequestState.FAILED), "Job profile-r is being deleted"
+    ).status
     text = "Profiling waits for an earlier Job to terminate: Job profile-r is being deleted"
-    assert (RequestState.PENDING, text) == (told.state, told.message)
+    assert (RequestState.PENDING, text) == (reported.state, reported.message)
     assert [
         (RequestConditionType.PROFILING, "False", RequestReason.WAITING, text),
         (RequestConditionType.SUCCEEDED, "Unknown", RequestReason.WAITING, text),
-    ] == [(each.type, each.status, each.reason, each.message) for each in told.conditions]
+    ] == [
+        (condition.type, condition.status, condition.reason, condition.message)
+        for condition in reported.conditions
+    ]

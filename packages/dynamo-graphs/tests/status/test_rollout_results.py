@@ -56,7 +56,7 @@ def graph(
         (graph("Completed"), graph("Completed", progress=LATE), []),
     ],
 )
-def test_what_a_status_says_anew(
+def test_events_between_two_statuses(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment, results: list[str]
 ) -> None:
     assert results == list(rollout_results(before, after))
@@ -72,10 +72,10 @@ def seen(target: str, *, is_made: bool, has_old: bool) -> Rollout:
 
 
 def with_rollout(
-    found: DynamoGraphDeployment, stored: RollingUpdateStatus | None
+    graph: DynamoGraphDeployment, stored: RollingUpdateStatus | None
 ) -> DynamoGraphDeployment:
     status = DynamoGraphDeploymentStatus(rolling_update=stored)
-    return msgspec.structs.replace(found, status=status)
+    return msgspec.structs.replace(graph, status=status)
 
 
 LOOKS = st.tuples(st.sampled_from(["", "aaaaaaaa", "bbbbbbbb"]), *[st.booleans()] * 3)
@@ -89,10 +89,10 @@ def test_whatever_is_seen_each_rollout_begins_once_and_ends_once(
     stored: RollingUpdateStatus | None = None
     for target, is_made, has_old, is_noted in looks:
         noted = {"nvidia.com/current-worker-hash": target} if is_noted else {}
-        found = a_graph({"W": a_service()}, metadata={"annotations": noted})
-        before = with_rollout(found, stored)
+        graph = a_graph({"W": a_service()}, metadata={"annotations": noted})
+        before = with_rollout(graph, stored)
         what = seen(target, is_made=is_made, has_old=has_old)
-        after = with_rollout(found, rolling_update(before, what, NOW))
+        after = with_rollout(graph, rolling_update(before, what, NOW))
         counts.update(rollout_results(before, after))
         stored = after.status.rolling_update
         ended = counts[RolloutResult.COMPLETED] + counts[RolloutResult.SUPERSEDED]

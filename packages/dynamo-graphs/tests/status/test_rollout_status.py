@@ -10,7 +10,7 @@ from dynamo_graphs.api.revision import WorkerGeneration
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_generations
+from dynamo_graphs.status.rollout import rolling_update, why_it_remains, with_old_revisions
 from specs import a_graph, a_service
 
 NOW = "2026-01-01T12:00:00Z"
@@ -20,9 +20,9 @@ NEW = WorkerGeneration("bbbbbbbb", "1:bbbbbbbb")
 
 def graph(stored: RollingUpdateStatus | None = None, current: str = "") -> DynamoGraphDeployment:
     annotations = {"nvidia.com/current-worker-hash": current} if current else {}
-    found = a_graph({"Decode": a_service()}, metadata={"annotations": annotations})
-    status = msgspec.structs.replace(found.status, rolling_update=stored)
-    return msgspec.structs.replace(found, status=status)
+    new = a_graph({"Decode": a_service()}, metadata={"annotations": annotations})
+    status = msgspec.structs.replace(new.status, rolling_update=stored)
+    return msgspec.structs.replace(new, status=status)
 
 
 def member(suffix: str, counts: dict[str, Any] | None = None) -> Member:
@@ -40,16 +40,16 @@ def member(suffix: str, counts: dict[str, Any] | None = None) -> Member:
 def rollout(
     *, current: str = "aaaaaaaa", new: bool = True, old: str = "aaaaaaaa", through: bool = False
 ) -> Rollout:
-    found = Revisions(
+    revisions = Revisions(
         NEW,
         current,
         (member("bbbbbbbb"),) if new else (),
         (member(old),) if old else (),
     )
-    return Rollout(found, NEW, through=("Decode",) if through else ())
+    return Rollout(revisions, NEW, through=("Decode",) if through else ())
 
 
-def test_a_graph_that_was_never_rolled_out_says_nothing() -> None:
+def test_a_graph_without_a_rollout_reports_none() -> None:
     assert None is rolling_update(graph(), rollout(old=""), NOW)
 
 
@@ -66,29 +66,29 @@ def test_it_keeps_its_beginning() -> None:
 
 def test_another_target_begins_anew() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="cccccccc")
-    found = rolling_update(graph(stored), rollout(), NOW)
-    assert found
-    assert (NOW, "bbbbbbbb") == (found.start_time, found.to_hash)
+    reported = rolling_update(graph(stored), rollout(), NOW)
+    assert reported
+    assert (NOW, "bbbbbbbb") == (reported.start_time, reported.to_hash)
 
 
-def test_it_is_complete_only_when_the_record_says_so_too() -> None:
+def test_it_is_complete_only_once_the_annotation_is_written() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, from_hash="aaaaaaaa", to_hash="bbbbbbbb")
     over = rollout(old="", through=True)
-    found = rolling_update(graph(stored, current="aaaaaaaa"), over, NOW)
-    assert found
-    assert "InProgress" == found.phase
-    found = rolling_update(graph(stored, current="bbbbbbbb"), over, NOW)
-    assert found
-    assert ("Completed", BEFORE, NOW) == (found.phase, found.start_time, found.end_time)
-    assert ("Decode",) == found.updated_services
-    again = rolling_update(graph(found, current="bbbbbbbb"), over, "2026-01-01T13:00:00Z")
-    assert found == again
+    reported = rolling_update(graph(stored, current="aaaaaaaa"), over, NOW)
+    assert reported
+    assert "InProgress" == reported.phase
+    reported = rolling_update(graph(stored, current="bbbbbbbb"), over, NOW)
+    assert reported
+    assert ("Completed", BEFORE, NOW) == (reported.phase, reported.start_time, reported.end_time)
+    assert ("Decode",) == reported.updated_services
+    again = rolling_update(graph(reported, current="bbbbbbbb"), over, "2026-01-01T13:00:00Z")
+    assert reported == again
 
 
 def test_a_revert_names_the_generation_that_it_leaves() -> None:
-    found = rolling_update(graph(), rollout(current="bbbbbbbb", old="cccccccc"), NOW)
-    assert found
-    assert ("cccccccc", "bbbbbbbb") == (found.from_hash, found.to_hash)
+    reported = rolling_update(graph(), rollout(current="bbbbbbbb", old="cccccccc"), NOW)
+    assert reported
+    assert ("cccccccc", "bbbbbbbb") == (reported.from_hash, reported.to_hash)
 
 
 def test_a_service_counts_all_its_generations() -> None:
@@ -101,33 +101,32 @@ def test_a_service_counts_all_its_generations() -> None:
         "availableReplicas": 2,
     }
     new = ServiceReplicaStatus("Deployment", "new", 1, 1, ready_replicas=0)
-    found = with_old_generations({"Decode": new}, [member("aaaaaaaa", old), member("cccccccc")])
+    summed = with_old_revisions({"Decode": new}, [member("aaaaaaaa", old), member("cccccccc")])
     expected = ServiceReplicaStatus("Deployment", "new", 4, 1, 2, 2, component_names=("new", "old"))
-    assert {"Decode": expected} == found
+    assert {"Decode": expected} == summed
 
 
 def test_a_service_of_one_generation_counts_as_ever() -> None:
     new = ServiceReplicaStatus("Deployment", "new", 1, 1)
-    assert {"Decode": new} == with_old_generations({"Decode": new}, [])
+    assert {"Decode": new} == with_old_revisions({"Decode": new}, [])
 
 
 def why(old: Member, **more: Any) -> str:
-    found = Revisions(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
-    (text,) = replacing(Rollout(found, found.target, **more)).values()
-    return text
+    revisions = Revisions(NEW, "aaaaaaaa", old=(old,), successors=more.pop("successors", ()))
+    return why_it_remains(old, Rollout(revisions, revisions.target, **more))
 
 
 def an_old_one(replicas: int, pods: int, **metadata: Any) -> Member:
     counts = {"componentKind": "Deployment", "componentName": "old"}
-    found = member("aaaaaaaa", {**counts, "replicas": pods, "updatedReplicas": pods})
-    component = found.component
+    old = member("aaaaaaaa", {**counts, "replicas": pods, "updatedReplicas": pods})
+    component = old.component
     spec = msgspec.structs.replace(component.spec, replicas=replicas)
     about = msgspec.structs.replace(component.metadata, **metadata)
     changed = msgspec.structs.replace(component, spec=spec, metadata=about)
-    return Member(changed, found.suffix, found.content)
+    return Member(changed, old.suffix, old.content)
 
 
-def test_an_old_component_says_what_it_waits_for() -> None:
+def test_an_old_component_reports_what_it_waits_for() -> None:
     assert "worker revision bbbbbbbb is replacing it" == why(an_old_one(2, 2))
     assert "its last pods are terminating (2)" == why(an_old_one(0, 2))
     gone = an_old_one(0, 0)
@@ -138,7 +137,7 @@ def test_an_old_component_says_what_it_waits_for() -> None:
     )
 
 
-def test_an_old_component_that_is_paused_says_so_while_it_has_pods() -> None:
+def test_an_old_component_reports_its_pause_while_it_has_pods() -> None:
     paused = {"annotations": {"nvidia.com/paused": "true"}}
     assert "paused" in why(an_old_one(2, 2, **paused))
     assert "paused" in why(an_old_one(0, 1, **paused))
@@ -148,6 +147,6 @@ def test_an_old_component_that_is_paused_says_so_while_it_has_pods() -> None:
 def test_a_rollout_ends_when_there_are_no_generations_any_more() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, None, ("Decode",), "aaaaaaaa", "bbbbbbbb")
     nothing = Rollout(Revisions(WorkerGeneration("", "")), WorkerGeneration("", ""))
-    found = rolling_update(graph(stored), nothing, NOW)
-    assert found is not None
-    assert RollingUpdateStatus("Completed", BEFORE, NOW, (), "aaaaaaaa", "") == found
+    reported = rolling_update(graph(stored), nothing, NOW)
+    assert reported is not None
+    assert RollingUpdateStatus("Completed", BEFORE, NOW, (), "aaaaaaaa", "") == reported

@@ -27,16 +27,14 @@ SPEC = DynamoGraphDeploymentScalingAdapterSpec(3, ServiceReference("chat", "deco
 def graph(observed: int | None = None, generation: int = 2, **fields: Any) -> Any:
     service = {"scalingAdapter": {"enabled": True}, **fields.pop("service", {})}
     metadata = {"uid": "u", "generation": 2, **fields.pop("metadata", {})}
-    found = a_graph({"decode": a_service(**service)}, metadata=metadata)
+    new = a_graph({"decode": a_service(**service)}, metadata=metadata)
     services = {}
     if observed is not None:
         services["decode"] = ServiceReplicaStatus(
             "Deployment", "chat-decode", replicas=observed, updated_replicas=observed
         )
-    status = msgspec.structs.replace(
-        found.status, observed_generation=generation, services=services
-    )
-    return msgspec.structs.replace(found, status=status)
+    status = msgspec.structs.replace(new.status, observed_generation=generation, services=services)
+    return msgspec.structs.replace(new, status=status)
 
 
 def adapter(name: str = "chat-decode", uid: str = "u", **metadata: Any) -> Any:
@@ -48,12 +46,12 @@ def adapter(name: str = "chat-decode", uid: str = "u", **metadata: Any) -> Any:
 
 
 def ready(status: Status) -> Condition:
-    (found,) = status.conditions
-    return found
+    (condition,) = status.conditions
+    return condition
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("live", "expected"),
     [
         (graph(3), ("True", "scaled", "has 3 replicas")),
         (graph(1), ("False", "scaling", "is scaling to 3 replicas")),
@@ -62,12 +60,12 @@ def ready(status: Status) -> Condition:
     ],
 )
 def test_it_is_scaled_when_the_newest_graph_has_that_many(
-    found: Any, expected: tuple[str, str, str]
+    live: Any, expected: tuple[str, str, str]
 ) -> None:
-    status = acting_status(adapter(), SPEC, found, None)
-    said = ready(status)
-    assert expected == (said.status, said.reason, said.message.removeprefix(WHOLE))
-    assert 5 == said.observed_generation == status.observed_generation
+    status = acting_status(adapter(), SPEC, live, None)
+    condition = ready(status)
+    assert expected == (condition.status, condition.reason, condition.message.removeprefix(WHOLE))
+    assert 5 == condition.observed_generation == status.observed_generation
     assert 3 == status.desired_replicas
 
 
@@ -113,7 +111,7 @@ def test_an_autoscaler_sees_one_pod_of_each_replica() -> None:
     assert OURS == selector(graph(metadata=grove), "decode", 2)
 
 
-def test_a_number_that_nobody_can_run_makes_no_endless_selector() -> None:
+def test_an_absurd_number_of_replicas_gives_a_short_selector() -> None:
     on_grove = graph(service={"multinode": {"nodeCount": 2}}, metadata=GROVE)
     assert 64 * 1024 > len(selector(on_grove, "decode", 2**31 - 1))
 
@@ -150,18 +148,18 @@ def test_who_set_the_replicas_is_the_last_of_those_that_own_them() -> None:
         {"manager": "other", "time": "2026-01-03T00:00:00Z", "fieldsV1": {"f:spec": {}}},
         {"manager": "status", "time": "2026-01-04T00:00:00Z", "fieldsV1": {"f:status": {}}},
     ]
-    found = msgspec.convert(owners, tuple[FieldOwner, ...])
-    assert "late" == ScaledMetadata(managed_fields=found).replicas_set_by
-    assert "" == ScaledMetadata(managed_fields=found[2:]).replicas_set_by
+    managers = msgspec.convert(owners, tuple[FieldOwner, ...])
+    assert "late" == ScaledMetadata(managed_fields=managers).replicas_set_by
+    assert "" == ScaledMetadata(managed_fields=managers[2:]).replicas_set_by
 
 
-@pytest.mark.parametrize("found", [graph(3), graph(0), graph(), None, a_graph({})])
-def test_our_schema_takes_our_status(found: Any) -> None:
-    why = hold(adapter(), SPEC, found)
+@pytest.mark.parametrize("live", [graph(3), graph(0), graph(), None, a_graph({})])
+def test_our_schema_takes_our_status(live: Any) -> None:
+    why = hold(adapter(), SPEC, live)
     if why is None:
-        status = acting_status(adapter(), SPEC, found, "2026-01-01T00:00:00Z")
+        status = acting_status(adapter(), SPEC, live, "2026-01-01T00:00:00Z")
     else:
-        status = held_status(adapter(), SPEC, found, why)
-    said = msgspec.structs.replace(ready(status), last_transition_time="2026-01-01T00:00:00Z")
-    stored = msgspec.json.decode(msgspec.json.encode(status.with_conditions([said])))
+        status = held_status(adapter(), SPEC, live, why)
+    condition = msgspec.structs.replace(ready(status), last_transition_time="2026-01-01T00:00:00Z")
+    stored = msgspec.json.decode(msgspec.json.encode(status.with_conditions([condition])))
     assert () == status_problems(DynamoGraphDeploymentScalingAdapter, stored)

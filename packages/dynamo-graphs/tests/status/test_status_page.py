@@ -5,10 +5,8 @@ from pathlib import Path
 
 from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.plan.suspension import SuspensionReason
-from dynamo_graphs.status.condition_catalog import MEANINGS
-from dynamo_graphs.status.pause import PauseReason
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.catalog import MEANINGS
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/status_page.py"))
 KINDS = (GraphReason, ComponentReason, PauseReason, SuspensionReason, ScalingReason, ModelReason)

@@ -21,11 +21,11 @@ def rollout(phase: str) -> DynamoGraphDeploymentStatus:
     return DynamoGraphDeploymentStatus(rolling_update=update)
 
 
-def said(type_: str, status: str, reason: str = "r") -> DynamoGraphDeploymentStatus:
+def of(type_: str, status: str, reason: str = "r") -> DynamoGraphDeploymentStatus:
     return DynamoGraphDeploymentStatus(conditions=(Condition(type_, status, reason, "m"),))
 
 
-LATE = said("Progressing", "False", "progress_deadline_exceeded")
+LATE = of("Progressing", "False", "progress_deadline_exceeded")
 
 
 NOTHING = DynamoGraphDeploymentStatus()
@@ -44,17 +44,25 @@ NOTHING = DynamoGraphDeploymentStatus()
         (NOTHING, rollout("InProgress"), ["RollingUpdateStarted"]),
         (rollout("InProgress"), rollout("Completed"), ["RollingUpdateCompleted"]),
         (NOTHING, rollout("Completed"), []),
-        (NOTHING, said("Suspended", "Unknown"), []),
-        (said("Suspended", "Unknown"), said("Suspended", "True"), ["Suspended"]),
-        (said("Suspended", "Unknown"), said("Suspended", "False"), ["Resumed"]),
-        (said("Progressing", "True"), LATE, ["ProgressDeadlineExceeded"]),
-        (LATE, said("Progressing", "True"), []),
-        (said("Progressing", "True"), said("Progressing", "False", "ValidationFailed"), []),
+        (NOTHING, of("Suspended", "Unknown"), []),
+        (
+            of("Suspended", "Unknown"),
+            of("Suspended", "True"),
+            ["Suspended"],
+        ),
+        (of("Suspended", "Unknown"), of("Suspended", "False"), ["Resumed"]),
+        (of("Progressing", "True"), LATE, ["ProgressDeadlineExceeded"]),
+        (LATE, of("Progressing", "True"), []),
+        (
+            of("Progressing", "True"),
+            of("Progressing", "False", "ValidationFailed"),
+            [],
+        ),
     ],
 )
-def test_what_is_told(
+def test_events_between_two_statuses(
     before: DynamoGraphDeploymentStatus, after: DynamoGraphDeploymentStatus, reasons: list[str]
 ) -> None:
     old, new = DynamoGraphDeployment(status=before), DynamoGraphDeployment(status=after)
-    assert reasons == [each.reason for each in status_events(old, new)]
+    assert reasons == [event.reason for event in status_events(old, new)]
     assert () == status_events(new, new)

@@ -13,10 +13,10 @@ GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
 W = "spec.services.w"
 
 
-def warned(new: Object, **known: Any) -> tuple[str, ...]:
-    found = verdict(new, cluster=ClusterContext(**known))
-    assert found.allowed, found.problems
-    return found.warnings
+def warned(new: Object, **context: Any) -> tuple[str, ...]:
+    decision = verdict(new, cluster=ClusterContext(**context))
+    assert decision.allowed, decision.problems
+    return decision.warnings
 
 
 def pod(image: str) -> Object:
@@ -44,7 +44,7 @@ def test_an_image_that_may_change_in_any_registry_is_a_warning(image: str) -> No
 @pytest.mark.parametrize(
     ("written", "meant"), [("fronted", "frontend"), ("Worker", "worker"), ("decoder", "decode")]
 )
-def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_told(
+def test_a_type_that_is_spelt_nearly_like_one_with_a_meaning_is_reported(
     written: str, meant: str
 ) -> None:
     (text,) = warned(with_service(componentType=written))
@@ -58,12 +58,12 @@ def test_a_type_of_ones_own_is_fine(written: str) -> None:
 
 
 @pytest.mark.parametrize("image", ["x", "r:5000/x", "r/x:latest"])
-def test_an_image_that_may_change_is_told(image: str) -> None:
+def test_an_image_that_may_change_is_reported(image: str) -> None:
     (text,) = warned(with_service(**pod(image)))
     assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: image "{image}"')
 
 
-def test_gpus_that_are_only_requested_are_told() -> None:
+def test_gpus_that_are_only_requested_are_reported() -> None:
     (text,) = warned(with_service(resources={"requests": {"gpu": "2"}}))
     assert text.startswith(f"{W}.resources.requests.gpu: ")
     assert () == warned(with_service(resources={"requests": {"gpu": "2"}, "limits": {"gpu": "2"}}))
@@ -78,7 +78,7 @@ def test_gpus_that_are_only_requested_are_told() -> None:
         ({}, 0),
     ],
 )
-def test_a_hasty_liveness_probe_of_a_gpu_worker_is_told(numbers: Object, expected: int) -> None:
+def test_a_hasty_liveness_probe_of_a_gpu_worker_is_reported(numbers: Object, expected: int) -> None:
     probe = {"httpGet": {"path": "/live", "port": 9090}, **numbers}
     assert expected == len(warned(with_service(livenessProbe=probe, **GPU)))
     assert () == warned(with_service(livenessProbe=probe))
@@ -90,12 +90,12 @@ def test_the_default_probe_is_not_spoken_of() -> None:
     assert () == warned(with_service(**GPU))
 
 
-def test_an_account_of_ones_own_is_told() -> None:
+def test_another_service_account_is_reported() -> None:
     (text,) = warned(with_service(extraPodSpec={**POD, "serviceAccountName": "mine"}))
     assert text.startswith(f"{W}.extraPodSpec.serviceAccountName: overrides")
 
 
-def test_what_is_not_there_is_told_only_where_that_is_known() -> None:
+def test_missing_objects_are_reported_only_if_the_cluster_is_known() -> None:
     new = with_service(modelRef={"name": "m"})
     assert () == warned(new)
     assert () == warned(new, base_models={"m"})
@@ -110,7 +110,7 @@ NODES: Object = {
 
 
 @pytest.mark.parametrize(
-    ("service", "said"),
+    ("service", "warning"),
     [
         ({"annotations": {STRATEGY: "recreate"}}, 'did you mean "Recreate"?'),
         ({"annotations": {STRATEGY: "OnDelete"}}, "expected Recreate or RollingUpdate"),
@@ -125,9 +125,9 @@ NODES: Object = {
         ({"annotations": {STRATEGY: "Recreate"}, **NODES}, "on a multinode component"),
     ],
 )
-def test_an_update_strategy_without_effect_is_told(service: Object, said: str) -> None:
+def test_an_update_strategy_without_effect_is_reported(service: Object, warning: str) -> None:
     (text,) = warned(with_service(**service))
-    assert said in text
+    assert warning in text
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_claim_that_the_graph_makes_need_not_be_there() -> None:
     assert text.startswith('spec.pvcs[0].name: PersistentVolumeClaim "m" not found')
 
 
-def test_a_claim_of_one_node_for_several_pods_is_told() -> None:
+def test_a_single_node_pvc_for_several_pods_is_reported() -> None:
     claim = {
         "name": "m",
         "create": True,
@@ -169,7 +169,7 @@ def test_a_claim_of_one_node_for_several_pods_is_told() -> None:
     assert () == warned(graph({"w": worker(volumeMounts=mounts)}, pvcs=[claim]))
 
 
-def test_components_that_the_operator_made_are_not_spoken_of() -> None:
+def test_components_of_a_graph_get_no_warnings() -> None:
     owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": "u", "controller": True}
     own = component(autoscaling={"enabled": False}, dynamoNamespace="lab-chat")
     assert 1 == len(warned(own))

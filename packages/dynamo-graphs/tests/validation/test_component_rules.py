@@ -14,8 +14,8 @@ MAIN = "spec.extraPodSpec.mainContainer"
 
 
 def problems(**spec: Any) -> list[str]:
-    found = component_problems(a_component(**spec), SETTINGS)
-    return [str(problem) for problem in found]
+    reported = component_problems(a_component(**spec), SETTINGS)
+    return [str(problem) for problem in reported]
 
 
 def pod(main: Object | None = None, **fields: Any) -> Object:
@@ -27,9 +27,9 @@ def test_a_plain_component_has_no_problems() -> None:
 
 
 def test_all_problems_are_found_at_once_in_the_order_of_their_paths() -> None:
-    found = problems(replicas=-1, sharedMemory={}, ingress={"enabled": True})
+    reported = problems(replicas=-1, sharedMemory={}, ingress={"enabled": True})
     assert ["spec.ingress.host", "spec.replicas", "spec.sharedMemory.size"] == [
-        each.partition(" ")[0] for each in found
+        problem.partition(" ")[0] for problem in reported
     ]
 
 
@@ -260,11 +260,11 @@ CASES: dict[str, tuple[Object, str]] = {
 }
 
 
-@pytest.mark.parametrize(("spec", "said"), CASES.values(), ids=CASES)
-def test_one_problem_is_told(spec: Object, said: str) -> None:
-    found = problems(**spec)
-    assert 1 == len(found), found
-    assert said in found[0]
+@pytest.mark.parametrize(("spec", "expected"), CASES.values(), ids=CASES)
+def test_one_problem_is_reported(spec: Object, expected: str) -> None:
+    reported = problems(**spec)
+    assert 1 == len(reported), reported
+    assert expected in reported[0]
 
 
 FINE: dict[str, Object] = {

@@ -13,7 +13,7 @@ from specs import a_graph, a_service
 
 def problems(services: dict[str, Object], **spec: Any) -> list[str]:
     settings = spec.pop("settings", RenderSettings())
-    return [str(each) for each in graph_problems(a_graph(services, **spec), settings)]
+    return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
 
 
 def test_a_plain_graph_has_no_problems() -> None:
@@ -25,7 +25,7 @@ def test_a_graph_needs_a_service() -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "factor", "said"),
+    ("service", "factor", "expected"),
     [
         ({"replicas": 2}, 2**30, "2147483648 (limit 2147483647)"),
         ({"replicas": 2}, 2**30 - 1, None),
@@ -34,28 +34,29 @@ def test_a_graph_needs_a_service() -> None:
     ],
 )
 def test_no_factor_makes_a_service_larger_than_it_can_be(
-    service: Object, factor: int, said: str | None
+    service: Object, factor: int, expected: str | None
 ) -> None:
     pod = {"mainContainer": {"image": "x", "args": ["run"]}}
-    found = problems({"w": a_service(extraPodSpec=pod, **service)}, replicas=factor)
-    assert ([f"spec.replicas: {factor} times the replicas of w is {said}"] if said else []) == found
+    reported = problems({"w": a_service(extraPodSpec=pod, **service)}, replicas=factor)
+    message = f"spec.replicas: {factor} times the replicas of w is {expected}"
+    assert ([message] if expected else []) == reported
 
 
 def test_a_problem_of_a_service_names_the_service() -> None:
-    found = problems({"Worker": a_service(replicas=-1)})
-    assert ["spec.services[Worker].replicas must be non-negative"] == found
+    reported = problems({"Worker": a_service(replicas=-1)})
+    assert ["spec.services[Worker].replicas must be non-negative"] == reported
 
 
 def test_the_graphs_framework_is_held_against_the_command() -> None:
     pod = {"mainContainer": {"image": "x", "args": ["python3 -m dynamo.sglang"]}}
-    [found] = problems({"Worker": a_service(extraPodSpec=pod)}, backendFramework="vllm")
-    assert 'detected "sglang"' in found
+    [problem] = problems({"Worker": a_service(extraPodSpec=pod)}, backendFramework="vllm")
+    assert 'detected "sglang"' in problem
 
 
 @pytest.mark.parametrize(("one", "other"), [("w", "W"), ("a.b", "a-b"), ("a_b", "a-b")])
 def test_services_whose_names_become_one_are_refused(one: str, other: str) -> None:
-    [found] = problems({one: a_service(), other: a_service()})
-    assert "would both create objects named" in found
+    [problem] = problems({one: a_service(), other: a_service()})
+    assert "would both create objects named" in problem
 
 
 def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
@@ -76,11 +77,9 @@ def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
         ("annotations", "nvidia.com/last-applied-hash"),
     ],
 )
-def test_a_graph_cannot_take_a_key_of_the_operator_and_is_told_which_those_are(
-    field: str, key: str
-) -> None:
-    [found] = problems({"w": a_service()}, **{field: {key: "x"}})
-    path, _, message = found.partition(": ")
+def test_a_graph_cannot_use_reserved_keys_and_the_message_lists_them(field: str, key: str) -> None:
+    [problem] = problems({"w": a_service()}, **{field: {key: "x"}})
+    path, _, message = problem.partition(": ")
     assert f"spec.{field}[{key}]" == path
     assert key in message.partition("reserved keys: ")[2].rstrip(")").split(", ")
 
@@ -88,7 +87,7 @@ def test_a_graph_cannot_take_a_key_of_the_operator_and_is_told_which_those_are(
 def test_the_labels_of_a_graph_must_be_labels() -> None:
     wrong = {"a b": "x", "team": "-", "app.kubernetes.io/part-of": "fine"}
     assert ["spec.labels[a b]", "spec.labels[team]"] == [
-        each.partition(": ")[0] for each in problems({"w": a_service()}, labels=wrong)
+        problem.partition(": ")[0] for problem in problems({"w": a_service()}, labels=wrong)
     ]
 
 
@@ -108,8 +107,8 @@ def test_a_service_may_name_our_labels_as_ever_and_ours_win() -> None:
     ],
 )
 def test_a_budget_has_one_bound_that_kubernetes_understands(budget: Object) -> None:
-    [found] = problems({"w": a_service(disruptionBudget=budget)})
-    assert found.startswith("spec.services.w.disruptionBudget")
+    [problem] = problems({"w": a_service(disruptionBudget=budget)})
+    assert problem.startswith("spec.services.w.disruptionBudget")
 
 
 @pytest.mark.parametrize("budget", [{}, {"minAvailable": 0}, {"maxUnavailable": "100%"}])
@@ -123,8 +122,8 @@ def test_a_budget_is_not_for_groups() -> None:
         multinode={"nodeCount": 2},
         extraPodSpec={"mainContainer": {"image": "x", "args": ["run"]}},
     )
-    [found] = problems({"w": several})
-    assert "the pods of a multinode group are one unit" in found
+    [problem] = problems({"w": several})
+    assert "the pods of a multinode group are one unit" in problem
 
 
 def test_a_service_needs_a_name() -> None:
@@ -135,9 +134,9 @@ def test_a_service_needs_a_name() -> None:
 
 def test_the_discovery_backend_of_the_graph_is_checked() -> None:
     metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcdd"}}
-    [found] = problems({"w": a_service()}, metadata=metadata)
-    assert found.startswith("metadata.annotations[nvidia.com/dynamo-discovery-backend]: ")
-    assert 'did you mean "etcd"?' in found
+    [problem] = problems({"w": a_service()}, metadata=metadata)
+    assert problem.startswith("metadata.annotations[nvidia.com/dynamo-discovery-backend]: ")
+    assert 'did you mean "etcd"?' in problem
 
 
 def test_variables_of_the_graph_are_checked() -> None:
@@ -146,20 +145,20 @@ def test_variables_of_the_graph_are_checked() -> None:
     )
 
 
-def test_a_claim_to_create_says_all_about_itself() -> None:
+def test_a_pvc_to_create_needs_all_its_fields() -> None:
     claim = {"name": "c", "create": True, "size": "0"}
-    found = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
+    reported = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
     assert [
         "spec.pvcs[0].size is required when create is true",
         "spec.pvcs[0].storageClass is required when create is true",
         "spec.pvcs[0].volumeAccessMode is required when create is true",
         'spec.pvcs[1].name: duplicate PVC "c"',
         "spec.pvcs[2].name is required",
-    ] == found
+    ] == reported
 
 
 @pytest.mark.parametrize(
-    ("strategy", "said"),
+    ("strategy", "expected"),
     [
         (
             {"type": "Parallel", "order": ["a", "b"]},
@@ -170,39 +169,39 @@ def test_a_claim_to_create_says_all_about_itself() -> None:
         ({"order": ["a", "b", "A"]}, 'contains unknown service: A; did you mean "a"?'),
     ],
 )
-def test_the_order_of_a_restart_names_every_service_once(strategy: Object, said: str) -> None:
+def test_the_order_of_a_restart_names_every_service_once(strategy: Object, expected: str) -> None:
     services = {"a": a_service(), "b": a_service()}
-    [found] = problems(services, restart={"id": "r", "strategy": strategy})
-    assert said in found
+    [problem] = problems(services, restart={"id": "r", "strategy": strategy})
+    assert expected in problem
 
 
 def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
     settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
-    [found] = problems({"Frontend": a_service("frontend")}, settings=settings)
-    assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == found
+    [problem] = problems({"Frontend": a_service("frontend")}, settings=settings)
+    assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == problem
 
 
 @pytest.mark.parametrize("key", ["nvidia.com/paused", "nvidia.com/suspend"])
 def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
-    def said(value: str) -> list[str]:
+    def problems_of(value: str) -> list[str]:
         graph = a_graph({"Worker": a_service()})
         metadata = msgspec.structs.replace(graph.metadata, annotations={key: value})
         graph = msgspec.structs.replace(graph, metadata=metadata)
-        return [str(each) for each in graph_problems(graph, RenderSettings())]
+        return [str(problem) for problem in graph_problems(graph, RenderSettings())]
 
-    assert [] == said("true") == said("false")
-    [found] = said("yes")
-    assert "expected true or false" in found
+    assert [] == problems_of("true") == problems_of("false")
+    [problem] = problems_of("yes")
+    assert "expected true or false" in problem
 
 
 def test_a_list_of_thousands_is_refused_in_one_line() -> None:
     strategy = {"order": [f"s{number}" for number in range(30_000)]}
-    [found] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
-    assert "30000 entries for 1 services" in found
+    [problem] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
+    assert "too many entries: 30000 (expected one for each of 1 services)" in problem
 
 
-def test_an_access_mode_that_there_is_not_is_told() -> None:
+def test_an_unknown_access_mode_is_reported() -> None:
     claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
-    (told,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
-    assert told.startswith('spec.pvcs[0].volumeAccessMode: unknown access mode "latest"')
+    (problem,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
+    assert problem.startswith('spec.pvcs[0].volumeAccessMode: unknown access mode "latest"')
     assert [] == problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "ReadOnlyMany"}])

@@ -18,7 +18,7 @@ SPREAD = a_service(
 
 def problems(services: dict[str, Object], provider: str = GROVE, **spec: Any) -> list[str]:
     graph = recorded(a_graph(services, **spec), provider)
-    return [str(each) for each in graph_problems(graph, RenderSettings())]
+    return [str(problem) for problem in graph_problems(graph, RenderSettings())]
 
 
 def test_several_nodes_are_fine() -> None:
@@ -36,6 +36,6 @@ def test_a_service_may_not_take_the_name_of_a_clique(suffix: str) -> None:
 
 def test_a_queue_must_fit_into_a_label() -> None:
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": "not a label"}}
-    [found] = problems({"w": a_service()}, metadata=metadata)
-    assert found.startswith("metadata.annotations[nvidia.com/kai-scheduler-queue]: ")
+    [problem] = problems({"w": a_service()}, metadata=metadata)
+    assert problem.startswith("metadata.annotations[nvidia.com/kai-scheduler-queue]: ")
     assert [] == problems({"w": a_service()}, COMPONENT, metadata=metadata)

@@ -26,9 +26,9 @@ def service(main: Object, kind: str = "worker", **more: Any) -> Object:
     return {"componentType": kind, "extraPodSpec": {"mainContainer": main}, **more}
 
 
-def said(one: Object, framework: str | None = None) -> list[str]:
+def warnings_of(one: Object, framework: str | None = None) -> list[str]:
     named = {"backendFramework": framework} if framework else {}
-    return [str(each) for each in graph_inoperative(a_graph({"w": one}, **named))]
+    return [str(warning) for warning in graph_inoperative(a_graph({"w": one}, **named))]
 
 
 def way(**fields: Any) -> Object:
@@ -98,42 +98,42 @@ FINE = [
 
 
 @pytest.mark.parametrize(("one", "expected"), WRONG)
-def test_what_cannot_work_is_told(one: Object, expected: str) -> None:
-    (text,) = said(one)
+def test_what_cannot_work_is_reported(one: Object, expected: str) -> None:
+    (text,) = warnings_of(one)
     assert expected in text
     assert text.startswith("spec.services.w.")
 
 
 @pytest.mark.parametrize("one", FINE)
 def test_what_works_is_not_spoken_of(one: Object) -> None:
-    assert [] == said(one)
+    assert [] == warnings_of(one)
 
 
 def test_flags_of_a_named_engine_are_fine() -> None:
-    assert [] == said(service({"args": ["--model", "m"]}), "vllm")
+    assert [] == warnings_of(service({"args": ["--model", "m"]}), "vllm")
 
 
 def test_probes_of_ones_own_need_no_named_port() -> None:
     probe = {"httpGet": {"path": "/", "port": 9090}}
     main = {"args": ["run"], "ports": [{"containerPort": 9090}], "startupProbe": probe}
-    assert [] == said(service(main, livenessProbe=probe, readinessProbe=probe))
-    assert 1 == len(said(service({**main, "startupProbe": {"periodSeconds": 1}})))
+    assert [] == warnings_of(service(main, livenessProbe=probe, readinessProbe=probe))
+    assert 1 == len(warnings_of(service({**main, "startupProbe": {"periodSeconds": 1}})))
 
 
-def test_admission_says_it_of_graphs_and_of_components() -> None:
+def test_admission_warns_of_graphs_and_components() -> None:
     pod = {"mainContainer": {"image": "r/x:1"}}
     for new in (with_service(extraPodSpec=pod), component(extraPodSpec=pod)):
-        found = verdict(new)
-        assert found.allowed
-        assert any("neither command nor args" in each for each in found.warnings)
+        decision = verdict(new)
+        assert decision.allowed
+        assert any("neither command nor args" in warning for warning in decision.warnings)
 
 
 def test_admission_and_the_status_say_that_a_gateway_is_missing() -> None:
     ingress = {"enabled": True, "host": "h", "useVirtualService": True}
     main = {"image": "r/x:1", "args": ["run"]}
-    found = verdict(component(ingress=ingress, extraPodSpec={"mainContainer": main}))
-    assert found.allowed
-    (warning,) = found.warnings
+    decision = verdict(component(ingress=ingress, extraPodSpec={"mainContainer": main}))
+    assert decision.allowed
+    (warning,) = decision.warnings
     assert warning.startswith("spec.ingress.virtualServiceGateway: no VirtualService")
     (warned,) = configuration_warning(stored(way(host="h", useVirtualService=True)))
     assert "spec.services.w.ingress.virtualServiceGateway" in warned.message
@@ -154,7 +154,7 @@ def stored(one: Object, *conditions: Condition) -> DynamoGraphDeployment:
     )
 
 
-def test_the_status_says_it_until_it_is_corrected() -> None:
+def test_the_status_reports_it_until_it_is_corrected() -> None:
     (warned,) = configuration_warning(stored(service({})))
     assert ("ConfigurationWarning", "True") == (warned.type, warned.status)
     assert "neither command nor args" in warned.message
@@ -167,16 +167,16 @@ def test_a_graph_that_never_had_a_warning_has_no_such_condition() -> None:
 
 
 def test_many_services_with_much_to_say_give_one_short_message() -> None:
-    (found,) = configuration_warning(a_graph({f"w{number}": service({}) for number in range(25)}))
-    assert len(found.message) <= 1024
+    (warning,) = configuration_warning(a_graph({f"w{number}": service({}) for number in range(25)}))
+    assert len(warning.message) <= 1024
 
 
 @pytest.mark.parametrize("piece", ["--a ", "-tp 1 ", "python3 ", "'", "$(a)", "x=1 --"])
 def test_it_takes_time_that_grows_like_the_text(piece: str) -> None:
     text = piece * (500_000 // len(piece))
     began = time.process_time()
-    said(service({**VLLM, "args": [text, "--x " + text]}, **NODES), "vllm")
-    said(service({"args": [text]}, "frontend"))
+    warnings_of(service({**VLLM, "args": [text, "--x " + text]}, **NODES), "vllm")
+    warnings_of(service({"args": [text]}, "frontend"))
     assert time.process_time() - began < 5
 
 

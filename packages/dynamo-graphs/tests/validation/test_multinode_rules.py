@@ -16,7 +16,7 @@ TWO_NODES: dict[str, Any] = {"multinode": {"nodeCount": 2}}
 
 def problems(settings: RenderSettings = SETTINGS, **spec: Any) -> list[str]:
     component = a_component(**{**TWO_NODES, "componentType": "worker", **spec})
-    return [str(each) for each in component_problems(component, settings)]
+    return [str(problem) for problem in component_problems(component, settings)]
 
 
 def test_there_must_be_something_to_start() -> None:
@@ -41,13 +41,13 @@ def test_tensorrt_llm_needs_a_number_of_gpus_wherever_it_is_said() -> None:
         {"resources": {"limits": {"custom": {"nvidia.com/gpu": "4"}}}, "extraPodSpec": TRTLLM},
         {"resources": {"limits": {"gpuType": "gpu.example.com/x"}}, "extraPodSpec": other},
     )
-    for said in cases:
-        assert [] == problems(**said)
+    for spec in cases:
+        assert [] == problems(**spec)
 
 
 def test_tensorrt_llm_needs_the_keys_of_the_operator() -> None:
-    [found] = problems(RenderSettings(), resources={"limits": {"gpu": "4"}}, extraPodSpec=TRTLLM)
-    assert found.startswith("spec.multinode.nodeCount: multinode TensorRT-LLM requires SSH keys")
+    [problem] = problems(RenderSettings(), resources={"limits": {"gpu": "4"}}, extraPodSpec=TRTLLM)
+    assert problem.startswith("spec.multinode.nodeCount: multinode TensorRT-LLM requires SSH keys")
 
 
 def test_other_components_need_neither_gpus_nor_keys() -> None:
@@ -76,8 +76,10 @@ def test_a_group_takes_names_from_other_services() -> None:
         "W-1": a_service(),
         "W-2": a_service(),
     }
-    found = [str(each) for each in graph_problems(a_graph(services), SETTINGS)]
-    assert ['spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'] == found
+    reported = [str(problem) for problem in graph_problems(a_graph(services), SETTINGS)]
+    assert [
+        'spec.services.W-1: "W" and "W-1" would both create objects named "chat-w-1"'
+    ] == reported
 
 
 def test_several_nodes_need_the_api_of_groups_and_one_does_not() -> None:

@@ -17,7 +17,7 @@ REFERENCE = {"configMapRef": {"name": "mine", "key": "k"}}
 def problems(
     services: dict[str, Object], settings: RenderSettings = SETTINGS, **spec: Any
 ) -> list[str]:
-    return [str(each) for each in graph_problems(a_graph(services, **spec), settings)]
+    return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
 
 
 @pytest.mark.parametrize("config", [CONFIG, REFERENCE])
@@ -26,7 +26,7 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "expected"),
     [
         ({}, "eppConfig is required for EPP components"),
         ({"eppConfig": {}}, "eppConfig: either configMapRef or config must be specified"),
@@ -48,9 +48,9 @@ def test_a_plain_picker_has_no_problems(config: Object) -> None:
         ({"eppConfig": CONFIG, "multinode": {"nodeCount": 2}}, "EPP component cannot be multinode"),
     ],
 )
-def test_one_problem_is_told(fields: Object, said: str) -> None:
-    [found] = problems({"e": a_service("epp", **fields)})
-    assert said in found
+def test_one_problem_is_reported(fields: Object, expected: str) -> None:
+    [problem] = problems({"e": a_service("epp", **fields)})
+    assert expected in problem
 
 
 def test_a_graph_has_one_picker() -> None:
@@ -62,8 +62,8 @@ def test_a_graph_has_one_picker() -> None:
 
 def test_a_picker_needs_a_role_unless_the_installation_gives_it_one() -> None:
     picker = {"e": a_service("epp", eppConfig=CONFIG)}
-    [found] = problems(picker, RenderSettings())
-    assert "EPP ClusterRole name is required in cluster-wide mode" in found
+    [problem] = problems(picker, RenderSettings())
+    assert "EPP ClusterRole name is required in cluster-wide mode" in problem
     assert [] == problems(picker, RenderSettings(restricted_namespace="prod"))
 
 

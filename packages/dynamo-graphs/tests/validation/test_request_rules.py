@@ -25,22 +25,22 @@ from kube_runtime.types.meta import Metadata
 
 def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
     """A request in that state; fields of `profilingConfig` and of the spec by their names."""
-    known = ProfilingConfig.__struct_fields__
-    own = {name: fields.pop(name) for name in tuple(fields) if name in known}
+    profiling_fields = ProfilingConfig.__struct_fields__
+    own = {name: fields.pop(name) for name in tuple(fields) if name in profiling_fields}
     profiling = ProfilingConfig(**{"profiler_image": "p:1", **own})
     spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling, **fields)
     status = DynamoGraphDeploymentRequestStatus(state=state)
     return DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec, status)
 
 
-def said(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
+def problems_of(request: DynamoGraphDeploymentRequest, **settings: Any) -> list[str]:
     """The problems, one line each."""
     size = profiler_config_bytes(request.spec, "n") if request.spec else 0
-    return [str(each) for each in request_problems(request, RenderSettings(**settings), size)]
+    return [str(problem) for problem in request_problems(request, RenderSettings(**settings), size)]
 
 
 def test_no_configuration_is_a_configuration() -> None:
-    assert [] == said(a_request())
+    assert [] == problems_of(a_request())
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,14 @@ def test_no_configuration_is_a_configuration() -> None:
         (
             {"env": ({"name": "DGDR_UID"},)},
             {},
-            "spec.profilingConfig.env[0].name: DGDR_UID is set by the operator",
+            "spec.profilingConfig.env[0].name: reserved: the operator sets DGDR_UID",
         ),
         (
             {"labels": {"job-name": "x"}},
             {},
-            ("spec.profilingConfig.labels[job-name]: the operator or the Job controller sets"),
+            (
+                "spec.profilingConfig.labels[job-name]: reserved: the operator or the Job controller sets"
+            ),
         ),
         (
             {"labels": {"batch.kubernetes.io/job-name": "x"}},
@@ -89,14 +91,14 @@ def test_no_configuration_is_a_configuration() -> None:
         ),
     ],
 )
-def test_what_cannot_be_carried_out_is_told(
+def test_one_problem_is_reported(
     fields: dict[str, Any], settings: dict[str, Any], problem: str
 ) -> None:
-    (found,) = said(a_request(**fields), **settings)
-    assert problem in found
+    (reported,) = problems_of(a_request(**fields), **settings)
+    assert problem in reported
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_every_problem_is_reported_at_once() -> None:
     config = {
         "engine": 1,
         "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},
@@ -114,19 +116,19 @@ def test_every_problem_is_told_at_once() -> None:
         "spec.profilingConfig.config.sla must be an object, got string",
         "spec.profilingConfig.config.sweep must be an object, got boolean",
         "spec.profilingConfig.profilerImage is required",
-    ] == said(a_request(profiler_image="", config=config))
+    ] == problems_of(a_request(profiler_image="", config=config))
 
 
 @pytest.mark.parametrize("odd", ["", 0, False, [], 1.0])
 @pytest.mark.parametrize("section", ["deployment", "engine", "sla"])
 def test_a_section_of_another_form_is_refused_though_it_is_empty(section: str, odd: Any) -> None:
-    (problem,) = said(a_request(config={section: odd}))
+    (problem,) = problems_of(a_request(config={section: odd}))
     assert problem.startswith(f"spec.profilingConfig.config.{section} must be an object, got ")
 
 
 def test_sections_that_say_nothing_are_none() -> None:
     empty = dict.fromkeys(("engine", "deployment", "sla", "sweep", "hardware", "planner"))
-    assert [] == said(a_request(config={**empty, "analytic": 1}))
+    assert [] == problems_of(a_request(config={**empty, "analytic": 1}))
 
 
 def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> None:
@@ -137,8 +139,8 @@ def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> N
     # Without a text there are two quotes in its place.
     fitting = of(room + 2)
     assert 131_071 == len(profiler_config_text(spec_of(fitting), "n").encode())
-    assert [] == said(fitting)
-    (problem,) = said(of(room + 3))
+    assert [] == problems_of(fitting)
+    (problem,) = problems_of(of(room + 3))
     assert problem.startswith(
         "spec.profilingConfig.config has 131072 bytes, but the profiler receives"
     )
@@ -146,15 +148,15 @@ def test_a_configuration_is_as_large_as_one_argument_may_be_and_no_larger() -> N
 
 @pytest.mark.parametrize("size", [300_000, 5_000_000])
 def test_a_far_too_large_configuration_has_one_problem(size: int) -> None:
-    (problem,) = said(a_request(config={"note": "x" * size}))
+    (problem,) = problems_of(a_request(config={"note": "x" * size}))
     assert problem.startswith("spec.profilingConfig.config has ")
 
 
 def test_lines_that_only_depth_makes_long_count() -> None:
-    config: Any = {str(each): each for each in range(1000)}
+    config: Any = {str(number): number for number in range(1000)}
     for _ in range(90):
         config = {"a": config}
-    (problem,) = said(a_request(config=config))
+    (problem,) = problems_of(a_request(config=config))
     assert problem.startswith("spec.profilingConfig.config has 199140 bytes")
 
 
@@ -164,20 +166,20 @@ def test_a_configuration_that_no_reader_takes_is_refused(depth: int) -> None:
     for _ in range(depth):
         config = {"a": config}
     expected = "spec.profilingConfig.config must not nest deeper than 100 levels"
-    assert [expected] == said(a_request(config=config))
+    assert [expected] == problems_of(a_request(config=config))
 
 
 def test_a_variable_that_no_process_can_have_is_refused() -> None:
     env = ({"name": "A", "value": "x" * 10}, {"name": "BIG", "value": "x" * 131_068})
-    (problem,) = said(a_request(env=env))
+    (problem,) = problems_of(a_request(env=env))
     assert problem.startswith("spec.profilingConfig.env[1].value makes a variable of 131072 bytes")
     fitting = ({"name": "BIG", "value": "x" * 131_067},)
-    assert [] == said(a_request(env=fitting))
+    assert [] == problems_of(a_request(env=fitting))
 
 
 def test_a_spec_that_cannot_be_stored_twice_is_refused() -> None:
-    env = tuple({"name": f"V{each}", "value": "x" * 1000} for each in range(200))
-    (problem,) = said(a_request(env=env))
+    env = tuple({"name": f"V{number}", "value": "x" * 1000} for number in range(200))
+    (problem,) = problems_of(a_request(env=env))
     assert problem.startswith("spec: the spec has 20")
     assert "limit 200000" in problem
 
@@ -221,4 +223,4 @@ def test_values_that_others_take_the_place_of_are_warned_of() -> None:
             "spec.profilingConfig.config.output_dir (/x) will be overwritten by /data, from "
             "which the operator reads results"
         ),
-    ] == [str(each) for each in request_warnings(a_request(config=config))]
+    ] == [str(warning) for warning in request_warnings(a_request(config=config))]

@@ -11,7 +11,7 @@ MODE = "nvidia.com/worker-rollout"
 
 def problems(mode: str) -> list[str]:
     graph = a_graph({"W": a_service()}, metadata={"annotations": {MODE: mode}})
-    return [str(each) for each in graph_problems(graph, RenderSettings())]
+    return [str(problem) for problem in graph_problems(graph, RenderSettings())]
 
 
 @pytest.mark.parametrize("mode", ["managed", "native"])

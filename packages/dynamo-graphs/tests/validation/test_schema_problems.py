@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.schema import dotted, schema_problems
-from dynamo_graphs.validation.schema.cel_rules import RULES
+from dynamo_graphs.validation import Problem, ProblemKind, dotted
+from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.validation.schema.rules import RULES
 from kube_runtime.crd.definition import resource_schema
 from kube_runtime.kind import Object
 
@@ -35,7 +35,7 @@ def test_a_good_document_has_no_problem() -> None:
     assert [] == lines(decode({"replicas": 2, "extraPodSpec": {"mainContainer": {"image": "i"}}}))
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_their_paths() -> None:
     document = graph(
         {
             "backendFramework": "vlm",
@@ -97,7 +97,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_their_paths() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_what_was_expected_and_what_is_there(
+def test_a_mistake_is_reported_with_what_was_expected_and_what_was_found(
     service: Object, line: str
 ) -> None:
     assert [f"spec.services.Decode.{line}"] == lines(decode(service))
@@ -148,7 +148,7 @@ def test_annotations_may_not_be_larger_than_the_api_server_allows() -> None:
     )
 
 
-def test_a_problem_tells_its_sort() -> None:
+def test_a_problem_has_its_kind() -> None:
     document = graph({"pvcs": [{"name": "a", "nam": 1}], "restart": {}, "backendFramework": "x"})
     kinds = {problem.path: problem.kind for problem in schema_problems(document)}
     assert {
@@ -198,10 +198,12 @@ def test_every_rule_of_the_schemas_is_known_to_the_offline_check() -> None:
     def expressions(node: Any) -> set[str]:
         if isinstance(node, dict):
             rules = [rule["rule"] for rule in node.get("x-kubernetes-validations", ())]
-            own = {each for each in rules if "oldSelf" not in each}  # offline nothing was before
-            return own.union(*(expressions(each) for each in node.values()))
+            own = {rule for rule in rules if "oldSelf" not in rule}  # offline nothing was before
+            return own.union(*(expressions(inner) for inner in node.values()))
         if isinstance(node, list):
-            return set().union(*(expressions(each) for each in node))
+            return set().union(*(expressions(inner) for inner in node))
         return set()
 
-    assert set(RULES) == set().union(*(expressions(resource_schema(each)) for each in RESOURCES))
+    assert set(RULES) == set().union(
+        *(expressions(resource_schema(resource)) for resource in RESOURCES)
+    )

@@ -14,12 +14,10 @@ import msgspec
 
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, lines
-from dynamo_graphs.validation.account import account_problems
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
+from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems, shared_size_problems
 from dynamo_graphs.validation.component import spec_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
-from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
 from dynamo_legacy.api.deployment import DynamoDeployment
@@ -115,8 +113,7 @@ def _component_problems(
 ) -> Iterator[Problem]:
     """Problems of a component whose spec is at `path`."""
     component = as_component(nim, _SOME_IMAGE, settings, legacy)
-    yield from spec_problems(component.spec, path, settings)
-    yield from account_problems(component.spec, component.metadata.namespace, path, settings)
+    yield from spec_problems(component.spec, path, component.metadata.namespace, settings)
     yield from _port_problems(nim.spec.envs, f"{path}.envs")
     yield from _claim_problems(nim.spec.pvc, f"{path}.pvc")
     yield from _autoscaling_problems(nim.spec.autoscaling, f"{path}.autoscaling")

@@ -11,8 +11,8 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeployment
 from dynamo_graphs.product import METRICS_PREFIX
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import expensive_status
+from dynamo_graphs.validation.bounds import weight_bytes
 from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.size import weight_bytes
 from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, RETRY_SECONDS, Offload
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker import WorkerPool
@@ -94,8 +94,8 @@ def test_what_services_share_counts_once_for_each_of_them() -> None:
     large = msgspec.convert(raw, DynamoGraphDeployment)
     assert weight_bytes(large) > 200_000
     found = graph_problems(large, RenderSettings(largest_object_bytes=100_000))
-    assert any("for each of 20 services" in str(each) for each in found)
-    assert not any("for each of" in str(each) for each in graph_problems(large, RenderSettings()))
+    assert any("in each of 20 services" in str(each) for each in found)
+    assert not any("in each of" in str(each) for each in graph_problems(large, RenderSettings()))
 
 
 def test_an_error_in_the_other_process_is_raised_here() -> None:

@@ -9,7 +9,7 @@ import pytest
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import LiveTemplate
-from dynamo_graphs.status.grove import GroveMember
+from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
 from dynamo_graphs.types.kai import Queue
 from dynamo_operator.reconcile.grove import grove_watches, live_templates, members
@@ -80,8 +80,8 @@ def test_a_service_is_run_by_a_clique_or_by_a_group() -> None:
     clique = PodClique(Metadata("chat-0-f", "prod"))
     found = members(GRAPH, cache(clique))
     assert {
-        "F": GroveMember("chat-0-f", is_group=False, live=clique, wanted=5),
-        "W": GroveMember("chat-0-w", is_group=True, live=None, wanted=None),
+        "F": GroveMember("chat-0-f", is_group=False, live=clique, desired=5),
+        "W": GroveMember("chat-0-w", is_group=True, live=None, desired=None),
     } == found
 
 

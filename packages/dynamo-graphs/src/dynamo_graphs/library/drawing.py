@@ -14,7 +14,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.status.readiness import is_ready
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.service_rows import Service, services
 
 _WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
 _LONGEST = 30
@@ -119,13 +119,13 @@ def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:
 
 def _state(service: Service, *, has_status: bool) -> tuple[str, str]:
     if not has_status:
-        return f"{_counted(service.wanted, 'replica')}", _UNKNOWN
+        return f"{_counted(service.desired, 'replica')}", _UNKNOWN
     ready = service.ready_of_newest
-    return f"{ready}/{service.wanted} ready", _READY if ready >= service.wanted else _LATE
+    return f"{ready}/{service.desired} ready", _READY if ready >= service.desired else _LATE
 
 
 def _gpus(service: Service, spec: ComponentSpec) -> int:
-    return gpus(spec) * spec.nodes * service.wanted
+    return gpus(spec) * spec.nodes * service.desired
 
 
 def _devices(service: Service, spec: ComponentSpec) -> str:
@@ -152,7 +152,7 @@ def summary(graph: DynamoGraphDeployment) -> str:
     counts = f"{_counted(len(all_services), 'service')}, {_counted(total, 'GPU')}"
     if not _has_status(graph):
         return counts
-    late = sum(service.ready_of_newest < service.wanted for service in all_services)
+    late = sum(service.ready_of_newest < service.desired for service in all_services)
     progress = f"{len(all_services) - late} of {len(all_services)} services ready"
     return f"{counts}, {'ready' if is_ready(graph) else f'not ready ({progress})'}"
 

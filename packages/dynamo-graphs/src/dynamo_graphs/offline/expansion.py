@@ -40,7 +40,7 @@ from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_byt
 from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.exposure import exposure_problems, graph_exposure_problems

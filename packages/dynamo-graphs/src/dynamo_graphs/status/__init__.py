@@ -1,1 +1,1 @@
-"""What is true now, as conditions and counts. Pure: computed from what the API server returned."""
+"""The status of each kind, its Events, and the meanings of reasons. Pure functions of live objects."""

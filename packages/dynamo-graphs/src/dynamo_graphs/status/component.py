@@ -1,7 +1,7 @@
 """The status of a DynamoComponentDeployment.
 
-It has two readers: programs use the reasons of the Go operator, and a person wants to know which pod it is.
-So a condition keeps its reason, and its message and the counts show the cause.
+Programs match the reasons, which are the Go operator's. People need to know which pod fails, and why: that is
+in the message and in the counts.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.metadata import component_labels
 from dynamo_graphs.render.plan import parent_graph
+from dynamo_graphs.status.conditions import MESSAGE_LIMIT, new_condition, pause_over
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
-from dynamo_graphs.status.groups import NO_ORCHESTRATOR
-from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import ComponentReason
 from dynamo_graphs.status.service import cause, diagnosed, is_updating, unexplained
 from dynamo_graphs.status.stop import Stop, refused
@@ -31,9 +31,6 @@ from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Condition, condition
-
-_MESSAGE_LIMIT = 1024
-"""As of a graph. The API server accepts 32,768 characters at most."""
 
 _REFUSED = "Validation failed: "
 _OBSTACLE_REASONS = {
@@ -49,7 +46,7 @@ _OBSTACLE_REASONS = {
 def component_stop(
     component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
 ) -> Stop | None:
-    """Why nothing may be applied for a component. None means: it can be."""
+    """Why nothing may be applied for a component; None if it may be."""
     if problems:
         return refused(refused_status(component, problems), problems)
     if lacks_orchestrator(component.spec, facts):
@@ -57,9 +54,7 @@ def component_stop(
         reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
         text = forbidden or NO_ORCHESTRATOR
         availability = _availability(component, _unready(reason, text))
-        status = component.status.with_conditions(
-            [_valid(component.metadata.generation), *availability]
-        )
+        status = component.status.with_conditions([_valid(component), *availability])
         return Stop(status, "WorkloadProviderUnavailable", [text])
     return None
 
@@ -67,14 +62,13 @@ def component_stop(
 def refused_status(
     component: DynamoComponentDeployment, problems: Sequence[Problem]
 ) -> DynamoComponentDeploymentStatus:
-    """The status of a component whose spec cannot be used; counts stay as they were.
+    """The status of a component with an invalid spec.
 
-    `observedGeneration` too: it is that of the last spec that was carried out.
+    Its counts stay, and `observedGeneration` stays at the last spec that was applied.
     """
-    text = _REFUSED + fitted([str(problem) for problem in problems], _MESSAGE_LIMIT - len(_REFUSED))
-    generation = component.metadata.generation
+    text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
     reason = ComponentReason.VALIDATION_FAILED
-    invalid = Condition("Valid", "False", reason, text, observed_generation=generation)
+    invalid = new_condition(component, "Valid", "False", reason, text)
     availability = _availability(component, _unready(reason, text))
     return component.status.with_conditions([invalid, *availability])
 
@@ -82,7 +76,7 @@ def refused_status(
 def expensive_status(
     component: DynamoComponentDeployment, text: str
 ) -> DynamoComponentDeploymentStatus:
-    """The status of a component whose work was ended; what is known of its workload stays as it was."""
+    """The status of a component that exceeded the limit of CPU time or memory per object; its counts stay."""
     availability = _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))
     return component.status.with_conditions(availability)
 
@@ -95,26 +89,27 @@ def component_status(
     diagnosis: Diagnosis = UNKNOWN,
 ) -> DynamoComponentDeploymentStatus:
     """The status after an apply. An object that could not be written makes the component unavailable."""
-    generation = component.metadata.generation
     service = _service(component, readiness, replicas, diagnosis) if replicas else None
     if blocked:
-        text = fitted([blocked_object.message for blocked_object in blocked], _MESSAGE_LIMIT)
+        text = fitted([obstacle.message for obstacle in blocked], MESSAGE_LIMIT)
         readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
     elif not readiness.is_ready and diagnosis.message:
-        text = fitted([readiness.message, diagnosis.message], _MESSAGE_LIMIT)
+        text = fitted([readiness.message, diagnosis.message], MESSAGE_LIMIT)
         readiness = _unready(readiness.reason, text)
     before, pods = component.status, _pod_selector(component)
     # One pod of each replica.
     selector = pods if component.spec.nodes == 1 else pods | {labels.ROLE: "leader"}
     return replace(
         before,
-        conditions=(_valid(generation), *_availability(component, readiness)),
+        conditions=(_valid(component), *_availability(component, readiness)),
         service=service,
         pod_selector=pods,
         selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
         backend_framework=declared_or_detected(component.spec),
-        # It shows that nothing blocked that spec.
-        observed_generation=before.observed_generation if blocked else generation,
+        # The newest spec that was applied without an obstacle.
+        observed_generation=before.observed_generation
+        if blocked
+        else component.metadata.generation,
     )
 
 
@@ -144,7 +139,7 @@ def _service(
 
 
 def _pod_selector(component: DynamoComponentDeployment) -> dict[str, str]:
-    """What selects the component's pods."""
+    """The labels that select the component's pods."""
     if component.spec.nodes == 1:
         return {labels.SELECTOR: names.workload_name(component.metadata.name)}
     return _labels(component)
@@ -154,14 +149,9 @@ def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
     return component_labels(component, parent_graph(component))
 
 
-def _valid(generation: int) -> Condition:
-    return Condition(
-        "Valid",
-        "True",
-        ComponentReason.VALID,
-        "DynamoComponentDeployment spec is valid",
-        observed_generation=generation,
-    )
+def _valid(component: DynamoComponentDeployment) -> Condition:
+    text = "DynamoComponentDeployment spec is valid"
+    return new_condition(component, "Valid", "True", ComponentReason.VALID, text)
 
 
 def _unready(reason: ComponentReason, message: str) -> Readiness:
@@ -169,12 +159,10 @@ def _unready(reason: ComponentReason, message: str) -> Readiness:
 
 
 def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
-    """`Available` and its twin `DynamoComponentReady`, which both say the same, and the end of a pause."""
-    status, generation = "True" if readiness.is_ready else "False", component.metadata.generation
+    """`Available`, its twin `DynamoComponentReady`, and the end of a pause."""
+    status = "True" if readiness.is_ready else "False"
     twins = [
-        Condition(
-            type_, status, readiness.reason, readiness.message, observed_generation=generation
-        )
+        new_condition(component, type_, status, readiness.reason, readiness.message)
         for type_ in ("Available", "DynamoComponentReady")
     ]
-    return [*twins, *pause_over(generation, component.status.conditions)]
+    return [*twins, *pause_over(component.metadata.generation, component.status.conditions)]

@@ -1,42 +1,40 @@
-"""The condition that says what of a graph's spec cannot work as it is written.
+"""The condition `ConfigurationWarning` of a graph: what in its spec cannot work as written.
 
-It is there while there is something to say, and after that has been corrected: most graphs never have it.
+Most graphs never have it. Once corrected it stays, with status False.
 """
 
 from collections.abc import Iterator
 from typing import Final
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.status.conditions import MESSAGE_LIMIT, new_condition
 from dynamo_graphs.status.reasons import GraphReason
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.inoperative import graph_inoperative
 from kube_runtime.text import fitted
 from kube_runtime.types.meta import Condition, condition
 
 TYPE: Final = "ConfigurationWarning"
-_MESSAGE_LIMIT: Final = 1024
 
 
 def configuration_warning(
     graph: DynamoGraphDeployment, *, istio_served: bool = True
 ) -> tuple[Condition, ...]:
-    """The condition, or nothing for a graph without warnings that never had any. It has no problems."""
+    """The condition of a graph without problems; empty if it has no warnings and never had any."""
     warnings = [str(problem) for problem in graph_inoperative(graph)]
     if not istio_served:
         warnings += [str(problem) for problem in _without_istio(graph)]
     if not warnings and condition(graph.status.conditions, TYPE) is None:
         return ()
-    status, reason = "False", GraphReason.NO_WARNING
-    text = "The spec has no known configuration problem"
     if warnings:
-        status, reason, text = "True", GraphReason.INOPERATIVE, fitted(warnings, _MESSAGE_LIMIT)
-    generation = graph.metadata.generation
-    return (Condition(TYPE, status, reason, text, observed_generation=generation),)
+        text = fitted(warnings, MESSAGE_LIMIT)
+        return (new_condition(graph, TYPE, "True", GraphReason.INOPERATIVE, text),)
+    text = "The spec has no known configuration problem"
+    return (new_condition(graph, TYPE, "False", GraphReason.NO_WARNING, text),)
 
 
 def _without_istio(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """VirtualServices that are not created, in a cluster without Istio."""
+    """Warn of VirtualServices that are not created because Istio is missing."""
     for key, service in sorted(graph.spec.services.items()):
         ingress = service.ingress
         if ingress is None or not (ingress.enabled and ingress.use_virtual_service):

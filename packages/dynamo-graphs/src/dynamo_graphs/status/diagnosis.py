@@ -1,7 +1,7 @@
 """Why a service is not ready, from its pods.
 
-A service may have a thousand pods: the status names the worst five, always in the same order, so that
-nothing is written as long as nothing has changed.
+A service may have a thousand pods. The status names the worst five, in a fixed order, so that it changes only
+when they do.
 """
 
 from collections import Counter
@@ -17,16 +17,14 @@ from dynamo_graphs.types.leaderworkerset import SET_NAME
 from kube_runtime.types.core import Pod
 
 BLOCKED_LIMIT = 5
-"""Most pods that the status of a service names."""
+"""Most blocked pods in the status of a service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Why a service is not ready, as far as its pods show it.
+    """Why a service is not ready, as far as its pods show. None means unknown.
 
-    `requeue_after_seconds` is when it may be another one although no pod has changed.
-
-    None means: not known; and of `requeue_after_seconds`, never.
+    `requeue_after_seconds` is when the diagnosis may differ without a change of a pod; None means never.
     """
 
     reason: PodReason | None = None
@@ -37,11 +35,11 @@ class Diagnosis:
 
 
 UNKNOWN = Diagnosis()
-"""What is known of a service whose pods are not watched."""
+"""The diagnosis of a service whose pods are not watched."""
 
 
 def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
-    """What the pods of a service say. `nodes` is how many pods one replica has."""
+    """Diagnose a service by its pods. `nodes` is the number of pods of one replica."""
     live = [pod for pod in pods if not is_over(pod)]
     reports = [(pod.metadata.name, pod_report(pod, now)) for pod in live]
     blocked = sorted(
@@ -53,20 +51,18 @@ def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
         for _, report in reports
         if report.requeue_after_seconds is not None
     ]
+    reason = message = None
+    if blocked:
+        name, worst = blocked[0]
+        more = f" (and {len(blocked) - 1} more)" if len(blocked) > 1 else ""
+        reason, message = worst.reason, f"{worst.describe(name)}{more}"
     return Diagnosis(
-        reason=blocked[0][1].reason if blocked else None,
-        message=_message(*blocked[0], others=len(blocked) - 1) if blocked else None,
+        reason=reason,
+        message=message,
         blocked_pods=tuple(_blocked(name, blockage) for name, blockage in blocked[:BLOCKED_LIMIT]),
         scheduled_replicas=_scheduled(live, nodes),
         requeue_after_seconds=min(times, default=None),
     )
-
-
-def _message(name: str, blockage: Blockage, *, others: int) -> str:
-    container = f" container {blockage.container}" if blockage.container else ""
-    more = f" (and {others} more)" if others else ""
-    detail = f": {blockage.message}" if blockage.message else ""
-    return f"pod {name}{container} {blockage.word}{detail}{more}"
 
 
 def _blocked(name: str, blockage: Blockage) -> BlockedPod:
@@ -81,13 +77,13 @@ def _blocked(name: str, blockage: Blockage) -> BlockedPod:
 
 
 def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
-    """How many replicas have a node for each of their pods."""
+    """The number of replicas whose pods all have a node."""
     placed = Counter(_replica(pod, nodes) for pod in pods if pod.spec.node_name)
     return sum(count >= nodes for count in placed.values())
 
 
 def _replica(pod: Pod, nodes: int) -> str:
-    """Which replica a pod belongs to: of one pod, itself; of several, its group."""
+    """The replica of a pod: the pod itself, or the group that it belongs to."""
     if nodes == 1:
         return pod.metadata.name
     pod_labels = pod.metadata.labels

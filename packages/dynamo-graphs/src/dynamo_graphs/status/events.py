@@ -1,8 +1,8 @@
-"""What has just happened to a graph or a model, as events: recorded once, when its status was written.
+"""The Events for a change of status of a graph or a model.
 
-Events are for what an engineer on call searches for later: a restart, a rollout or a pause that began or
-ended, and a stalled graph. That a pod is ready, that a load is in progress, a change in the number of
-endpoints and a retry are in the status, without an event.
+An Event is what an engineer on call searches for later: the start or end of a restart, a rollout or a
+suspension, and a stalled graph. Ready pods, running loads, the number of endpoints and retries are in the
+status only.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from kube_runtime.types.meta import Condition, condition
 
 @dataclass(frozen=True, slots=True)
 class StatusEvent:
-    """The reason and the message of an event, and whether it is a warning."""
+    """The reason and message of an Event, and whether it is a warning."""
 
     reason: str
     message: str
@@ -27,12 +27,12 @@ class StatusEvent:
 def status_events(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
 ) -> tuple[StatusEvent, ...]:
-    """What changed from one status of a graph to the next; empty when nothing of note did."""
+    """The Events between two statuses of a graph."""
     return (
         *_restart(before, after),
         *_rolling_update(before, after),
         *_suspension(before, after),
-        *_standstill(before, after),
+        *_stall(before, after),
     )
 
 
@@ -40,15 +40,15 @@ def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Ite
     old, new = before.status.restart, after.status.restart
     if new is None:
         return
-    was = (old.observed_id, old.phase) if old else (None, None)
-    if was == (new.observed_id, new.phase):
+    before_phase = (old.observed_id, old.phase) if old else (None, None)
+    if before_phase == (new.observed_id, new.phase):
         return
     if new.phase == "Restarting":
         yield StatusEvent("RestartStarted", f'Restart "{new.observed_id}" started')
     elif new.phase == "Superseded":
         text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
         yield StatusEvent("RestartSuperseded", text, is_warning=True)
-    elif new.phase == "Completed" and was[1] == "Restarting":
+    elif new.phase == "Completed" and before_phase[1] == "Restarting":
         yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
 
 
@@ -58,15 +58,15 @@ def _rolling_update(
     old, new = before.status.rolling_update, after.status.rolling_update
     if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
         return
-    none = "without a revision"
-    change = f"workers {new.from_hash or none} with {new.to_hash or f'those {none}'}"
+    old_workers = f"workers {new.from_hash or 'without a revision'}"
+    change = f"{old_workers} with {new.to_hash or 'those without a revision'}"
     if new.phase == "InProgress":
         yield StatusEvent("RollingUpdateStarted", f"Replacing {change}")
     elif new.phase == "Completed" and old is not None:
         yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")
 
 
-_FLIPS = {"True": "Suspended", "False": "Resumed"}
+_SUSPENSION_EVENTS = {"True": "Suspended", "False": "Resumed"}
 """Events of the condition `Suspended`, by its new status."""
 
 
@@ -75,22 +75,24 @@ def _suspension(
 ) -> Iterator[StatusEvent]:
     new = condition(after.status.conditions, "Suspended")
     old = condition(before.status.conditions, "Suspended")
-    if new is not None and new.status in _FLIPS and (old is None or old.status != new.status):
-        yield StatusEvent(_FLIPS[new.status], new.message)
+    if (
+        new is not None
+        and new.status in _SUSPENSION_EVENTS
+        and (old is None or old.status != new.status)
+    ):
+        yield StatusEvent(_SUSPENSION_EVENTS[new.status], new.message)
 
 
-def _standstill(
-    before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> Iterator[StatusEvent]:
+def _stall(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
     new = condition(after.status.conditions, "Progressing")
     old = condition(before.status.conditions, "Progressing")
-    late = GraphReason.DEADLINE_EXCEEDED
-    if new is not None and new.reason == late and (old is None or old.reason != late):
+    overdue = GraphReason.DEADLINE_EXCEEDED
+    if new is not None and new.reason == overdue and (old is None or old.reason != overdue):
         yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
 def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
-    """What changed from one status of a model to the next."""
+    """The Events between two statuses of a model."""
     yield from _validity(before, after)
     old, new = (_ready(model) for model in (before, after))
     base = after.spec.base_model_name if after.spec else ""
@@ -107,10 +109,10 @@ def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[Sta
             text = f"Only {ready} of {total} endpoints ready for base model {base}"
             yield StatusEvent("NotReady", text, is_warning=True)
     elif new.reason != old.reason:
-        yield from _of_reason(new, base, total)
+        yield from _readiness(new, base, total)
 
 
-def _of_reason(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
+def _readiness(new: Condition, base: str, total: int) -> Iterator[StatusEvent]:
     match new.reason:
         case ModelReason.ALL_READY:
             text = f"All {total} endpoints ready for base model {base}"

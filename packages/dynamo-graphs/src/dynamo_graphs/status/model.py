@@ -1,8 +1,8 @@
-"""What is true of a model: its endpoints, how many serve it, and why the others do not.
+"""The status of a DynamoModel: its endpoints, how many serve it, and why the others do not.
 
-`ready` has a meaning for a LoRA only. The endpoints of a base model get no calls, so none is ever ready,
-and the model is healthy all the same. The status is also the memory of a restarted operator: what is not in
-it was never done.
+Only endpoints of a LoRA become ready. The operator does not call those of a base model, so none is ever
+ready, and the model is healthy all the same. A restarted operator knows nothing but this status: what is not
+in it was never done.
 """
 
 from collections import Counter
@@ -15,33 +15,30 @@ import msgspec
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
 from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
 from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
-from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.conditions import new_condition, pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
-from kube_runtime.text import cut
 from kube_runtime.times import rfc3339
 from kube_runtime.types.meta import Condition
 
 WAITING = "waiting for pod"
 RESTARTED = "a container restarted; querying the LoRAs of the worker"
 
-_MESSAGE_LIMIT = 1024
-
 _ENDPOINT_BYTES = 1 << 20
 _MESSAGE_BYTES = 1 << 18
-"""How much of a status may be endpoints, and of those messages: an object of 1.5 MiB is refused by etcd.
-Both together and the rest of the object stay well below that."""
+"""Bytes of a status for endpoints and for their messages. With the rest of the object they stay well below
+1.5 MiB, which etcd refuses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedModel:
-    """What is seen of a valid model now.
+    """The actual state of a valid model.
 
-    `services` are those that the endpoints were found through. `former` are pods that still have to
-    unload. `holder` is the model that has the adapter's name; "" means: it is this one's. `lack` says why
-    there are no endpoints. `trouble` returns why a pod is not ready, by name, "" if unknown.
-    `ready_pods` counts the pods that are. `silence` says why no worker is called, "" if they are.
+    `services` are those whose EndpointSlices have the endpoints. `former` are endpoints that still have to
+    unload. `holder` is another model that owns the LoRA's name; "" if this one does. `lack` is why there are
+    no endpoints. `trouble` returns why the pod of that name is not ready; "" if unknown. `ready_pods` is the
+    number of ready pods. `silence` is why the operator calls no worker; "" if it does.
     """
 
     services: Sequence[str]
@@ -55,7 +52,7 @@ class ObservedModel:
 
 
 def observed(plan: ModelPlan, inputs: ModelInputs) -> ObservedModel:
-    """What is seen of a model, with what the calls that are due or running may do."""
+    """The actual state of a model, including what calls that are due or running may change."""
     pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in plan.present})
     return ObservedModel(
         services=plan.services,
@@ -79,25 +76,25 @@ def _trouble(inputs: ModelInputs, name: str) -> str:
     return f"{subject}: {blockage.message}" if blockage.message else subject
 
 
-def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:
-    """Whether requests for the adapter can go to the endpoint."""
-    if adapter is None or endpoint.is_doubted:
+def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
+    """Whether the endpoint serves the LoRA."""
+    if lora is None or endpoint.is_doubted:
         return False
-    return endpoint.is_callable and endpoint.loaded == adapter
+    return endpoint.is_callable and endpoint.loaded == lora
 
 
 def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
-    """What the model's status says of its endpoints, as far as it records what was done there."""
+    """The endpoints in the model's status, with what was done there."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    endpoints = (_remembered(info, adapter_of(model.spec)) for info in infos)
+    endpoints = (_endpoint(info, adapter_of(model.spec)) for info in infos)
     return {endpoint.place: endpoint for endpoint in endpoints}
 
 
-def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
+def _endpoint(info: EndpointInfo, lora: Lora | None) -> Endpoint:
     tried = Lora(info.tried_name, info.tried_uri) if info.tried_name else None
     loaded = Lora(info.loaded_name, info.loaded_uri) if info.loaded_name else None
     if info.ready and loaded is None:
-        tried = adapter  # noted by an earlier operator, which did not say what it had loaded
+        tried = lora  # an earlier operator, which did not record what it had loaded
     at = info.last_attempt_time
     return Endpoint(
         info.address,
@@ -116,9 +113,9 @@ def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
 
 
 def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoModelStatus:
-    """The status of a model whose spec cannot be followed; what was last seen of its endpoints stays."""
+    """The status of a model with an invalid spec; its endpoints stay as last observed."""
     text = f"Validation failed: {'; '.join(str(problem) for problem in problems)}"
-    invalid = _condition(model, "Valid", "False", ModelReason.INVALID, text)
+    invalid = new_condition(model, "Valid", "False", ModelReason.INVALID, text)
     over = pause_over(model.metadata.generation, model.status.conditions)
     return model.status.with_conditions([invalid, *over])
 
@@ -127,10 +124,12 @@ def model_status(
     model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
 ) -> DynamoModelStatus:
     """The status of a valid model."""
-    adapter = None if seen.holder else adapter_of(spec)
-    able = {endpoint.graph for endpoint in seen.endpoints if is_ready(adapter, endpoint)} - {""}
-    infos = tuple(_info(adapter, endpoint, seen, able) for endpoint in seen.endpoints)
-    former = tuple(_info(None, endpoint, seen, able) for endpoint in seen.former)
+    lora = None if seen.holder else adapter_of(spec)
+    serving_graphs = {
+        endpoint.graph for endpoint in seen.endpoints if endpoint.graph and is_ready(lora, endpoint)
+    }
+    infos = tuple(_info(lora, endpoint, seen, serving_graphs) for endpoint in seen.endpoints)
+    former = tuple(_info(None, endpoint, seen, serving_graphs) for endpoint in seen.former)
     listed = _fitting(infos, beside=former)
     valid = ModelReason.VALID, "DynamoModel spec is valid"
     return DynamoModelStatus(
@@ -140,9 +139,9 @@ def model_status(
         total_endpoints=len(infos),
         ready_pods=seen.ready_pods,
         conditions=(
-            _condition(model, "Valid", "True", *valid),
+            new_condition(model, "Valid", "True", *valid),
             _services_found(model, spec, seen),
-            _endpoints_ready(model, spec, adapter, infos, seen, len(infos) - len(listed)),
+            _endpoints_ready(model, spec, lora, infos, seen, len(infos) - len(listed)),
             *pause_over(model.metadata.generation, model.status.conditions),
         ),
     )
@@ -151,10 +150,10 @@ def model_status(
 def _fitting(
     infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]
 ) -> tuple[EndpointInfo, ...]:
-    """As many endpoints as there is room for in a status; those of which something is remembered first."""
+    """As many endpoints as fit into a status, those with a recorded LoRA first."""
     room = _ENDPOINT_BYTES - sum(map(_size, beside))
     kept: set[int] = set()
-    for number in sorted(range(len(infos)), key=lambda number: not _held_by(infos[number])):
+    for number in sorted(range(len(infos)), key=lambda number: not _has_record(infos[number])):
         room -= _size(infos[number])
         if room < 0:
             break
@@ -163,16 +162,16 @@ def _fitting(
 
 
 def _size(info: EndpointInfo) -> int:
-    """Bytes of it in a status, without its message."""
+    """Bytes of an endpoint in a status, without its message."""
     return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
 
 
-def _held_by(info: EndpointInfo) -> bool:
+def _has_record(info: EndpointInfo) -> bool:
     return bool(info.loaded_name or info.tried_name or info.leftovers)
 
 
 def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
-    """The endpoints with as much of their messages as there is room for."""
+    """The endpoints with their messages cut, so that all fit into a status."""
     if not infos:
         return ()
     limit = _MESSAGE_BYTES // len(infos)
@@ -187,30 +186,30 @@ def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
 
 
 def _info(
-    adapter: Lora | None, endpoint: Endpoint, seen: ObservedModel, able: Container[str]
+    lora: Lora | None, endpoint: Endpoint, seen: ObservedModel, serving_graphs: Container[str]
 ) -> EndpointInfo:
-    message, is_adapters = endpoint.message, adapter is not None
-    if not endpoint.is_callable and is_adapters:
+    message, has_lora = endpoint.message, lora is not None
+    if not endpoint.is_callable and has_lora:
         trouble = seen.trouble(endpoint.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
-    elif endpoint.is_doubted and is_adapters:
+    elif endpoint.is_doubted and has_lora:
         message = RESTARTED
-    # Others of its graph make up for a prefill worker that has no adapter API.
-    is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in able
+    # Other workers of its graph serve the LoRA, so a prefill worker without a LoRA API does not matter.
+    is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in serving_graphs
     return EndpointInfo(
         address=endpoint.address,
         pod_name=endpoint.pod_name,
         pod_uid=endpoint.pod_uid,
-        ready=is_ready(adapter, endpoint),
+        ready=is_ready(lora, endpoint),
         message=message,
         loaded_name=endpoint.loaded.name if endpoint.loaded else "",
         loaded_uri=endpoint.loaded.uri if endpoint.loaded else "",
         tried_name=endpoint.tried.name if endpoint.tried else "",
         tried_uri=endpoint.tried.uri if endpoint.tried else "",
         leftovers=endpoint.leftovers,
-        reloading=endpoint.is_reloading and is_adapters,
+        reloading=endpoint.is_reloading and has_lora,
         unable=endpoint.is_unable,
-        fallback_covered=is_covered and is_adapters,
+        fallback_covered=is_covered and has_lora,
         failures=endpoint.failures,
         last_attempt_time=rfc3339(endpoint.attempted_at) if endpoint.attempted_at else None,
     )
@@ -219,16 +218,16 @@ def _info(
 def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
     if seen.services and seen.endpoints:
         text = f"Found {len(seen.services)} service(s)"
-        return _condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
+        return new_condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
     no_services = "No services associated with endpoint slices"
     text = no_services if seen.endpoints else _no_slices(spec)
-    return _condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
+    return new_condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
 
 
 def _endpoints_ready(
     model: DynamoModel,
     spec: DynamoModelSpec,
-    adapter: Lora | None,
+    lora: Lora | None,
     infos: Sequence[EndpointInfo],
     seen: ObservedModel,
     left_out: int,
@@ -243,7 +242,7 @@ def _endpoints_ready(
     elif not total:
         text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
         outcome = "False", ModelReason.NO_ENDPOINTS, text
-    elif adapter is None:
+    elif lora is None:
         text = f"Found {total} endpoint(s) for base model"
         outcome = "True", ModelReason.DISCOVERED, text
     elif ready + covered == total and not left_out:
@@ -258,16 +257,16 @@ def _endpoints_ready(
         if left_out:
             text += f"; skipped {left_out} endpoint(s): the status has no room for them"
         outcome = "False", reason, f"{text}{_cause(infos)}"
-    return _condition(model, "EndpointsReady", *outcome)
+    return new_condition(model, "EndpointsReady", *outcome)
 
 
 def _cause(infos: Sequence[EndpointInfo]) -> str:
-    """What keeps most of the others; nothing while their first calls run."""
+    """The most frequent cause of endpoints that are not ready; "" while their first calls run."""
     missing = (info for info in infos if not info.ready and not info.fallback_covered)
     causes = Counter(info.message for info in missing if info.message)
     if not causes:
         return ""
-    # Of equally frequent ones the same is reported each time, so that the status does not change for nothing.
+    # The same one of equally frequent causes each time, so that the status does not change.
     message, count = min(causes.items(), key=lambda cause: (-cause[1], cause[0]))
     return f"; {count} of them: {message}"
 
@@ -276,37 +275,30 @@ def _no_slices(spec: DynamoModelSpec) -> str:
     return f"No endpoint slices found for base model {spec.base_model_name}"
 
 
-def _condition(
-    model: DynamoModel, type_: str, status: str, reason: ModelReason, text: str
-) -> Condition:
-    text, generation = cut(text, _MESSAGE_LIMIT), model.metadata.generation
-    return Condition(type_, status, reason, text, observed_generation=generation)
-
-
-def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
-    """Whether the stored status says already what that endpoint has and may have."""
+def is_recorded(model: DynamoModel, endpoint: Endpoint) -> bool:
+    """Whether the stored status records what the endpoint has loaded and may have loaded."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
     same = (info for info in infos if (info.pod_uid, info.address) == endpoint.place)
-    return any(_held(_remembered(info, None)) == _held(endpoint) for info in same)
+    return any(_record(_endpoint(info, None)) == _record(endpoint) for info in same)
 
 
-def places(status: DynamoModelStatus) -> frozenset[Place]:
-    """The endpoints in a status, which need not be all: it has no room for more."""
+def recorded_places(status: DynamoModelStatus) -> frozenset[Place]:
+    """The places of the endpoints in a status; others did not fit."""
     infos = (*status.endpoints, *status.former_endpoints)
     return frozenset((info.pod_uid, info.address) for info in infos)
 
 
-def tells_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
-    """Whether nothing is new of the endpoints but that some failed once more."""
-    stored = map(_untallied, (*model.status.endpoints, *model.status.former_endpoints))
-    updated = map(_untallied, (*status.endpoints, *status.former_endpoints))
+def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
+    """Whether the status differs from the stored one only in the number of failures of endpoints."""
+    stored = map(_without_repetitions, (*model.status.endpoints, *model.status.former_endpoints))
+    updated = map(_without_repetitions, (*status.endpoints, *status.former_endpoints))
     return list(stored) == list(updated)
 
 
-def _untallied(info: EndpointInfo) -> EndpointInfo:
-    """The status of the endpoint, except how often it failed after the first time."""
+def _without_repetitions(info: EndpointInfo) -> EndpointInfo:
+    """The endpoint without repeated failures."""
     return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
 
 
-def _held(endpoint: Endpoint) -> tuple[object, ...]:
+def _record(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.loaded, endpoint.tried, endpoint.leftovers

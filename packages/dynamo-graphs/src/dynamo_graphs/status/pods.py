@@ -1,8 +1,8 @@
 """Why one pod is not ready, and when that may change by time alone.
 
-The answer stays the same as long as nothing has changed: a kubelet alternates between two words for one
-failure, and texts with a number of seconds in them would be written every second. So a failure has one
-word, the end of a container also describes the wait after it, and times are points in time.
+The result must not change while the failure is the same, or each change would be a write. A kubelet
+alternates between two reasons for one failure, so both give the same word, and a container that waits for its
+restart is described by its last exit. Messages have points in time, not durations.
 """
 
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from kube_runtime.types.core import ContainerStatus, Pod, Terminated
 from kube_runtime.types.meta import condition
 
 UNSCHEDULABLE_SECONDS = 30.0
-"""So long a pod may wait for a node: another may just be going."""
+"""How long a pod may be unschedulable before it is reported: another pod may be terminating."""
 
 UNSTARTED_SECONDS = 60.0
-"""So long a pod may wait for its volumes and its network."""
+"""How long a pod may wait for its volumes and its network before it is reported."""
 
 SCHEDULED, STARTABLE, READY = "PodScheduled", "PodReadyToStartContainers", "Ready"
 READ_CONDITIONS = frozenset((SCHEDULED, STARTABLE, READY))
-"""The types of a pod's conditions that are read here; nothing else needs to be cached."""
+"""The types of conditions that are read here; the cache keeps no others of a pod."""
 
 TEXT_LIMIT = 200
-"""Characters of other components' messages that are kept."""
+"""Most characters that are quoted of a message of the kubelet, the scheduler or a container."""
 
 _PULL_FAILED = "ImagePullBackOff"
 _IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageNeverPull"))
@@ -35,9 +35,10 @@ _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
 
 @dataclass(frozen=True, slots=True)
 class Blockage:
-    """Why a pod is not ready. `word` is the kubelet's, or the scheduler's.
+    """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
 
-    None means: it is not one container, it is not known since when, nothing was started.
+    `container` is None if the cause lies outside the containers, `since` if the time is unknown, and
+    `restarts` if no container was started.
     """
 
     reason: PodReason
@@ -47,79 +48,82 @@ class Blockage:
     since: str | None = None
     restarts: int | None = None
 
+    def describe(self, pod: str) -> str:
+        """The message about the pod of that name."""
+        container = f" container {self.container}" if self.container else ""
+        detail = f": {self.message}" if self.message else ""
+        return f"pod {pod}{container} {self.word}{detail}"
+
 
 @dataclass(frozen=True, slots=True)
 class PodReport:
-    """What can be said of a pod now.
-
-    None means: no known cause; nothing will change by time alone.
-    """
+    """Why a pod is not ready, None if unknown or ready; and when that may change, None if not by time."""
 
     blockage: Blockage | None = None
     requeue_after_seconds: float | None = None
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod gets requests."""
+    """Whether the pod is ready for requests."""
     ready = condition(pod.status.conditions, READY)
     return ready is not None and ready.status == "True"
 
 
 def is_over(pod: Pod) -> bool:
-    """Whether the pod has ended, or is about to. Another replaces it, so it blocks nothing."""
+    """Whether the pod has terminated or is being deleted, so that another replaces it."""
     is_finished = pod.status.phase in ("Succeeded", "Failed")
     return is_finished or pod.metadata.deletion_timestamp is not None
 
 
 def pod_report(pod: Pod, now: datetime) -> PodReport:
-    """Why the pod is not ready: the first cause that fits."""
+    """Why the pod is not ready: the first cause that applies."""
     if is_over(pod) or is_ready(pod):
         return PodReport()
     if not pod.spec.node_name:
-        return _unplaced(pod, now)
-    blockage = next(_image(pod), None) or next(_config(pod), None)
+        return _unscheduled(pod, now)
+    blockage = next(_image_failures(pod), None) or next(_config_failures(pod), None)
     if blockage is not None:
         return PodReport(blockage)
-    unstarted = _unstarted(pod, now)
+    unstarted = _not_set_up(pod, now)
     if unstarted.blockage is not None:
         return unstarted
     return PodReport(next(_crashes(pod), None) or _not_ready(pod), unstarted.requeue_after_seconds)
 
 
-def _unplaced(pod: Pod, now: datetime) -> PodReport:
+def _unscheduled(pod: Pod, now: datetime) -> PodReport:
     scheduled = condition(pod.status.conditions, SCHEDULED)
     if scheduled is None or scheduled.reason != "Unschedulable":
         return PodReport()
     since = scheduled.last_transition_time
-    left = _left(since, UNSCHEDULABLE_SECONDS, now)
-    # The pod is named at once; that no node fits is reported when it has waited.
+    left = _seconds_left(since, UNSCHEDULABLE_SECONDS, now)
+    # The pod is reported at once; a lack of capacity only after a while.
     reason: PodReason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
     return PodReport(
         Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None
     )
 
 
-def _image(pod: Pod) -> Iterator[Blockage]:
+def _image_failures(pod: Pod) -> Iterator[Blockage]:
     for container in _containers(pod):
         waiting = container.state.waiting
         if waiting is None or waiting.reason not in _IMAGE:
             continue
-        # The pull fails, waits and is retried: two words and two texts for one failure.
+        # The kubelet alternates between pulling and backing off, with a reason and a message for each.
         word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
         cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
-        yield _of(container, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
+        yield _blockage(container, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
 
 
-def _config(pod: Pod) -> Iterator[Blockage]:
+def _config_failures(pod: Pod) -> Iterator[Blockage]:
     for container in _containers(pod):
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _CONFIG:
             text = _head(waiting.message)
-            yield _of(container, GraphReason.CONFIG_ERROR, waiting.reason, text)
+            yield _blockage(container, GraphReason.CONFIG_ERROR, waiting.reason, text)
 
 
-def _unstarted(pod: Pod, now: datetime) -> PodReport:
-    """That a node cannot set the pod up. A node of before Kubernetes 1.29 does not report it itself."""
+def _not_set_up(pod: Pod, now: datetime) -> PodReport:
+    """Report a node that cannot set up the pod; nodes before Kubernetes 1.29 have no condition for it."""
     startable = condition(pod.status.conditions, STARTABLE)
     if startable is not None:
         is_unstarted = startable.status == "False"
@@ -131,7 +135,7 @@ def _unstarted(pod: Pod, now: datetime) -> PodReport:
         return PodReport()
     scheduled = condition(pod.status.conditions, SCHEDULED)
     since = scheduled.last_transition_time if scheduled else None
-    if left := _left(since, UNSTARTED_SECONDS, now):
+    if left := _seconds_left(since, UNSTARTED_SECONDS, now):
         return PodReport(requeue_after_seconds=left)
     detail = _head(startable.message) if startable and startable.message else ""
     text = f"{text}{_since(since)}{f': {detail}' if detail else ''}"
@@ -157,7 +161,7 @@ def _crashes(pod: Pod) -> Iterator[Blockage]:
         if container.ready or (ended is None and not is_looping):
             continue
         if ended is None:
-            yield _of(container, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
+            yield _blockage(container, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
             continue
         is_down = waiting is not None or container.state.terminated is not None
         if is_looping or ended.reason == _OUT_OF_MEMORY or (is_down and ended.exit_code):
@@ -173,7 +177,7 @@ def _crash(container: ContainerStatus, ended: Terminated) -> Blockage:
         word = _OUT_OF_MEMORY
     detail = _tail(ended.message)
     text = f"exit code {ended.exit_code}{f': {detail}' if detail else ''}"
-    return _of(container, GraphReason.PODS_CRASHING, word, text, ended.finished_at)
+    return _blockage(container, GraphReason.PODS_CRASHING, word, text, ended.finished_at)
 
 
 def _not_ready(pod: Pod) -> Blockage:
@@ -181,17 +185,17 @@ def _not_ready(pod: Pod) -> Blockage:
     since = ready.last_transition_time if ready else None
     word = (ready.reason if ready else "") or "NotReady"
     for container in pod.status.init_container_statuses:
-        # One that ends is ready when it has succeeded; one that runs on, when it has started.
+        # An init container is ready once it has succeeded, a sidecar once it has started.
         if not container.ready and not container.started:
-            return _of(container, *_pending(container, "it has not completed", since), since)
+            return _blockage(container, *_pending(container, "it has not completed", since), since)
     for container in pod.status.container_statuses:
         if not container.ready:
-            return _of(container, *_pending(container, _probe(container), since), since)
+            return _blockage(container, *_pending(container, _probe(container), since), since)
     if not pod.status.container_statuses:
         node = pod.spec.node_name
         text = f"the node has not started it yet; check the kubelet on {node}"
         return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
-    # A readiness gate, or a node that does not report.
+    # A readiness gate, or a node that has stopped reporting.
     detail = _head(ready.message) if ready else ""
     text = detail or "its containers are ready, but the pod has not been ready"
     text = f"{text}{_since(since)}"
@@ -201,7 +205,7 @@ def _not_ready(pod: Pod) -> Blockage:
 def _pending(
     container: ContainerStatus, running: str, since: str | None
 ) -> tuple[PodReason, str, str]:
-    """Reason, word and text of a container that is not ready, and has not failed."""
+    """Reason, word and message of a container that is not ready and has not failed."""
     waiting, before = container.state.waiting, container.last_state.terminated
     if waiting is not None:
         detail = _head(waiting.message)
@@ -221,7 +225,7 @@ def _probe(container: ContainerStatus) -> str:
             return "it has not been ready"
 
 
-def _of(
+def _blockage(
     container: ContainerStatus, reason: PodReason, word: str, text: str, since: str | None = None
 ) -> Blockage:
     return Blockage(reason, word, text, container.name, since, container.restart_count)
@@ -236,8 +240,8 @@ def _ended(container: ContainerStatus) -> Terminated | None:
     return container.state.terminated or container.last_state.terminated
 
 
-def _left(since: str | None, seconds: float, now: datetime) -> float:
-    """Seconds until so much time has passed; 0 if it has, or if the start is unknown."""
+def _seconds_left(since: str | None, seconds: float, now: datetime) -> float:
+    """Seconds until `seconds` have passed since then; 0 if they have, or if the time is unknown."""
     if since is None:
         return 0.0
     return max(0.0, seconds - (now - datetime.fromisoformat(since)).total_seconds())
@@ -248,12 +252,12 @@ def _since(time: str | None) -> str:
 
 
 def _head(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """The beginning of a text, as one line of at most `TEXT_LIMIT` characters."""
     line = " ".join(text.split())
     return line if len(line) <= TEXT_LIMIT else f"{line[: TEXT_LIMIT - 1]}…"
 
 
 def _tail(text: str) -> str:
-    """The end of a text, on one line: a program says last what it died of."""
+    """The end of a text, as one line: a program reports its fatal error last."""
     line = " ".join(text.split())
     return line if len(line) <= TEXT_LIMIT else f"…{line[1 - TEXT_LIMIT :]}"

@@ -1,7 +1,7 @@
-"""The readiness of an object of ours, from its status: whether it is ready, and whether that is current.
+"""Whether an object of ours is ready according to its status, and whether the status is up to date.
 
-After an edit the conditions still describe the spec before, and each names its generation; a graph that was
-refused has conditions about its newest spec and an older `observedGeneration`.
+After an edit the conditions still describe the previous spec, so each names its generation. A refused graph
+has conditions about its newest spec, but an older `observedGeneration`.
 """
 
 from typing import TypeAlias
@@ -20,9 +20,9 @@ Stated: TypeAlias = (
     | DynamoModel
     | DynamoGraphDeploymentRequest
 )
-"""An object whose status says how it is."""
+"""An object of ours that has conditions."""
 
-_SUMS_UP = {
+_SUMMARY_TYPES = {
     DynamoGraphDeployment: "Ready",
     DynamoComponentDeployment: "Available",
     DynamoGraphDeploymentScalingAdapter: "Ready",
@@ -32,14 +32,14 @@ _SUMS_UP = {
 
 
 def summary(stated: Stated) -> Condition | None:
-    """The condition that sums all others up. None means: it has never been written."""
-    return condition(stated.status.conditions, _SUMS_UP[type(stated)])
+    """The condition that sums up the others; None if the operator has not written it yet."""
+    return condition(stated.status.conditions, _SUMMARY_TYPES[type(stated)])
 
 
 def seen_generation(stated: Stated) -> int:
-    """The newest spec that anything in the status is about; 0 if nothing is known."""
+    """The newest generation that the status describes; 0 if none."""
     observed = [entry.observed_generation or 0 for entry in stated.status.conditions]
-    if not isinstance(stated, DynamoModel):  # which has no such field
+    if not isinstance(stated, DynamoModel):  # the only kind without the field
         observed.append(stated.status.observed_generation)
     return max(observed, default=0)
 
@@ -47,7 +47,7 @@ def seen_generation(stated: Stated) -> int:
 def is_behind(stated: Stated) -> bool:
     """Whether the newest spec has not been reconciled yet.
 
-    Of a request only the spec that it was accepted with counts, whatever is written later.
+    A request follows the spec that was accepted, so later changes do not count.
     """
     if isinstance(stated, DynamoGraphDeploymentRequest):
         return not stated.status.conditions
@@ -55,7 +55,7 @@ def is_behind(stated: Stated) -> bool:
 
 
 def is_ready(stated: Stated) -> bool:
-    """Whether the object is what its newest spec asks for, and is to stay."""
+    """Whether the newest spec is ready and the object is not being deleted."""
     overall = summary(stated)
     if overall is None or overall.status != "True" or stated.metadata.deletion_timestamp:
         return False

@@ -1,6 +1,7 @@
-"""The reasons of the conditions of graphs and components; `status.condition_catalog` explains each one.
+"""The reasons of conditions; `status.catalog` explains each one, and docs/status.md lists them.
 
-Reasons that exist in the Go operator keep their spelling, and new ones follow the case of their kind.
+Reasons that exist in the Go operator keep its spelling, and new ones follow the case of their kind. Those of
+models and requests are in `plan`, which decides by them.
 """
 
 from enum import StrEnum
@@ -66,3 +67,27 @@ class ComponentReason(StrEnum):
     DECODE_FAILED = "DecodeFailed"
     TOO_LARGE = "TooLarge"
     TOO_EXPENSIVE = "TooExpensive"
+
+
+class ScalingReason(StrEnum):
+    """Reasons of an adapter's `Ready`."""
+
+    SCALED = "scaled"
+    SCALING = "scaling"
+    GRAPH_NOT_FOUND = "dgd_not_found"
+    SERVICE_NOT_FOUND = "service_not_found"
+    DISABLED = "disabled"
+    SUPERSEDED = "superseded"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    REJECTED = "rejected_by_api_server"
+    DECODE_FAILED = "decode_failed"
+    TOO_LARGE = "too_large"
+
+
+class PauseReason(StrEnum):
+    """Reasons of `Progressing` on a paused graph, and of the `Paused` of a component or a model."""
+
+    GRAPH_PAUSED = "paused"
+    COMPONENT_PAUSED = "Paused"
+    COMPONENT_NOT_PAUSED = "NotPaused"

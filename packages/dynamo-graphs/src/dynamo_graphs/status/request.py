@@ -1,11 +1,10 @@
-"""The status of a DynamoGraphDeploymentRequest after each action, and the events that go with it.
+"""The status of a DynamoGraphDeploymentRequest after each action, and its events.
 
-A status is all the memory there is: what was accepted, what was found and where the graph is must be in it
-before the next action relies on it.
+The operator remembers nothing but this status. So the accepted spec, the results and the name of the graph
+must be in it before the next action relies on them.
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -24,15 +23,12 @@ from dynamo_graphs.plan.request import (
     as_accepted,
 )
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
+from dynamo_graphs.status.events import StatusEvent
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, condition
 
 MESSAGE_LIMIT = 4096
-"""Characters of a condition's message. The API server takes eight times as many."""
-
-
-Events: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Reason, text, and whether it is a warning."""
+"""Characters of a condition's message. The API server accepts 32,768."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ class RequestReport:
     """A status to write, and the events to queue once it is written."""
 
     status: DynamoGraphDeploymentRequestStatus
-    events: Events = ()
+    events: tuple[StatusEvent, ...] = ()
 
 
 def request_status(
@@ -49,7 +45,7 @@ def request_status(
     *conditions: Condition,
     message: str,
 ) -> DynamoGraphDeploymentRequestStatus:
-    """The request's status in this state, with `conditions` and the one that sums them up."""
+    """The request's status in this state, with `conditions` and `Succeeded`."""
     message = message[:MESSAGE_LIMIT]
     succeeded = summary(request, state, conditions, message)
     return replace(
@@ -63,7 +59,7 @@ def summary(
     conditions: tuple[Condition, ...],
     message: str,
 ) -> Condition:
-    """The condition that sums the others up."""
+    """`Succeeded`, which sums up the other conditions."""
     match state:
         case RequestState.READY:
             value, reason = "True", "Ready"
@@ -85,7 +81,7 @@ def failed_status(
     text: str,
     *earlier: Condition,
 ) -> DynamoGraphDeploymentRequestStatus:
-    """The status of a request that has failed at the step of this condition, after `earlier` ones."""
+    """The status of a request whose step of this type failed, after the `earlier` conditions."""
     failed = request_condition(request, type_, "False", reason, text)
     return request_status(request, RequestState.FAILED, *earlier, failed, message=text)
 
@@ -97,13 +93,12 @@ def request_condition(
     reason: str,
     text: str,
 ) -> Condition:
-    """A condition about the generation of the spec that it describes."""
-    generation = None if type_ is RequestConditionType.DEPLOYED else request.metadata.generation
-    if (
-        type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED)
-        and request.status.observed_generation
-    ):
-        generation = request.status.observed_generation  # of the spec that it is about
+    """A condition with the generation that it describes: for profiling that of the accepted spec."""
+    generation: int | None = request.metadata.generation
+    if type_ is RequestConditionType.DEPLOYED:
+        generation = None
+    elif type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED):
+        generation = request.status.observed_generation or generation
     return Condition(
         type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
     )
@@ -116,21 +111,21 @@ _HELD = (
     RequestReason.TOO_LARGE,
     RequestReason.TOO_EXPENSIVE,
 )
-"""Reasons of `Succeeded` while the operator does nothing for a request; updated when that ends."""
+"""Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
 
 
 def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
-    """The spec cannot be carried out."""
+    """The spec is invalid."""
     text = "\n".join(problems)
     type_, reason = RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED
     status = replace(failed_status(request, type_, reason, text), observed_generation=0)
-    return RequestReport(status, (("ValidationFailed", text, True),))
+    return RequestReport(status, (StatusEvent("ValidationFailed", text, is_warning=True),))
 
 
 def accepted(
     request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
 ) -> RequestReport:
-    """The spec counts from now on; what was found for an earlier one is forgotten."""
+    """The spec is accepted; results of an earlier spec are dropped."""
     text = "DGDR initialized successfully"
     valid = request_condition(
         request,
@@ -161,11 +156,11 @@ def accepted(
         backend=spec.backend,
         accepted_spec=as_accepted(spec),
     )
-    return RequestReport(status, (("Initialized", text, False),))
+    return RequestReport(status, (StatusEvent("Initialized", text),))
 
 
 def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
-    """The Job is not made yet, because something is left of an earlier one."""
+    """The Job cannot be created yet, because an earlier one or its pods still exist."""
     text = f"Profiling waits for an earlier Job to terminate: {text}"
     held = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text
@@ -174,7 +169,7 @@ def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
 
 
 def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> RequestReport:
-    """The Job is there."""
+    """The Job was created."""
     text = f"{'AIC profiling' if is_offline else 'Profiling'} job created"
     running = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, _RUNNING
@@ -184,13 +179,13 @@ def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) 
         profiling_job_name=names.profiling_job(request.metadata.name),
         start_time=now,
     )
-    return RequestReport(status, (("ProfilingJobCreated", text, False),))
+    return RequestReport(status, (StatusEvent("ProfilingJobCreated", text),))
 
 
 def watched(
     request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, obstacle: str
 ) -> RequestReport:
-    """The Job runs, or waits for something."""
+    """The Job exists. `obstacle` is why its pod is not ready; "" if it is."""
     text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
     running = request_condition(
         request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
@@ -203,7 +198,7 @@ def watched(
 
 
 def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
-    """The ConfigMap of the results has a name that is in use."""
+    """The name of the output ConfigMap is taken."""
     text = (
         f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
         "alone: rename or delete it"
@@ -214,29 +209,29 @@ def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
 def not_started(
     request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
 ) -> RequestReport:
-    """The Job could not be made."""
+    """The Job could not be created."""
     status = failed_status(request, RequestConditionType.PROFILING, reason, text)
-    return RequestReport(status, (("ProfilingJobFailed", text, True),))
+    return RequestReport(status, (StatusEvent("ProfilingJobFailed", text, is_warning=True),))
 
 
 def profiling_failed(
     request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
-    """The Job has come to a bad end, or is gone."""
+    """The Job failed or was deleted."""
     type_, reason = RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED
     status = failed_status(request, type_, reason, text)
     status = replace(_in_phase(status, progress), completion_time=_end(request, now))
-    return RequestReport(status, (("ProfilingCheckFailed", text, True),))
+    return RequestReport(status, (StatusEvent("ProfilingCheckFailed", text, is_warning=True),))
 
 
 def not_generated(
     request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
 ) -> RequestReport:
-    """The Job has ended well, and what it left cannot be used."""
+    """The Job succeeded, but its output is unusable."""
     type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
     status = failed_status(request, type_, reason, text, _completed(request))
     status = replace(_in_phase(status, progress), completion_time=_end(request, now))
-    return RequestReport(status, (("GenerationFailed", text, True),))
+    return RequestReport(status, (StatusEvent("GenerationFailed", text, is_warning=True),))
 
 
 def generated(
@@ -248,7 +243,7 @@ def generated(
     warnings: tuple[tuple[str, str], ...],
     now: str,
 ) -> RequestReport:
-    """There is a graph. `target` None means: its creation was not requested."""
+    """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
     event = "DynamoGraphDeployment spec generated successfully"
     text = event if target else "Generated spec is available in status.generatedDeployment"
     done = request_condition(
@@ -269,35 +264,36 @@ def generated(
         completion_time=_end(request, now),
         deployment=planned or request.status.deployment,
     )
-    odd = tuple((reason, warning, True) for reason, warning in warnings)
-    return RequestReport(status, (("SpecGenerated", event, False), *odd))
+    events = (StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings)
+    return RequestReport(status, (StatusEvent("SpecGenerated", event), *events))
 
 
 def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
-    """There is nothing to deploy."""
+    """The generated graph is ready for the user to apply; the operator does not create it."""
     return RequestReport(
         request_status(request, RequestState.READY, message=request.status.message or "")
     )
 
 
 def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
-    """Nothing is done until a user asks for it."""
+    """The request is paused."""
     held = request_condition(
         request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text
     )
-    return RequestReport(request.status.with_conditions([held]), (("Paused", text, False),))
+    return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
 
 
 def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
-    """Nothing is done until the spec changes, or after a while."""
+    """Processing the request exceeded its limit of CPU time or memory."""
     held = request_condition(
         request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
     )
-    return RequestReport(request.status.with_conditions([held]), (("TooExpensive", text, True),))
+    event = StatusEvent("TooExpensive", text, is_warning=True)
+    return RequestReport(request.status.with_conditions([held]), (event,))
 
 
-def change_rejected(request: DynamoGraphDeploymentRequest) -> Events:
-    """The event about a change of the spec that comes too late; once for each change."""
+def change_rejected(request: DynamoGraphDeploymentRequest) -> tuple[StatusEvent, ...]:
+    """The event for a change of the spec that comes too late; once for each change."""
     status = request.status
     succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
     generation = request.metadata.generation
@@ -309,23 +305,23 @@ def change_rejected(request: DynamoGraphDeploymentRequest) -> Events:
         f"Cannot modify spec in state '{status.state}'. DynamoGraphDeploymentRequest is immutable once "
         "profiling starts. Create a new resource with a different name instead."
     )
-    return (("SpecChangeRejected", text, True),)
+    return (StatusEvent("SpecChangeRejected", text, is_warning=True),)
 
 
 def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
-    """Whether a pause is over, or the spec was changed too late, and the status does not show it."""
+    """Whether the status does not show yet that a pause is over, or that the spec changed too late."""
     succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     was_held = succeeded is not None and succeeded.reason in _HELD
     return was_held or bool(change_rejected(request))
 
 
 def output_name(request: DynamoGraphDeploymentRequest) -> str:
-    """The ConfigMap with the results."""
+    """The name of the ConfigMap with the results."""
     return names.profiling_output(request.metadata.name)
 
 
 def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
-    """The same as before, said about the newest generation of the spec."""
+    """`Succeeded` as before, for the newest generation of the spec."""
     succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     if succeeded is None or succeeded.reason in _HELD:
         status = request.status
@@ -353,10 +349,10 @@ def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
 def _in_phase(
     status: DynamoGraphDeploymentRequestStatus, progress: ProfilingProgress
 ) -> DynamoGraphDeploymentRequestStatus:
-    """The status with the phase that the profiler reports, if it does."""
+    """The status with the profiling phase, if the profiler reports one."""
     return replace(status, profiling_phase=progress.phase) if progress.phase else status
 
 
 def _end(request: DynamoGraphDeploymentRequest, now: str) -> str:
-    """When profiling has ended; it is recorded once."""
+    """When profiling ended, as first recorded."""
     return request.status.completion_time or now

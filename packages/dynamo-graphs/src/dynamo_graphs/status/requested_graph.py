@@ -1,4 +1,4 @@
-"""The status of a DynamoGraphDeploymentRequest about the graph that it creates, with the events."""
+"""The status and events of a DynamoGraphDeploymentRequest once it creates its graph."""
 
 from msgspec.structs import replace
 
@@ -6,10 +6,10 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DeploymentStatus, DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
 from dynamo_graphs.plan.request_output import ProfilingResult
+from dynamo_graphs.status.events import StatusEvent
 from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.request import (
-    Events,
     RequestReport,
     failed_status,
     request_condition,
@@ -25,7 +25,7 @@ _EXPLAINING = frozenset(GraphReason) - {
     GraphReason.UPDATING,
     GraphReason.UPDATE_COMPLETE,
 }
-"""Reasons of a graph that contain more for a user than that it is not ready yet."""
+"""Reasons of a graph that explain more than that it is not ready yet."""
 
 
 def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> RequestReport:
@@ -50,9 +50,12 @@ def created(
     message = "; ".join((text, *warnings))
     status = request_status(request, RequestState.DEPLOYING, waiting, message=message)
     made = DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True)
-    event = ("DeploymentCreated", f"DynamoGraphDeployment {at.name} created successfully", False)
-    odd = tuple(("ConfigMapCreationFailed", warning, True) for warning in warnings)
-    return RequestReport(replace(status, deployment=made), (event, *odd))
+    event = f"DynamoGraphDeployment {at.name} created successfully"
+    failures = (
+        StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings
+    )
+    events = (StatusEvent("DeploymentCreated", event), *failures)
+    return RequestReport(replace(status, deployment=made), events)
 
 
 def not_created(
@@ -60,11 +63,11 @@ def not_created(
 ) -> RequestReport:
     """The graph could not be created."""
     status = failed_status(request, RequestConditionType.DEPLOYED, reason, text)
-    return RequestReport(status, (("DeploymentCreationFailed", text, True),))
+    return RequestReport(status, (StatusEvent("DeploymentCreationFailed", text, is_warning=True),))
 
 
 def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
-    """The graph as it is now."""
+    """The graph exists; the request repeats its state."""
     name, state = graph.metadata.name, graph.status.state or ""
     deployment = DeploymentStatus(name, graph.metadata.namespace, state, created=True)
     if state == GraphState.SUCCESSFUL:
@@ -75,7 +78,7 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
         status = replace(
             request_status(request, RequestState.READY, ready, message=text), deployment=deployment
         )
-        event = ("DeploymentReady", text, False)
+        event = StatusEvent("DeploymentReady", text)
         return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
     why = _why(graph)
     reason, text, events = _unready(request, name, state)
@@ -94,16 +97,17 @@ def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
         request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
     )
     kept = DeploymentStatus(name, deployment.namespace if deployment else None, created=True)
-    event = (
+    warning = (
         f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
         "redeploy."
     )
+    event = StatusEvent("DeploymentDeleted", warning, is_warning=True)
     status = request_status(request, RequestState.DELETED, gone, message=text)
-    return RequestReport(replace(status, deployment=kept), (("DeploymentDeleted", event, True),))
+    return RequestReport(replace(status, deployment=kept), (event,))
 
 
 def _why(graph: DynamoGraphDeployment) -> str:
-    """The graph's own reason, if it contains more than that it is not ready yet."""
+    """The reason and message of the graph, if they explain more than that it is not ready yet."""
     ready = condition(graph.status.conditions, "Ready")
     if ready is None or ready.status == "True" or ready.reason not in _EXPLAINING:
         return ""
@@ -112,16 +116,17 @@ def _why(graph: DynamoGraphDeployment) -> str:
 
 def _unready(
     request: DynamoGraphDeploymentRequest, name: str, state: str
-) -> tuple[RequestReason, str, Events]:
-    """Reason, text and event for a graph that is not ready."""
+) -> tuple[RequestReason, str, tuple[StatusEvent, ...]]:
+    """Reason, message and events for a graph that is not ready."""
     before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
     if state == GraphState.FAILED:
-        event = ("DeploymentFailed", f"DynamoGraphDeployment {name} failed", True)
-        is_known = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
-        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", () if is_known else (event,)
+        text = f"DynamoGraphDeployment {name} failed"
+        is_reported = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
+        events = () if is_reported else (StatusEvent("DeploymentFailed", text, is_warning=True),)
+        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", events
     if request.status.state == RequestState.READY:
         text = f"DynamoGraphDeployment {name} degraded from Ready to {state}"
-        event = ("DeploymentDegraded", text, True)
+        event = StatusEvent("DeploymentDegraded", text, is_warning=True)
         return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
     if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
         return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()

@@ -1,8 +1,8 @@
-"""The progress of a managed rollout of workers, for the graph's status, and its result, reported once.
+"""The progress of a managed rollout of workers in the graph's status, and its results for the metrics.
 
-Nothing else keeps its beginning and its end: they are taken over from the stored status for as long as that
-is about the same revision. A status is written onto the version that it was computed from, so each step from
-one status to the next is written by one process, once. Nothing is counted twice.
+Only the status records when a rollout started: it is taken over as long as the target revision is the same.
+A status is written onto the resource version that it was computed from, so each transition happens once and
+no result is counted twice.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,60 +26,55 @@ PENDING, IN_PROGRESS, COMPLETED = "Pending", "InProgress", "Completed"
 def rolling_update(
     graph: DynamoGraphDeployment, rollout: Rollout, now: str
 ) -> RollingUpdateStatus | None:
-    """`status.rollingUpdate` of a graph as it is stored; `now` is RFC 3339.
-
-    None means: there has been no rollout.
-    """
+    """`status.rollingUpdate` of the stored graph; None if there has been no rollout. `now` is RFC 3339."""
     stored = graph.status.rolling_update
     is_open = stored is not None and stored.phase in (PENDING, IN_PROGRESS)
     if not rollout.is_under_way and not is_open:
         return stored
     to = rollout.target_hash
     if stored is not None and not rollout.is_under_way and not to:
-        # There are no generations any more, so nothing else could end it. It would block restarts forever.
-        # The one that it went to may never have had a pod; no service is in a generation.
+        # No revisions are left that could complete it, and an open rollout blocks restarts forever. Its
+        # target may never have had a pod, so no service counts as updated.
         return msgspec.structs.replace(
             stored, phase=COMPLETED, end_time=now, to_hash="", updated_services=()
         )
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
-    is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
-    is_over = not rollout.is_under_way and is_noted
-    is_begun = is_over or bool(rollout.generations.new or rollout.generations.successors)
+    is_recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
+    is_over = not rollout.is_under_way and is_recorded
+    has_started = is_over or bool(rollout.generations.new or rollout.generations.successors)
     return RollingUpdateStatus(
-        phase=COMPLETED if is_over else IN_PROGRESS if is_begun else PENDING,
+        phase=COMPLETED if is_over else IN_PROGRESS if has_started else PENDING,
         start_time=ongoing.start_time if ongoing else now,
         end_time=now if is_over else None,
         updated_services=rollout.through,
-        from_hash=ongoing.from_hash if ongoing else _left(rollout.generations, to),
+        from_hash=ongoing.from_hash if ongoing else _replaced_revision(rollout.generations, to),
         to_hash=to,
     )
 
 
-def replacing(rollout: Rollout) -> dict[str, str]:
-    """Why a graph is not ready while its workers are replaced: by the names of old components."""
-    return {member.name: _why_still_there(member, rollout) for member in rollout.generations.old}
-
-
-def _why_still_there(old: Member, rollout: Rollout) -> str:
-    scale, going = old.scale, rollout.leaving.get(old.name, 0)
-    if is_paused(old.component) and (scale.replicas or scale.pods or going):
+def why_it_remains(old: Member, rollout: Rollout) -> str:
+    """Why a component of an older revision still exists."""
+    scale, leaving = old.scale, rollout.leaving.get(old.name, 0)
+    if is_paused(old.component) and (scale.replicas or scale.pods or leaving):
         return (
             f"it belongs to an older revision and is paused (annotation {labels.PAUSED}), so "
             "its pods stay"
         )
-    if not scale.replicas and (left := max(scale.pods, going)):
+    if not scale.replicas and (left := max(scale.pods, leaving)):
         return f"its last pods are terminating ({left})"
     if not scale.replicas:
         return "it has no pods left and is deleted once all services are replaced"
-    heirs = (heir.name for heir in rollout.generations.successors if heir.service == old.service)
-    generation = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
-    return f"{next(heirs, generation) or 'its successor'} is replacing it"
+    successors = (
+        member.name for member in rollout.generations.successors if member.service == old.service
+    )
+    revision = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
+    return f"{next(successors, revision) or 'its successor'} is replacing it"
 
 
-def with_old_generations(
+def with_old_revisions(
     services: Mapping[str, ServiceReplicaStatus], old: Sequence[Member]
 ) -> dict[str, ServiceReplicaStatus]:
-    """The counts of services over all generations; what is updated is what the newest one has."""
+    """The counts of services over all revisions; only replicas of the newest count as updated."""
     return {
         key: _sum(counts, [member for member in old if member.service == key])
         for key, counts in services.items()
@@ -102,8 +97,8 @@ def _sum(new: ServiceReplicaStatus, old: Iterable[Member]) -> ServiceReplicaStat
     )
 
 
-def _left(revisions: Revisions, to: str) -> str:
-    """The generation that is left behind: what is on record, or the newest of those that go."""
+def _replaced_revision(revisions: Revisions, to: str) -> str:
+    """The revision that the rollout replaces: the recorded one, or the newest of the old ones."""
     if revisions.current != to or not revisions.old:
         return revisions.current
     newest = revisions.old[-1]
@@ -111,20 +106,20 @@ def _left(revisions: Revisions, to: str) -> str:
 
 
 class RolloutResult(StrEnum):
-    """How a rollout began, ended, or stood still."""
+    """How a rollout started, ended, or stalled."""
 
     STARTED = "started"
     COMPLETED = "completed"
     SUPERSEDED = "superseded"
-    """The workers were changed again, or back, before it was complete."""
+    """The workers were changed again, or back, before it completed."""
     DEADLINE_EXCEEDED = "deadline_exceeded"
-    """It stalled for the whole deadline. It continues, and may be complete later."""
+    """It made no progress within the deadline. It continues, and may still complete."""
 
 
 def rollout_results(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
 ) -> Iterator[RolloutResult]:
-    """What a written status says of rollouts that the one before did not; nothing as a rule."""
+    """The rollout results between two statuses of a graph; usually none."""
     old, new = _open(before), _open(after)
     if old is not None and _target(old) != _target(after.status.rolling_update):
         yield RolloutResult.SUPERSEDED
@@ -132,7 +127,7 @@ def rollout_results(
         yield RolloutResult.COMPLETED
     if new is not None and (old is None or _target(old) != _target(new)):
         yield RolloutResult.STARTED
-    if new is not None and _is_late(after) and not _is_late(before):
+    if new is not None and _is_overdue(after) and not _is_overdue(before):
         yield RolloutResult.DEADLINE_EXCEEDED
 
 
@@ -143,10 +138,10 @@ def _open(graph: DynamoGraphDeployment) -> RollingUpdateStatus | None:
 
 
 def _target(rollout: RollingUpdateStatus | None) -> str:
-    """The generation that it goes to; "" is that of workers which are in none."""
+    """The target revision; "" is that of workers without a revision."""
     return (rollout.to_hash if rollout is not None else None) or ""
 
 
-def _is_late(graph: DynamoGraphDeployment) -> bool:
+def _is_overdue(graph: DynamoGraphDeployment) -> bool:
     progressing = condition(graph.status.conditions, "Progressing")
     return progressing is not None and progressing.reason == GraphReason.DEADLINE_EXCEEDED

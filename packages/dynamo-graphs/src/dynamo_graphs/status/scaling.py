@@ -1,18 +1,18 @@
-"""The status of a scaling adapter: what it may do, and the result.
+"""The status of a scaling adapter: whether it acts, and the replicas that it reports to autoscalers.
 
-An autoscaler computes from these numbers, so `replicas` is what the graph has observed, not what was
-requested, and absent while nothing was observed.
+An autoscaler computes from these numbers. So `replicas` is the observed number, never the requested one, and
+absent until it is known.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
+from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import (
@@ -20,29 +20,11 @@ from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
 )
+from dynamo_graphs.status.conditions import new_condition
+from dynamo_graphs.status.reasons import ScalingReason
 from dynamo_graphs.types.grove import CLIQUE_NAME
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from kube_runtime.apply.result import controls
-from kube_runtime.text import cut
-from kube_runtime.types.meta import Condition, Resource
-
-_MESSAGE_LIMIT = 1024
-
-
-class ScalingReason(StrEnum):
-    """Reasons of an adapter's `Ready`."""
-
-    SCALED = "scaled"
-    SCALING = "scaling"
-    GRAPH_NOT_FOUND = "dgd_not_found"
-    SERVICE_NOT_FOUND = "service_not_found"
-    DISABLED = "disabled"
-    SUPERSEDED = "superseded"
-    SUSPENDED = "suspended"
-    PAUSED = "paused"
-    REJECTED = "rejected_by_api_server"
-    DECODE_FAILED = "decode_failed"
-    TOO_LARGE = "too_large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +40,14 @@ def hold(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
 ) -> ScalingHold | None:
-    """What keeps the adapter from acting. None means: nothing.
+    """Why the adapter does not act; None if it does.
 
-    Of several adapters for one service, the one that the graph made acts.
+    Of several adapters for one service, the one that the operator created for the graph acts.
     """
     name, key = spec.dgd_ref.name, spec.dgd_ref.service_name
+    own_name = names.component_name(name, key)
     cause: tuple[ScalingReason, str] | None = None
-    if _says(adapter, labels.PAUSED):
+    if is_paused(adapter):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true: the operator ignores this adapter"
     elif graph is None:
         cause = ScalingReason.GRAPH_NOT_FOUND, f"DynamoGraphDeployment {name} not found"
@@ -75,27 +58,17 @@ def hold(
     elif not has_adapter(graph.spec.services[key]):
         text = f"spec.services.{key}.scalingAdapter.enabled of graph {name} is not true"
         cause = ScalingReason.DISABLED, text
-    elif not is_made_by(graph, adapter):
-        rightful = names.component_name(name, key)
-        text = f"Service {key} of graph {name} is scaled by the adapter {rightful} that the operator makes"
+    elif not controls(graph, adapter) or adapter.metadata.name != own_name:
+        text = (
+            f"The adapter {own_name}, which the operator created, scales service {key} of graph "
+            f"{name}"
+        )
         cause = ScalingReason.SUPERSEDED, f"{text}; delete this one, which has no effect"
-    elif _says(graph, labels.PAUSED):
+    elif is_paused(graph):
         cause = ScalingReason.PAUSED, f"{labels.PAUSED} is true on graph {name}"
-    elif _says(graph, labels.SUSPEND):
+    elif graph.metadata.annotations.get(labels.SUSPEND) == "true":
         cause = ScalingReason.SUSPENDED, f"Graph {name} is suspended; the adapter keeps its number"
     return ScalingHold(*cause) if cause else None
-
-
-def is_made_by(graph: DynamoGraphDeployment, adapter: DynamoGraphDeploymentScalingAdapter) -> bool:
-    """Whether it is the adapter that the operator made for the service that it names."""
-    if adapter.spec is None or not controls(graph, adapter):
-        return False
-    key = adapter.spec.dgd_ref.service_name
-    return adapter.metadata.name == names.component_name(graph.metadata.name, key)
-
-
-def _says(resource: Resource, annotation: str) -> bool:
-    return resource.metadata.annotations.get(annotation) == "true"
 
 
 def held_status(
@@ -104,13 +77,13 @@ def held_status(
     graph: DynamoGraphDeployment | None,
     why: ScalingHold,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """The status of an adapter that does not act; what it did last stays there."""
-    is_paused = why.reason is ScalingReason.PAUSED
-    ready = _condition(adapter, "Unknown" if is_paused else "False", why)
-    if _says(adapter, labels.PAUSED):
+    """The status of an adapter that does not act; it keeps the last scaling."""
+    state = "Unknown" if why.reason is ScalingReason.PAUSED else "False"
+    ready = new_condition(adapter, "Ready", state, why.reason, why.message)
+    if is_paused(adapter):
         return adapter.status.with_conditions([ready])
     status = _observed(adapter, spec, graph).with_conditions([ready])
-    if why.reason is ScalingReason.REJECTED:  # nothing came of that spec
+    if why.reason is ScalingReason.REJECTED:  # the newest spec was not applied
         return replace(status, observed_generation=adapter.status.observed_generation)
     return status
 
@@ -121,21 +94,22 @@ def acting_status(
     graph: DynamoGraphDeployment,
     scaled_at: str | None,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """The status of an adapter whose replicas are in the graph.
+    """The status of an adapter whose replicas are in the graph's spec.
 
-    `scaled_at` is when it was written there. None means: earlier.
+    `scaled_at` is when this reconcile wrote them; None if they were there before.
     """
     status = _observed(adapter, spec, graph)
     key, desired, present = spec.dgd_ref.service_name, spec.replicas, status.replicas
-    whole = f"Service {key} of graph {graph.metadata.name}"
+    service = f"Service {key} of graph {graph.metadata.name}"
     # A status from before the change may name the same number by chance.
     if graph.status.observed_generation >= graph.metadata.generation and present == desired:
-        why = ScalingHold(ScalingReason.SCALED, f"{whole} has {_replicas(desired)}")
-        ready = _condition(adapter, "True", why)
+        state, reason = "True", ScalingReason.SCALED
+        text = f"{service} has {_replicas(desired)}"
     else:
+        state, reason = "False", ScalingReason.SCALING
         # No count here: it is in `replicas`, and each new text would be one more write.
-        why = ScalingHold(ScalingReason.SCALING, f"{whole} is scaling to {_replicas(desired)}")
-        ready = _condition(adapter, "False", why)
+        text = f"{service} is scaling to {_replicas(desired)}"
+    ready = new_condition(adapter, "Ready", state, reason, text)
     return replace(
         status,
         conditions=(ready,),
@@ -149,7 +123,7 @@ def _observed(
     spec: DynamoGraphDeploymentScalingAdapterSpec,
     graph: DynamoGraphDeployment | None,
 ) -> DynamoGraphDeploymentScalingAdapterStatus:
-    """What is true whether the adapter acts or not."""
+    """The status with the observed replicas and the selector, whether the adapter acts or not."""
     key = spec.dgd_ref.service_name
     service = graph.status.services.get(key) if graph else None
     present = service.replicas if service else None
@@ -157,15 +131,15 @@ def _observed(
         adapter.status, observed_generation=adapter.metadata.generation, replicas=present
     )
     if graph and key in graph.spec.services:
-        most = max(spec.replicas, present or 0)
-        return replace(status, selector=selector(graph, key, most))
+        largest = max(spec.replicas, present or 0)
+        return replace(status, selector=selector(graph, key, largest))
     return status
 
 
 def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
-    """The label selector of a service's pods as text: one pod for each of so many replicas.
+    """The label selector, as text, of one pod for each replica of a service.
 
-    An autoscaler takes means over pods, so of a replica that spans several nodes only the leader counts.
+    An autoscaler computes means over pods, so only the leader of a multinode replica counts.
     """
     terms = [
         f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
@@ -180,26 +154,25 @@ def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
 
 
 def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
-    """The label selector of the pods of several services as text: one pod for each of their replicas.
+    """The label selector, as text, of one pod for each replica of several services.
 
-    `replicas` is how many of them there are, by service. The services differ, so of those that span several
-    nodes the pods are left out that do not lead. Without services it contradicts itself and finds nothing;
-    an empty one would select every pod for readers that follow the rules of Kubernetes.
+    `replicas` are by service. The selector excludes the workers of multinode replicas. Without services it
+    contradicts itself and matches nothing, because an empty selector would match every pod.
     """
-    named = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    graph_label = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
     if not replicas:
-        return f"{named},!{labels.GRAPH}"
+        return f"{graph_label},!{labels.GRAPH}"
     values = ",".join(sorted(names.label_value(key) for key in replicas))
-    terms = [named, f"{labels.COMPONENT} in ({values})"]
-    spread = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
-    if spread and is_on_grove(graph):
+    terms = [graph_label, f"{labels.COMPONENT} in ({values})"]
+    multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
+    if multinode and is_on_grove(graph):
         cliques = (
             clique
-            for key in spread
+            for key in multinode
             for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
         )
         terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
-    elif spread:
+    elif multinode:
         terms.append(f"{labels.ROLE}!=worker")
     return ",".join(terms)
 
@@ -207,21 +180,13 @@ def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) ->
 def _cliques(
     graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
 ) -> Iterator[str]:
-    """Grove labels a pod with its clique, whose name has the number of the replica; 0 always counts.
+    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
 
-    A selector has to stay readable, whatever number is requested: no more replicas are named than a
-    service over several nodes may have.
+    At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
     """
     gang = gang_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
-
-
-def _condition(
-    adapter: DynamoGraphDeploymentScalingAdapter, status: str, why: ScalingHold
-) -> Condition:
-    generation, text = adapter.metadata.generation, cut(why.message, _MESSAGE_LIMIT)
-    return Condition("Ready", status, why.reason, text, observed_generation=generation)
 
 
 def _replicas(number: int) -> str:

@@ -1,4 +1,4 @@
-"""A reconcile that ends before anything is applied: the status that says why, and the Event."""
+"""A reconcile that ends before anything is applied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kube_runtime.types.meta import Status
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The status to write, and the reason and the message of the Event. Running pods keep running."""
+    """The status to write, and the reason and message of the Event. Running pods keep running."""
 
     status: Status
     reason: str
@@ -17,10 +17,10 @@ class Stop:
 
 
 def refused(status: Status, problems: Sequence[Problem]) -> Stop:
-    """A spec that cannot be used."""
+    """Stop because the spec is invalid."""
     return Stop(status, "ValidationFailed", [str(problem) for problem in problems])
 
 
 def too_expensive(status: Status, text: str) -> Stop:
-    """A spec whose processing was ended."""
+    """Stop because processing the object exceeded its limit of CPU time or memory."""
     return Stop(status, "TooExpensive", [text])

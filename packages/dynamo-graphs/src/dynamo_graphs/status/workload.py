@@ -1,7 +1,7 @@
-"""Whether a workload runs the desired pods, and why not.
+"""Whether a workload runs the desired pods, and why not; the rules are those of a Deployment.
 
-A count describes the desired template only once the workload's controller has observed the latest
-generation, and old pods count as available too.
+Its counts describe the newest template only once its controller has observed the newest generation, and they
+count old pods as available too.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from kube_runtime.types.meta import condition
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether a workload is ready, the condition's reason, and the cause in words.
+    """Whether a workload is ready, with the reason and message of its component's `Available`.
 
-    `is_rolling` is whether its newest template has not got to all replicas yet; `has_older`, whether
-    replicas of an older one remain.
+    `is_rolling` is whether some replicas lack the newest template; `has_older`, whether replicas of an older
+    one remain.
     """
 
     is_ready: bool
@@ -37,7 +37,7 @@ NO_DEPLOYMENT = Readiness(
 
 
 def deployment_readiness(deployment: Deployment) -> Readiness:
-    """Whether a Deployment runs its newest template only, in the wanted number."""
+    """Whether all desired replicas of a Deployment run its newest template, and no others."""
     status = deployment.status
     spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
     cause = _deployment_obstacle(deployment, spec)
@@ -56,14 +56,14 @@ def deployment_readiness(deployment: Deployment) -> Readiness:
 
 
 def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
-    """The first thing that is not as it should be, in the order in which a rollout gets there."""
+    """Why the Deployment is not ready: the first cause in the order of a rollout; None if it is ready."""
     status, desired = deployment.status, spec.replicas
     older = status.replicas - status.updated_replicas
     checks = (
         (spec.paused and desired > 0, "it is paused"),
         (
             status.observed_generation < deployment.metadata.generation,
-            "the newest spec has not been observed yet",
+            "its controller has not observed the newest spec yet",
         ),
         (
             status.updated_replicas < desired,
@@ -76,12 +76,12 @@ def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | 
             f"{status.available_replicas} of {desired} replicas are available",
         ),
     )
-    obstacle = next((text for stands, text in checks if stands), None)
+    obstacle = next((text for applies, text in checks if applies), None)
     return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
 
 
 def _rollout_failure(status: DeploymentStatus) -> str:
-    """What the Deployment controller says about a rollout that is stuck, or ""."""
+    """The Deployment controller's message about a stuck rollout, or ""."""
     for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
         entry = condition(status.conditions, type_)
         if entry and entry.status == bad:
@@ -90,10 +90,7 @@ def _rollout_failure(status: DeploymentStatus) -> str:
 
 
 def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
-    """The counts of a Deployment as a service's status shows them.
-
-    Until its controller has seen the newest spec no replica is known to be of it.
-    """
+    """The counts of a Deployment; none is updated until its controller has observed the newest spec."""
     status = deployment.status
     is_behind = status.observed_generation < deployment.metadata.generation
     return ServiceReplicaStatus(

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ProblemKind(StrEnum):
-    """What sort of mistake a problem is."""
+    """The category of a problem."""
 
     REQUIRED = "required"
     INVALID = "invalid"
@@ -17,7 +17,7 @@ class ProblemKind(StrEnum):
 
 
 _WITH_PATH = ("spec.", "spec: ", "Changing spec.", "service topology is", "source URI must")
-"""How messages begin that name their field themselves, in words that users of the Go operator know."""
+"""Beginnings of messages that name their field themselves; users know them from the Go operator."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,12 +41,17 @@ def lines(problems: Iterable[Problem]) -> str:
 
 
 def dotted(parts: Iterable[str | int]) -> str:
-    """A path as text: keys after dots, even if a key holds dots itself, and indices in brackets."""
+    """A path as text: keys after dots, even keys that contain dots, and indices in brackets."""
     steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
     return "".join(steps).removeprefix(".") or "document"
 
 
+def service_path(service: str) -> str:
+    """The field path of a service in its graph."""
+    return f"spec.services.{service}"
+
+
 def component_path(component: str) -> str:
-    """A component's path in messages of the Go operator: `spec.services[w]`, or `spec` of one on its own."""
+    """A component's path in messages of the Go operator: `spec.services[w]`, or `spec` outside a graph."""
     _, services, key = component.partition("spec.services.")
     return f"spec.services[{key}]" if services else component

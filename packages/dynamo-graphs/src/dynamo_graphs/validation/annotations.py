@@ -1,7 +1,7 @@
-"""Labels and annotations of graphs and components: their syntax, and those that are the operator's.
+"""Labels and annotations of graphs and components: their syntax, and the keys that the operator reserves.
 
-Old manifests must stay valid. A service that sets one of our labels is accepted, and ours take precedence;
-the labels and annotations of a whole graph are new, so there a key of ours is refused.
+`spec.labels` and `spec.annotations` of a graph refuse reserved keys. Those of a service are older, and old
+manifests must stay valid: there the operator's values take precedence.
 """
 
 import re
@@ -29,7 +29,7 @@ _RESERVED_LABELS = frozenset(
     for entry in labels.ENTRIES
     if entry.use is Use.LABEL and not entry.key.startswith("app.kubernetes.io/")
 )
-"""Labels that we select by or that others read as ours. Kubernetes' common ones are free to use."""
+"""Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
 _RESERVED_ANNOTATIONS = frozenset(
     entry.key for entry in labels.ENTRIES if entry.use is not Use.LABEL
 )
@@ -37,7 +37,7 @@ _BOUND = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 
 def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
-    """Problems of the labels and annotations of every object of a graph."""
+    """Problems of the labels and annotations that a graph gives all its objects."""
     yield from label_problems(graph.labels, "spec.labels")
     yield from annotation_problems(graph.annotations, "spec.annotations")
     for field, given, reserved in (
@@ -51,7 +51,7 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
 
 
 def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of the labels and annotations that a component hands to its objects."""
+    """Problems of a component's labels and annotations, and of the fields that become labels."""
     yield from label_problems(spec.labels, f"{path}.labels")
     yield from annotation_problems(spec.annotations, f"{path}.annotations")
     extra = spec.extra_pod_metadata
@@ -70,7 +70,7 @@ def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """One problem if the discovery backend is one that does not exist."""
+    """Report an unknown discovery backend."""
     value = annotations.get(labels.DISCOVERY_BACKEND)
     if value is not None and value not in _BACKENDS:
         expected = f"etcd or kubernetes{nearest(value, _BACKENDS)}"
@@ -79,7 +79,7 @@ def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[P
 
 
 def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
-    """Problems of a graph's own annotations that the operator reads."""
+    """Problems of the annotations on a graph that the operator reads."""
     path = "metadata.annotations"
     yield from _discovery_problems(annotations, path)
     mode = annotations.get(labels.WORKER_ROLLOUT)
@@ -101,17 +101,19 @@ def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Proble
 
 
 def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Warn about annotations on updates that have no effect."""
-    way = spec.annotations.get(labels.STRATEGY)
+    """Warn of an unknown rollout strategy, and of annotations without effect on the chosen one."""
+    strategy = spec.annotations.get(labels.STRATEGY)
     at = f"{path}.annotations[{labels.STRATEGY}]"
-    if not way:
+    if not strategy:
         return
-    if way not in _STRATEGIES:
-        expected = f"{' or '.join(_STRATEGIES)}{nearest(way, _STRATEGIES)}"
-        yield Problem(at, f'unknown strategy "{way}", using RollingUpdate (expected {expected})')
-    elif way == _RECREATE and spec.nodes > 1:
+    if strategy not in _STRATEGIES:
+        expected = f"{' or '.join(_STRATEGIES)}{nearest(strategy, _STRATEGIES)}"
+        yield Problem(
+            at, f'unknown strategy "{strategy}", using RollingUpdate (expected {expected})'
+        )
+    elif strategy == _RECREATE and spec.nodes > 1:
         yield Problem(at, "has no effect on a multinode component")
-    elif way == _RECREATE:
+    elif strategy == _RECREATE:
         extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
         places = (("annotations", spec.annotations), ("extraPodMetadata.annotations", extra))
         for place, given in places:
@@ -121,7 +123,7 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Surge and unavailability of an update; a Recreate has neither."""
+    """Problems of maxSurge and maxUnavailable, which Recreate does not use."""
     if spec.annotations.get(labels.STRATEGY) == _RECREATE:
         return
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}

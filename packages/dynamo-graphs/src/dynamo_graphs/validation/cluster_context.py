@@ -1,7 +1,7 @@
-"""What only the cluster knows: one rule, and the facts that warnings are about.
+"""The state of the cluster that validation depends on.
 
-Nothing is requested; everything comes from the caches. A kind without a watch is None, which is not the
-same as empty: ignorance allows no conclusion.
+It comes from the caches, without a request. A kind that is not watched is None, which is not the same as
+empty: nothing is reported about it.
 """
 
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.endpoint_picker import TYPE
-from dynamo_graphs.validation.graph import service_path
 
 _NOT_INSTALLED = (
     f"InferencePool API group ({InferencePool.KIND.group}) is not available in the cluster. EPP requires "
@@ -22,13 +21,15 @@ _NOT_INSTALLED = (
 
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
-    """The namespace of an object: its PVCs and the base models of its DynamoModels, by name.
+    """What is known of the cluster and of the namespace of an object. None means: not known.
 
-    `grove_served` decides the workload provider of a graph without one, as for its controller.
-    `foreign_graphs` are the Dynamo namespaces and `foreign_hosts` the hosts of Ingresses of all other
-    namespaces. None means: not known. `pools_withheld` says that the API of InferencePools is installed and
-    may not be read; "" means that it is not so. `written_claims` has the access modes of PVCs, and
-    `config_maps` the keys of ConfigMaps, that are known to be there; there may be others.
+    Of the cluster: `pools_served` is whether it serves InferencePools; `pools_withheld`, if not empty, the
+    text that the operator may not read them. `grove_served` decides the workload provider of a graph that has
+    none recorded. `foreign_graphs` are the Dynamo namespaces, and `foreign_hosts` the hosts of Ingresses, of
+    all other namespaces.
+
+    Of the namespace: `claims` are the names of its PVCs, `base_models` those of its DynamoModels.
+    `written_claims` has the access modes of some PVCs, `config_maps` the keys of some ConfigMaps.
     """
 
     pools_served: bool | None = None
@@ -45,15 +46,13 @@ class ClusterContext:
 UNKNOWN = ClusterContext()
 
 
-def context_problems(
-    graph: DynamoGraphDeployment, surroundings: ClusterContext
-) -> Iterator[Problem]:
-    """What the graph needs and the cluster does not serve."""
-    if surroundings.pools_served is not False:
+def context_problems(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
+    """Report endpoint pickers in a cluster without InferencePools."""
+    if context.pools_served is not False:
         return
     for key, service in sorted(graph.spec.services.items()):
         if service.component_type == TYPE:
-            why = surroundings.pools_withheld or _NOT_INSTALLED
+            why = context.pools_withheld or _NOT_INSTALLED
             message = f"spec.services[{key}]: cannot deploy EPP component: {why}"
             path = f"{service_path(key)}.componentType"
             yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

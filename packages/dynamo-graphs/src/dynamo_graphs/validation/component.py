@@ -1,8 +1,7 @@
 """The rules of one component, the same for a graph's service and for a component written by hand.
 
-All problems are found at once, and what passes here can be rendered without an exception. The API server
-has more rules than these, for pods above all; what it refuses is reported with its own message
-(`Obstacle.REJECTED`).
+They report all problems at once, and a component that passes renders without an exception. The API server
+has more rules, for pods above all; the status quotes what it refuses (`Obstacle.REJECTED`).
 """
 
 import re
@@ -18,13 +17,12 @@ from dynamo_graphs.api.framework import framework
 from dynamo_graphs.api.ingress import IngressSpec, ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, component_path
-from dynamo_graphs.validation.account import account_problems
 from dynamo_graphs.validation.annotations import metadata_problems
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, MOST_REPLICAS, counted, first_problems
 from dynamo_graphs.validation.endpoint_picker import lone_picker_problems, picker_problems
 from dynamo_graphs.validation.environment import environment_problems
 from dynamo_graphs.validation.multinode import multinode_problems
-from dynamo_graphs.validation.pod import pod_problems, probe_problems
+from dynamo_graphs.validation.pod import account_problems, pod_problems, probe_problems
 from dynamo_graphs.validation.quantities import resource_problems
 from dynamo_graphs.validation.shape import ENVIRONMENT, POD, PROBE, shape_problems
 from dynamo_graphs.validation.syntax import (
@@ -45,37 +43,37 @@ def component_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a component, sorted by path: everything, but for more than `most` problems."""
-    own = spec_problems(component.spec, "spec", settings)
-    account = account_problems(component.spec, component.metadata.namespace, "spec", settings)
-    return first_problems(chain(own, account, lone_picker_problems(component)), most)
+    """The problems of a component, sorted by path; no more than `most`."""
+    own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
+    return first_problems(chain(own, lone_picker_problems(component)), most)
 
 
 def spec_problems(
-    spec: DynamoComponentDeploymentSpec, path: str, settings: RenderSettings
+    spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Problems of a component's spec, which is at `path`."""
-    has_misfits = yield from counted(_misfits(spec, path))
+    """Problems of a component's spec, which is at `path`, in that namespace."""
+    has_wrong_types = yield from counted(_type_problems(spec, path))
     yield from _size_problems(spec, path)
     yield from _disruption_problems(spec, f"{path}.disruptionBudget")
     yield from picker_problems(spec, path)
     yield from metadata_problems(spec, path)
     yield from _ingress_problems(spec.ingress, path)
-    if has_misfits:
-        return  # the rules below read the parts that do not fit
+    if has_wrong_types:
+        return  # the rules below rely on these types
     pod = spec.extra_pod_spec or {}
     main = pod.get("mainContainer") or {}
     backend = framework(spec)
     if backend.problem:
         yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
     yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
+    yield from account_problems(spec, pod, namespace, f"{path}.extraPodSpec", settings)
     yield from volume_problems(spec, pod, path, backend.name)
     yield from multinode_problems(spec, path, backend.name, settings)
     at = f"{path}.extraPodSpec.mainContainer.resources"
     yield from resource_problems(
         main.get("resources") or {}, at, spec.resources, f"{path}.resources"
     )
-    yield from _claim_problems(spec, pod, path)
+    yield from _resource_claim_problems(spec, pod, path)
     yield from environment_problems(spec.envs, f"{path}.envs")
     for field, probe in _own_probes(spec).items():
         yield from probe_problems(probe, f"{path}.{field}")
@@ -86,7 +84,7 @@ def _own_probes(spec: DynamoComponentDeploymentSpec) -> Object:
     return {name: probe for name, probe in both.items() if probe is not None}
 
 
-def _misfits(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+def _type_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
     yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
     yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
     for field, probe in _own_probes(spec).items():
@@ -123,16 +121,16 @@ def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[P
 
 
 def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
-    """One problem if prefix, host and suffix do not add up to a host name."""
+    """Report a host that is invalid once prefix and suffix are added."""
     host = ingress_host(ingress)
     if not is_subdomain(host.removeprefix("*.")):
         yield Problem(path, f'invalid host name "{host}"')
 
 
-def _claim_problems(
+def _resource_claim_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
 ) -> Iterator[Problem]:
-    """Report resource claims of the container that the pod lacks."""
+    """Report resource claims of the main container that the pod does not declare."""
     declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
     resources = (pod.get("mainContainer") or {}).get("resources") or {}
     places = {

@@ -1,7 +1,7 @@
-"""Remove credentials from texts that others will read, and find them in addresses.
+"""Remove credentials from texts before they are published, and find them in addresses.
 
-A text may come from any user, so it may have any form and any length. What looks like a credential is
-removed, even if it is not one; and the time is linear in the text's length.
+Any user may have written the text, in any form and length. What looks like a credential is removed, even if
+it is none; the time is linear in the text's length.
 """
 
 import re
@@ -15,11 +15,11 @@ _TOKEN: Final = re.compile(r"(https?)://[^/\s@]{1,512}@", re.IGNORECASE)
 _QUERY: Final = re.compile(r"(://[^\s?]{1,1024})\?[^\s'\"]+")
 _BEARER: Final = re.compile(r"\b(bearer|authorization: basic)\s+[^\s'\"]+", re.IGNORECASE)
 _KNOWN: Final = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
-"""Tokens that are recognized by their form. Source: documentation of the Hugging Face Hub."""
+"""Tokens of the Hugging Face Hub. Source: its documentation."""
 
 
 def without_credentials(text: str) -> str:
-    """The text without what may be a credential; at most 4096 characters of it."""
+    """At most 4096 characters of the text, with `***` for what may be a credential."""
     text = _PASSWORD.sub(f"://{_HIDDEN}@", text[:_LONGEST])
     text = _TOKEN.sub(rf"\1://{_HIDDEN}@", text)
     text = _QUERY.sub(rf"\1?{_HIDDEN}", text)
@@ -28,5 +28,5 @@ def without_credentials(text: str) -> str:
 
 
 def has_credentials(address: str) -> bool:
-    """Whether such an address has a user with a password, a query, or a token in it."""
+    """Whether the address contains a password, a query or a token."""
     return without_credentials(address) != address[:_LONGEST]

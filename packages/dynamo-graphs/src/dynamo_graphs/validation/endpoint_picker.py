@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind, component_path
+from dynamo_graphs.validation import Problem, ProblemKind, component_path, service_path
 from dynamo_graphs.validation.syntax import name_problems
 
 TYPE = "epp"
 
 
 def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of a component as an endpoint picker, if it is one."""
+    """Problems of a component that is an endpoint picker."""
     if spec.component_type != TYPE:
         return
     if spec.nodes > 1:
@@ -62,7 +62,7 @@ def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
 
 
 def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
-    """One problem if an endpoint picker has no graph."""
+    """Report an endpoint picker without a graph."""
     owners = component.metadata.owner_references
     has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
     if component.spec.component_type == TYPE and not has_graph:
@@ -75,17 +75,17 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
 def graph_picker_problems(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Problems of the endpoint pickers of a graph, all together."""
+    """Report a second endpoint picker, and a missing ClusterRole for the first."""
     pickers = sorted(
         key for key, service in graph.spec.services.items() if service.component_type == TYPE
     )
     for key in pickers[1:]:
         message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
-        yield Problem(f"spec.services.{key}.componentType", message, ProblemKind.DUPLICATE)
+        yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.DUPLICATE)
     if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
         message = (
             "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
             "start the operator with --epp-cluster-role-name"
         )
-        path = f"spec.services.{pickers[0]}.componentType"
+        path = f"{service_path(pickers[0])}.componentType"
         yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

@@ -1,6 +1,6 @@
-"""Environment variables: named, with one source each, and what is read from `DYN_DEPLOYMENT_CONFIG`.
+"""Environment variables, and the JSON in `DYN_DEPLOYMENT_CONFIG`.
 
-That variable is JSON whose sizes become part of a component's spec; the rest of it belongs to the process.
+The operator reads replicas and resources of services from that JSON; the rest belongs to the process.
 """
 
 import json
@@ -16,9 +16,9 @@ from kube_runtime.kind import Fields
 
 
 def shared_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Problems of the variables of all services of a graph, whose JSON types are not checked yet."""
-    has_misfits = yield from counted(shape_problems(entries, ENVIRONMENT, path))
-    if not has_misfits:  # the rules read the parts that do not fit
+    """Problems of variables whose JSON types are not checked yet."""
+    has_wrong_types = yield from counted(shape_problems(entries, ENVIRONMENT, path))
+    if not has_wrong_types:
         yield from environment_problems(entries, path)
 
 
@@ -32,7 +32,7 @@ def environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]
 
 
 def unique_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Problems of the variables of a container, which are keyed by name: each may appear once."""
+    """Problems of the variables of a container, where each name may appear once."""
     yield from _entry_problems(entries, path)
     seen = set[str]()
     for index, entry in enumerate(entries):
@@ -45,7 +45,7 @@ def unique_environment_problems(entries: Sequence[Any], path: str) -> Iterator[P
 
 
 def _entry_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """What the API server would refuse."""
+    """Problems of each variable, as the API server reports them."""
     for index, entry in enumerate(entries):
         at = f"{path}[{index}]"
         name = entry.get("name")
@@ -63,7 +63,7 @@ def _entry_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
 
 
 def _config_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Validate each occurrence of the variable in a list of variables."""
+    """Problems of the JSON in each `DYN_DEPLOYMENT_CONFIG`."""
     for index, entry in enumerate(entries):
         if entry.get("name") != VARIABLE:
             continue
@@ -109,7 +109,7 @@ def _service_problems(arguments: object, path: str) -> Iterator[Problem]:
 
 
 def _amounts(resources: Fields, path: str) -> Iterator[tuple[str, object]]:
-    """Every amount with its place; an unset one counts as not given."""
+    """Every amount that is set, with its path."""
     custom = resources.get("custom")
     if isinstance(custom, dict):
         yield from ((f"{path}.custom[{name}]", value) for name, value in custom.items())

@@ -1,8 +1,7 @@
 """The gateways, hosts, ingress classes and annotations that tenants may use.
 
-A right to write graphs usually comes without one on Ingresses and VirtualServices, which the operator
-creates with its own. So the administrator's limits are checked here: at admission, by `dynamoctl lint`, and
-again before each apply.
+Users who may write graphs usually may not write Ingresses and VirtualServices; the operator creates those for
+them. So it enforces the administrator's limits: at admission, in `dynamoctl lint`, and before each apply.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,25 +17,25 @@ from dynamo_graphs.settings.allowed import (
     executes_configuration,
     is_in_cluster,
 )
-from dynamo_graphs.validation import Problem, ProblemKind
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _HOST_ANNOTATIONS = ("server-alias", "server-alias-regex", "hostname", "internal-hostname")
-"""Name parts of annotations that add hosts: of ingress-nginx, haproxy-ingress and external-dns."""
+"""Names of annotations that add hosts, in ingress-nginx, haproxy-ingress and external-dns."""
 
 
 def graph_exposure_problems(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What the administrator does not allow of the ways into a graph's services."""
+    """Report what the administrator does not allow in the Ingresses of a graph's services."""
     for key, service in sorted(graph.spec.services.items()):
-        yield from exposure_problems(service, f"spec.services.{key}", settings)
+        yield from exposure_problems(service, service_path(key), settings)
 
 
 def exposure_problems(
     spec: ComponentSpec, path: str, settings: RenderSettings, *, has_istio: bool = True
 ) -> Iterator[Problem]:
-    """What the administrator does not allow of the ways into one component, whose spec is at `path`.
+    """Report what the administrator does not allow in the Ingress of one component, whose spec is at `path`.
 
     Without Istio no VirtualService is created, so its gateway does not matter.
     """
@@ -45,56 +44,56 @@ def exposure_problems(
         return
     at = f"{path}.ingress"
     if has_istio and ingress.use_virtual_service and ingress.virtual_service_gateway:
-        yield from _gateway_problems(ingress.virtual_service_gateway, at, settings)
+        gateway, field = ingress.virtual_service_gateway, f"{at}.virtualServiceGateway"
+        yield from _gateway_problems(gateway, field, settings)
     if name := ingress.ingress_controller_class_name:
         yield from _class_problems(name, f"{at}.ingressControllerClassName", settings)
     if ingress.host:
         yield from _host_problems(ingress_host(ingress), f"{at}.host", settings)
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    # Annotations of the component are on its Ingress too, those that the list allows.
+    # The Ingress also gets those annotations of the component that the list allows.
     yield from _annotation_problems(spec.annotations, f"{path}.annotations", settings)
     yield from _annotation_problems(extra, f"{path}.extraPodMetadata.annotations", settings)
     yield from _annotation_problems(ingress.annotations, f"{at}.annotations", settings)
-    yield from _unlisted(ingress.annotations, f"{at}.annotations", settings)
+    yield from _unlisted_problems(ingress.annotations, f"{at}.annotations", settings)
 
 
-def _gateway_problems(gateway: str, at: str, settings: RenderSettings) -> Iterator[Problem]:
+def _gateway_problems(gateway: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
     allowed = entries(settings.allowed_gateways)
     own = settings.virtual_service_gateway
     if gateway in (own, *allowed) or ("*" in allowed and gateway != MESH):
         return
     usable = [name for name in (own, *allowed) if name]
     expected = f"expected one of: {', '.join(usable)}" if usable else "none is allowed"
-    path, flag = f"{at}.virtualServiceGateway", "--istio-allowed-gateways"
-    yield _not_allowed(path, f'gateway "{gateway}"', expected, flag)
+    yield _not_allowed(path, f'gateway "{gateway}"', expected, "--istio-allowed-gateways")
 
 
-def _class_problems(name: str, at: str, settings: RenderSettings) -> Iterator[Problem]:
+def _class_problems(name: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
     allowed = entries(settings.ingress_allowed_classes)
     if allowed and name not in (*allowed, settings.ingress_class_name):
         expected = f"expected one of: {', '.join(allowed)}"
-        yield _not_allowed(at, f'ingress class "{name}"', expected, "--ingress-allowed-classes")
+        yield _not_allowed(path, f'ingress class "{name}"', expected, "--ingress-allowed-classes")
 
 
-def _host_problems(host: str, at: str, settings: RenderSettings) -> Iterator[Problem]:
+def _host_problems(host: str, path: str, settings: RenderSettings) -> Iterator[Problem]:
     if is_in_cluster(host, settings.cluster_domain):
         message = f'host "{host}" is in the cluster\'s own domain, which is reserved for Services'
-        yield Problem(at, message, ProblemKind.FORBIDDEN)
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
         return
     allowed = entries(settings.ingress_allowed_host_suffixes)
     own = settings.ingress_host_suffix or DEFAULT_HOST_SUFFIX
     if allowed and not allows_host(host, (*allowed, own)):
         expected = f"expected a host that ends in one of: {', '.join(allowed)}"
-        yield _not_allowed(at, f'host "{host}"', expected, "--ingress-allowed-host-suffixes")
+        yield _not_allowed(path, f'host "{host}"', expected, "--ingress-allowed-host-suffixes")
 
 
 def _annotation_problems(
-    annotations: Mapping[str, str], at: str, settings: RenderSettings
+    annotations: Mapping[str, str], path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Annotations that are dangerous by themselves, and those that hold a class or hosts."""
+    """Report annotations that execute configuration, and classes and hosts in annotations."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key, value in sorted(annotations.items()):
-        place = f"{at}[{key}]"
+        place = f"{path}[{key}]"
         if executes_configuration(key) and key not in allowed:
             message = (
                 f'annotation "{key}" passes configuration to the ingress controller as text and '
@@ -109,16 +108,16 @@ def _annotation_problems(
                 yield from _host_problems(host, place, settings)
 
 
-def _unlisted(
-    annotations: Mapping[str, str], at: str, settings: RenderSettings
+def _unlisted_problems(
+    annotations: Mapping[str, str], path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Annotations that are not in the administrator's list, if there is one."""
+    """Report annotations that are not in the administrator's list, if there is one."""
     allowed = entries(settings.ingress_allowed_annotations)
     for key in sorted(annotations) if allowed else ():
         if not executes_configuration(key) and not allows_key(key, allowed):
-            path, expected = f"{at}[{key}]", f"expected one of: {', '.join(allowed)}"
+            expected = f"expected one of: {', '.join(allowed)}"
             flag = "--ingress-allowed-annotations"
-            yield _not_allowed(path, f'annotation "{key}"', expected, flag)
+            yield _not_allowed(f"{path}[{key}]", f'annotation "{key}"', expected, flag)
 
 
 def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:

@@ -1,7 +1,7 @@
-"""The rules of a graph: its services each by the rules of a component, and all of them together.
+"""The rules of a graph: those of a component for each service, and those of all services together.
 
-Services that are fine alone may collide: names are lower-cased and cleaned, and a debug copy takes a name
-of its own. So the names of everything that services become are compared.
+Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned, with
+suffixes for debug copies. So the rules compare the names of all objects.
 """
 
 from collections import defaultdict
@@ -16,21 +16,20 @@ from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_nam
 from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.account import account_problems
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.annotations import graph_annotation_problems, graph_metadata_problems
 from dynamo_graphs.validation.bounds import (
     MOST_PROBLEMS,
     MOST_REPLICAS,
     first_problems,
     graph_size_problems,
+    shared_size_problems,
 )
 from dynamo_graphs.validation.component import host_problems, spec_problems
 from dynamo_graphs.validation.endpoint_picker import graph_picker_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.multinode import MAX_GROUPS
 from dynamo_graphs.validation.quantities import quantity_problems
-from dynamo_graphs.validation.size import shared_size_problems
 from dynamo_graphs.validation.syntax import (
     Suggestions,
     is_label_value,
@@ -45,7 +44,7 @@ def graph_problems(
     settings: RenderSettings,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a graph, sorted by path: everything, but for more than `most` problems.
+    """The problems of a graph, sorted by path; no more than `most`.
 
     A graph that is too large is not validated further.
     """
@@ -63,7 +62,7 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     yield from graph_annotation_problems(graph.metadata.annotations)
     yield from graph_metadata_problems(spec)
     yield from shared_environment_problems(spec.envs, "spec.envs")
-    yield from _claim_problems(graph)
+    yield from _pvc_problems(graph)
     yield from _factor_problems(graph)
     yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
@@ -72,20 +71,15 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
         yield from _grove_problems(graph)
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
-        yield from spec_problems(as_component(graph, service), path, settings)
-        yield from account_problems(service, graph.metadata.namespace, path, settings)
+        component = as_component(graph, service)
+        yield from spec_problems(component, path, graph.metadata.namespace, settings)
         yield from _default_ingress_problems(graph, service, path, settings)
-
-
-def service_path(key: str) -> str:
-    """The field path of a service in its graph."""
-    return f"spec.services.{key}"
 
 
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 
 
-def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+def _pvc_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, claim in enumerate(graph.spec.pvcs):
         path = f"spec.pvcs[{index}]"
@@ -117,9 +111,9 @@ def _claim_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services that the graph's factor makes larger than they can be.
+    """Report services with too many replicas once `spec.replicas` multiplies them.
 
-    Webhooks do not see the scale subresource by which autoscalers write it, so the status reports this.
+    Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
     """
     factor = graph.spec.replicas
     for key, service in sorted(graph.spec.services.items()):
@@ -167,7 +161,7 @@ def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[
 
 
 def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services whose objects would have the same name, and keys that give no name."""
+    """Report services whose objects would have the same name, and keys that yield no name."""
     users: dict[str, list[str]] = defaultdict(list)
     for key, service in sorted(graph.spec.services.items()):
         if not any(letter.isascii() and letter.isalnum() for letter in key):
@@ -186,7 +180,7 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
-    """The names that a service takes in its namespace."""
+    """The names of the objects of a service."""
     component = names.component_name(graph.metadata.name, key)
     taken = {component, names.service_name(component)}
     if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
@@ -201,7 +195,7 @@ def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> se
 def _default_ingress_problems(
     graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """A frontend without an ingress gets one named after the graph: no host if that is too long."""
+    """Report a graph whose name is too long for the host of its frontend's default Ingress."""
     is_default = service.component_type == "frontend" and service.ingress is None
     if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
         ingress = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
@@ -209,7 +203,7 @@ def _default_ingress_problems(
 
 
 def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Problems of a graph because it is on Grove."""
+    """Problems of a graph that runs on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
         path = f"metadata.annotations[{labels.KAI_QUEUE}]"
@@ -218,7 +212,7 @@ def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 
 
 def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Services whose cliques would have one name, as `w` on several nodes and `w-ldr` have."""
+    """Report services whose cliques would have the same name: a multinode `w`, and `w-ldr`."""
     users: dict[str, str] = {}
     for key, name in sorted(gang_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1

@@ -1,8 +1,7 @@
-"""What the API server stores and what cannot work as it is written: containers that end at once, ports that
-are not there, ways in that do not lead in.
+"""Valid specs that cannot work as written: containers that exit at once, missing ports, unusable Ingresses.
 
-The Go operator accepts all of it, so nothing is refused. Each rule reports only what never works: these
-warnings are also in the status, for as long as the spec has the cause (`status/configuration.py`).
+The Go operator accepts them, so they are warnings. Each rule reports only what never works, because the
+warning stays in the status for as long as the spec has the cause (`status/configuration.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,43 +20,43 @@ from dynamo_graphs.api.framework import as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, service_path
+from dynamo_graphs.validation.multinode import WITH_COMMAND
 from dynamo_graphs.validation.pod import HANDLERS
 from dynamo_graphs.validation.syntax import shown
 from kube_runtime.kind import Fields
 
-_OWN_ENTRY_POINT: Final = frozenset(("frontend", "epp"))
-"""Component types that start something without a command and arguments."""
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
-"""Frameworks whose launch on several nodes is flags in the user's arguments."""
+"""Frameworks whose multinode launch consists of flags in the user's arguments."""
 
 
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """What cannot work in the services of a graph."""
+    """Warnings of all services of a graph."""
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(as_component(graph, service), service_path(key))
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
-    """What cannot work in one component, whose spec is at `path` and has no problems."""
-    users: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    """Warnings of one component, whose spec is at `path` and has no problems."""
+    written: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     at = f"{path}.extraPodSpec.mainContainer"
     name = framework(spec).name
-    main = started(spec.component_type, name, users)
-    yield from _entry_point(spec, main, at)
-    yield from _ports(spec, main, at)
+    main = started(spec.component_type, name, written)
+    yield from _command_warnings(spec, main, at)
+    yield from _port_warnings(spec, main, at)
     if spec.nodes > 1:
-        yield from _several_nodes(spec, name, main, path)
-    yield from _way_in(spec, f"{path}.ingress")
+        yield from _multinode_warnings(spec, name, main, path)
+    yield from _ingress_warnings(spec, f"{path}.ingress")
 
 
-def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
-    """Commands that end before anything is served."""
+def _command_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of a command that exits at once."""
     command, args = list(main.get("command") or ()), list(main.get("args") or ())
-    has_own = spec.component_type in _OWN_ENTRY_POINT
+    has_own = spec.component_type in WITH_COMMAND
     runs_shell = is_shell(command) or not (command or has_own)
     shell = " ".join(command) or "/bin/sh -c"
     if runs_shell and not args:
@@ -84,7 +83,7 @@ def _entry_point(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -
 
 
 def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
-    """Arguments with several flags, where no shell takes them apart."""
+    """Warn of arguments that contain several flags, where no shell splits them."""
     for index, arg in enumerate(args):
         if several_flags(arg):
             message = f"{shown(arg)} is one argument: the program receives all of it as one flag"
@@ -92,25 +91,27 @@ def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
 
 
 def _is_script(text: str) -> bool:
-    """Whether Python takes the text for a file, which it cannot be."""
+    """Whether Python would take the text for a file name although it cannot be one."""
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
 
 
-def _ports(spec: DynamoComponentDeploymentSpec, main: Fields, path: str) -> Iterator[Problem]:
-    """Ports that take the place of the default's, without the one that probes and Services name."""
+def _port_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of ports that replace the default ones but lack the one that probes and the Service name."""
     name = _PORTS.get(spec.component_type or "")
     ports = main.get("ports") or ()
     if not name or not ports or any(port.get("name") == name for port in ports):
         return
     if name == "system" and _has_own_probes(spec, main):
-        return  # its Service has no port then, but nothing is asked through it
+        return  # its Service then has no port, but no client uses it
     message = f'missing port "{name}", which the default probes and the Service use'
     entry = f'{{"name": "{name}", "containerPort": {_NUMBERS[name]}}}'
     yield Problem(f"{path}.ports", f"{message} (add {entry})")
 
 
 def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
-    """Whether no default probe of a worker is left."""
+    """Whether the user's probes replace all default probes of a worker."""
     whole = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return all(
         whole.get(probe) is not None
@@ -119,10 +120,10 @@ def _has_own_probes(spec: DynamoComponentDeploymentSpec, main: Fields) -> bool:
     )
 
 
-def _several_nodes(
+def _multinode_warnings(
     spec: DynamoComponentDeploymentSpec, name: str, main: Fields, path: str
 ) -> Iterator[Problem]:
-    """Launches on several nodes that come to nothing."""
+    """Warn of multinode launches without effect."""
     command = list(main.get("command") or ())
     at = f"{path}.extraPodSpec.mainContainer"
     if name in _FLAGGED and len(command) > 2 and is_shell(command[:2]):  # noqa: PLR2004  # a script
@@ -137,13 +138,13 @@ def _several_nodes(
         yield Problem(f"{at}.args", message)
 
 
-def _way_in(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
-    """Ingresses and VirtualServices that are not created, or not for the host that is meant."""
+def _ingress_warnings(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+    """Warn of an Ingress or VirtualService that is not created, or not for the intended host."""
     ingress = spec.ingress
     if ingress is None or not ingress.enabled:
         return
     if ingress.use_virtual_service and not ingress.virtual_service_gateway:
-        # Istio takes a VirtualService without gateways for one of the whole mesh, so none is created.
+        # Without gateways a VirtualService would apply to the whole mesh, so none is created.
         message = (
             "no VirtualService is created without a gateway: the operator's default gateway is for frontends "
             'that have no ingress of their own (expected a name, for example "istio-system/public")'

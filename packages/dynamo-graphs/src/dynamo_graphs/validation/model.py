@@ -7,14 +7,14 @@ from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.credentials import has_credentials, without_credentials
 
 SCHEMES = ("s3://", "hf://", "file://")
-"""Where a LoRA may come from: what the runtime can load."""
+"""The schemes of sources from which the runtime can load a LoRA."""
 
-_NOTHING = DynamoModelSpec(model_name="", base_model_name="")
+_EMPTY_SPEC = DynamoModelSpec(model_name="", base_model_name="")
 
 
 def model_problems(model: DynamoModel) -> tuple[Problem, ...]:
-    """Everything that is wrong with a model, sorted by path."""
-    return tuple(sorted(_problems(model.spec or _NOTHING)))
+    """All problems of a model, sorted by path."""
+    return tuple(sorted(_problems(model.spec or _EMPTY_SPEC)))
 
 
 def _problems(spec: DynamoModelSpec) -> Iterator[Problem]:
@@ -32,15 +32,15 @@ def _problems(spec: DynamoModelSpec) -> Iterator[Problem]:
         message = f"{uri} must be specified when modelType is 'lora'"
         yield Problem(uri, message, ProblemKind.REQUIRED)
     elif not spec.source.uri.startswith(SCHEMES):
-        # This text becomes an event, which others may read who may not read the model.
+        # The text becomes an Event, which more users can read than the model.
         got = without_credentials(spec.source.uri)
         message = f"source URI must start with 's3://', 'hf://' or 'file://', got: {got}"
         yield Problem(uri, message, ProblemKind.NOT_SUPPORTED)
 
 
 def model_warnings(model: DynamoModel) -> Iterator[Problem]:
-    """What is unwise about a LoRA's address: a scheme and nothing else, or credentials in it."""
-    spec = model.spec or _NOTHING
+    """Warn of a LoRA's source that is only a scheme, or that contains credentials."""
+    spec = model.spec or _EMPTY_SPEC
     if spec.model_type != "lora" or spec.source is None:
         return
     if spec.source.uri in SCHEMES:
@@ -51,20 +51,21 @@ def model_warnings(model: DynamoModel) -> Iterator[Problem]:
 
 
 def model_update_problems(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:
-    """What of a model was changed and may not be."""
-    for field, _ in _fixed_and_changed(old, new):
+    """Refuse changes of immutable fields."""
+    for field, _ in _immutable_changes(old, new):
         message = f"{field} is immutable and cannot be changed after creation"
         yield Problem(field, message, ProblemKind.FORBIDDEN)
 
 
 def model_update_warnings(old: DynamoModel, new: DynamoModel) -> Iterator[Problem]:
-    """Warn what such a change would break, beside the refusal."""
-    for field, effect in _fixed_and_changed(old, new):
+    """Warn what a refused change would break."""
+    for field, effect in _immutable_changes(old, new):
         yield Problem(field, f"Changing {field} {effect}")
 
 
-def _fixed_and_changed(old: DynamoModel, new: DynamoModel) -> Iterator[tuple[str, str]]:
-    before, after = old.spec or _NOTHING, new.spec or _NOTHING
+def _immutable_changes(old: DynamoModel, new: DynamoModel) -> Iterator[tuple[str, str]]:
+    """Each immutable field that differs, with the effect of changing it."""
+    before, after = old.spec or _EMPTY_SPEC, new.spec or _EMPTY_SPEC
     if before.model_type != after.model_type:
         yield "spec.modelType", "may cause unexpected behavior"
     if before.base_model_name != after.base_model_name:

@@ -1,7 +1,7 @@
-"""The rules of components on several nodes.
+"""The rules of components that span several nodes.
 
-We write the launch over nodes around the user's command: what we would have to guess (how many processes,
-which keys, which command) must be set.
+The operator wraps the user's command in a multinode launch, and guesses nothing: the number of processes, the
+SSH keys and the command must be set.
 """
 
 from collections.abc import Iterator
@@ -16,25 +16,25 @@ from dynamo_graphs.validation import Problem, ProblemKind
 from kube_runtime.kind import Fields
 
 MAX_GROUPS = 1000
-"""Each replica over several nodes is an object of its own, made in one pass."""
+"""Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""
 
 MAX_NODES = 1000
-"""Every node of a group is named in the others' command lines."""
+"""Most nodes of a replica: command lines name each of them."""
 
 MAX_GROUPS_BYTES = 128 * 1024 * 1024
-"""Of the pod templates of all groups together, which are stored, and held in the operator's cache."""
+"""Most bytes of the pod templates of all groups, which etcd stores and the operator caches."""
 
 _TEMPLATES = 2
-"""Of one group: the leader's and the workers'."""
+"""Pod templates of one group: the leader's and the workers'."""
 
-_WITH_COMMAND = ("frontend", "epp")
-"""Component types that have a command of their own."""
+WITH_COMMAND = ("frontend", "epp")
+"""Component types that start without a command and arguments of the user."""
 
 
 def multinode_problems(
     spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What is missing to start the component on several nodes."""
+    """Problems of a component that spans several nodes."""
     if spec.nodes == 1:
         return
     if spec.nodes > MAX_NODES:
@@ -62,7 +62,7 @@ def multinode_problems(
 
 
 def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """One problem if the pod templates of all groups together are more than can be stored and cached."""
+    """Report pod templates that are too large for all groups together."""
     replicas = min(spec.replicas or 0, MAX_GROUPS)
     size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
     if size * replicas > MAX_GROUPS_BYTES:
@@ -74,16 +74,16 @@ def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
-    """Whether a component cannot run because nothing here runs pods over several nodes.
+    """Whether the component spans several nodes and the cluster has no orchestrator for that.
 
-    Not a mistake of the user: it ends when LeaderWorkerSet and Volcano are installed.
+    Not a user's mistake: installing LeaderWorkerSet and Volcano resolves it.
     """
     return spec.nodes > 1 and not facts.lws_served
 
 
 def _is_complete(spec: ComponentSpec, main: Fields) -> bool:
-    """Whether the command can start without arguments: any program but a shell that wants a script."""
+    """Whether the command starts without arguments: any program but a shell that expects a script."""
     command = main.get("command") or ()
     if not command:
-        return spec.component_type in _WITH_COMMAND
+        return spec.component_type in WITH_COMMAND
     return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))

@@ -1,15 +1,17 @@
-"""The user's pod spec and probes: what is ours to refuse before the API server refuses the workload.
+"""The rules of the user's pod spec and probes.
 
-Not the whole of a pod's rules, only those that our own additions touch, and those whose breach
-would otherwise show up two objects further down: names of containers, ports, probes, images and
-what a Deployment cannot have.
+Not all rules of a pod: only those that depend on what the operator adds, and those that would otherwise fail
+two objects further down, such as names of containers, ports, probes, images, and what Deployments do not
+support.
 """
 
 from collections.abc import Iterator, Mapping
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.names import PLANNER_SERVICE_ACCOUNT, PROFILING_SERVICE_ACCOUNT
 from dynamo_graphs.api.roles import WORKER_TYPES
+from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
@@ -18,7 +20,7 @@ from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Fields, Object
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
-"""Component types with default liveness and readiness probes, which a user's probe is laid over."""
+"""Component types with default liveness and readiness probes, over which the user's are merged."""
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _NUMBERS = (
     "initialDelaySeconds",
@@ -28,12 +30,13 @@ _NUMBERS = (
     "failureThreshold",
 )
 _NOT_IN_DEPLOYMENTS = ("activeDeadlineSeconds", "ephemeralContainers")
+_PLANNER = "planner"
 _DEBUGGER = "debugger"
 _MAX_PORT = 65535
 
 
 def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
-    """Problems of the pod spec that the user lays over ours; its JSON types are right."""
+    """Problems of the user's pod spec, whose JSON types are right."""
     main = pod.get("mainContainer") or {}
     at = f"{path}.mainContainer"
     if not (main.get("image") or "").strip():
@@ -121,9 +124,6 @@ def _field_problems(pod: Fields, path: str) -> Iterator[Problem]:
     for field in _NOT_IN_DEPLOYMENTS:
         if pod.get(field):
             yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
-    for field in ("serviceAccountName", "serviceAccount"):
-        if account := pod.get(field):
-            yield from name_problems(account, f"{path}.{field}", "a ServiceAccount")
     yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
     yield from _unique_name_problems(pod, "imagePullSecrets", path)
     yield from _unique_name_problems(pod, "resourceClaims", path)
@@ -141,13 +141,12 @@ def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Proble
 
 
 def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
-    """One problem for each empty list of which Kubernetes wants at least one entry.
+    """Report each empty list that the schema requires.
 
-    An empty list counts as not given when objects are rendered. Where the schema wants the list, the API
-    server would then miss a field that the user did write.
+    Rendering drops empty lists, so the API server would complain about a missing field that the user wrote.
     """
     if not schema:
-        return  # below a key of the user's own nothing is required, and such a key may be as long as it likes
+        return  # nothing is required below a key that the schema does not know
     if isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _empty_list_problems(item, schema.get("items", {}), f"{path}[{index}]")
@@ -164,7 +163,7 @@ def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[P
 def probe_problems(
     probe: Fields, path: str, *, may_lack_handler: bool = False
 ) -> Iterator[Problem]:
-    """What the API server would refuse; `may_lack_handler` when this lies over a default."""
+    """Problems of a probe. `may_lack_handler` is for one that is merged over a default."""
     given = [name for name in HANDLERS if probe.get(name) is not None]
     if len(given) > 1:
         yield Problem(path, f"more than one handler: {' and '.join(given)}")
@@ -201,3 +200,31 @@ def is_port_name(text: str) -> bool:
     fits = len(text) <= 15 and text == text.lower() and text.isascii()  # noqa: PLR2004  # RFC 6335
     plain = text.replace("-", "a").isalnum() and "--" not in text and text.strip("-") == text
     return fits and plain and not text.isdigit()
+
+
+def account_problems(
+    spec: ComponentSpec, pod: Fields, namespace: str, path: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Report an invalid ServiceAccount, or one that the component's pods may not use.
+
+    The author of a graph chooses the ServiceAccount of its pods. If it could be the operator's, permission to
+    write graphs in the operator's namespace would include everything that the operator may do.
+    """
+    for field in ("serviceAccountName", "serviceAccount"):
+        if not (name := pod.get(field)):
+            continue
+        yield from name_problems(name, f"{path}.{field}", "a ServiceAccount")
+        if refusal := _account_refusal(name, spec, namespace, settings):
+            yield Problem(f"{path}.{field}", f'"{name}" {refusal}', ProblemKind.FORBIDDEN)
+
+
+def _account_refusal(
+    name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings
+) -> str:
+    if f"{namespace}/{name}" == settings.operator_account:
+        return "is the operator's own ServiceAccount, which no pod may use"
+    if name == PROFILING_SERVICE_ACCOUNT:
+        return "is the ServiceAccount of profiling Jobs, which no graph may use"
+    if name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:
+        return f"is the ServiceAccount of planners (expected componentType {_PLANNER})"
+    return ""

@@ -1,4 +1,4 @@
-"""Requests and limits: amounts that Kubernetes takes, and that agree with each other."""
+"""Requests and limits: valid quantities that agree with each other."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -20,7 +20,7 @@ class _Entry(NamedTuple):
 
 
 def quantity_problems(text: object, path: str) -> Iterator[Problem]:
-    """One problem if the value is not a quantity, or negative."""
+    """Report a value that is negative or not a quantity."""
     number = amount(text) if isinstance(text, str | int) and not isinstance(text, bool) else None
     if number is None:
         expected = "expected a number, for example 2, 500m or 16Gi"
@@ -32,7 +32,7 @@ def quantity_problems(text: object, path: str) -> Iterator[Problem]:
 def resource_problems(
     container: Fields, container_path: str, component: Resources | None, path: str
 ) -> Iterator[Problem]:
-    """What the API server would refuse once the component's resources lie over the container's."""
+    """Problems of the container's resources, with the component's short form merged over them."""
     short = component or Resources()
     sides: dict[str, dict[str, _Entry]] = {}
     opposite = {"requests": short.limits, "limits": short.requests}
@@ -56,7 +56,7 @@ def resource_problems(
 def _written(
     item: ResourceItem | None, opposite: ResourceItem | None, path: str
 ) -> dict[str, tuple[str, str]]:
-    """What the short form sets, by the resource's Kubernetes name: its place and the amount."""
+    """The path and amount of each resource in the short form, by its Kubernetes name."""
     if item is None:
         return {}
     gpu = item.gpu_type or (opposite.gpu_type if opposite else None) or GPU

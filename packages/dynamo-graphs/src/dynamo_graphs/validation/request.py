@@ -1,11 +1,9 @@
 """The rules of a DynamoGraphDeploymentRequest.
 
-Before anything has started everything may be changed; afterwards a changed spec would not match the graph
-that was found, so the change is refused.
+The spec is immutable once profiling starts: a changed spec would not match the generated graph.
 """
 
 from collections.abc import Iterator
-from itertools import chain
 
 import msgspec
 
@@ -25,7 +23,7 @@ from kube_runtime.kind import Object
 PROFILING = "spec.profilingConfig"
 CONFIG = f"{PROFILING}.config"
 _CHANGEABLE = ("", "Pending", "Failed")
-"""In these states the spec may be changed; a failed request then restarts."""
+"""States in which the spec may change; a failed request then restarts."""
 
 _OWN_LABELS = (
     labels.PROFILING_APP,
@@ -39,14 +37,14 @@ _OWN_LABELS = (
 _OWN_LABEL_PREFIX = "batch.kubernetes.io/"
 _OUTPUT_FOLDER = "/data"
 _SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
-"""Sections that every profiler reads as mappings."""
+"""Sections that every profiler reads as objects."""
 
 _ARGUMENT_LIMIT_BYTES = 128 * 1024 - 1
-"""Of one argument, or of one variable with its name. Source: Linux, MAX_ARG_STRLEN, without the end mark."""
+"""Of one argument, or one variable with its name. Source: MAX_ARG_STRLEN of Linux, less the final NUL."""
 
 _SPEC_LIMIT_BYTES = 200_000
-"""Of the spec as JSON. It is stored twice, beside a graph of 900,000 bytes and ConfigMaps of 250,000, in an
-object of at most 1.5 MiB. Source: etcd's default limit of a request."""
+"""Of the spec as JSON. The object has it twice, with a graph of up to 900,000 bytes and ConfigMaps of up to
+250,000, and may have 1.5 MiB. Source: etcd's default limit of a request."""
 
 
 def request_problems(
@@ -55,21 +53,17 @@ def request_problems(
     config_bytes: int,
     most: int = MOST_PROBLEMS,
 ) -> tuple[Problem, ...]:
-    """Problems of a request, sorted by path: everything, but for more than `most` problems.
+    """The problems of a request, sorted by path; no more than `most`.
 
-    `config_bytes` is the size of the profiler's configuration as it is handed over.
+    `config_bytes` is the size of the profiler's configuration as the Job passes it.
     """
-    sizes = _size_problems(request.spec, config_bytes) if request.spec is not None else ()
-    return first_problems(chain(_problems(request, settings), sizes), most)
+    return first_problems(_problems(request, settings, config_bytes), most)
 
 
 def request_update_problems(
     old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
 ) -> Iterator[Problem]:
-    """One problem if the spec is changed although it is fixed.
-
-    The way back is open: the spec that the request is carried out by may always be restored.
-    """
+    """Refuse a change of the spec once profiling has started, except back to the accepted spec."""
     state = old.status.state or ""
     if old.spec == new.spec or state in _CHANGEABLE:
         return
@@ -82,7 +76,7 @@ def request_update_problems(
 
 
 def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
-    """Values of the profiler's configuration that others will take the place of."""
+    """Warn of values in the profiler's configuration that the operator overwrites."""
     if request.spec is None:
         return
     config = request.spec.profiling_config.config or {}
@@ -103,11 +97,13 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
 def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:
     try:
         return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
-    except msgspec.ValidationError:  # there is none yet, or a user changed it
+    except msgspec.ValidationError:  # none yet, or a user has edited the status
         return False
 
 
-def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -> Iterator[Problem]:
+def _problems(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_bytes: int
+) -> Iterator[Problem]:
     spec = request.spec
     if spec is None:
         yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
@@ -116,46 +112,51 @@ def _problems(request: DynamoGraphDeploymentRequest, settings: RenderSettings) -
     if not profiling.profiler_image:
         message = f"{PROFILING}.profilerImage is required"
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
-    yield from _sections(profiling.config or {})
-    yield from _overrides(request.metadata.namespace, profiling, settings)
-    yield from _own_namespace(request.metadata.namespace, settings)
+    yield from _config_problems(profiling.config or {})
+    yield from _reserved_problems(request.metadata.namespace, profiling, settings)
+    yield from _namespace_problems(request.metadata.namespace, settings)
     if settings.restricted_namespace:
-        yield from _restricted(spec, settings.restricted_namespace)
+        yield from _restricted_problems(spec, settings.restricted_namespace)
+    yield from _size_problems(spec, config_bytes)
 
 
-def _sections(config: Object) -> Iterator[Problem]:
-    """Every part of the configuration that has not the form in which it is read."""
+def _config_problems(config: Object) -> Iterator[Problem]:
+    """Report parts of the configuration with the wrong type."""
     if is_deep(config):
         yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
     for name in _SECTIONS:
-        yield from _is_of(dict, f"{CONFIG}.{name}", config.get(name))
+        yield from _type_problems(dict, f"{CONFIG}.{name}", config.get(name))
     deployment: object = config.get("deployment")
     cache: object = deployment.get("modelCache") if isinstance(deployment, dict) else None
-    yield from _is_of(dict, f"{CONFIG}.deployment.modelCache", cache)
+    yield from _type_problems(dict, f"{CONFIG}.deployment.modelCache", cache)
     if isinstance(cache, dict):
         for name in ("pvcName", "mountPath"):
-            yield from _is_of(str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name))
+            yield from _type_problems(
+                str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name)
+            )
 
 
-def _is_of(form: type, path: str, value: object) -> Iterator[Problem]:
+def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:
     if value is not None and not isinstance(value, form):
-        expected = "an object" if form is dict else f"a {_kind(form())}"
-        yield Problem(path, f"{path} must be {expected}, got {_kind(value)}")
+        expected = "an object" if form is dict else f"a {_json_type(form())}"
+        yield Problem(path, f"{path} must be {expected}, got {_json_type(value)}")
 
 
-def _overrides(
+def _reserved_problems(
     namespace: str, profiling: ProfilingConfig, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """What the Job may not be given by a user."""
+    """Refuse variables, labels and a ServiceAccount that belong to the operator."""
     for at, variable in enumerate(profiling.env):
         if variable.get("name") in OWN_VARIABLES:
             reserved = ", ".join(OWN_VARIABLES)
-            message = f"{variable['name']} is set by the operator; it keeps {reserved}"
+            message = f"reserved: the operator sets {variable['name']} (reserved names: {reserved})"
             yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
     for name in profiling.labels:
         if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
             reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
-            message = f"the operator or the Job controller sets them; they keep {reserved}"
+            message = (
+                f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
+            )
             yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
     account = profiling.service_account_name
     if account and f"{namespace}/{account}" == settings.operator_account:
@@ -163,16 +164,18 @@ def _overrides(
         yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
 
 
-def _own_namespace(namespace: str, settings: RenderSettings) -> Iterator[Problem]:
-    """Profiling runs an image of the user's choice; not beside an operator that may do everything."""
+def _namespace_problems(namespace: str, settings: RenderSettings) -> Iterator[Problem]:
+    """Refuse requests in the namespace of a cluster-wide operator: profiling runs the user's image."""
     own, _, _ = settings.operator_account.partition("/")
     if own and namespace == own and not settings.restricted_namespace:
         message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
         yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
 
 
-def _restricted(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Iterator[Problem]:
-    """What an operator of one namespace cannot do."""
+def _restricted_problems(
+    spec: DynamoGraphDeploymentRequestSpec, namespace: str
+) -> Iterator[Problem]:
+    """Refuse what an operator of one namespace cannot do."""
     if spec.enable_gpu_discovery:
         message = (
             "spec.enableGpuDiscovery can only be set to true for cluster-wide operators. "
@@ -194,7 +197,7 @@ def _overwritten(field: str, given: str, winner: str) -> Problem:
     return Problem(path, f"{path} ({given}) will be overwritten by {winner}")
 
 
-def _kind(value: object) -> str:
+def _json_type(value: object) -> str:
     names = {
         bool: "boolean",
         int: "number",
@@ -212,12 +215,12 @@ def _text(section: object, field: str) -> str:
 
 
 def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
-    """What is too large to be stored, or for the Job to start.
+    """Report what is too large for the status, or for the Job to start.
 
-    `config_bytes` is the size of the configuration as the profiler gets it. No other check is as early: the
-    API server accepts the Job, and hours later the kubelet fails to start the container and names no field.
+    Without this check the API server would accept the Job, and the kubelet would fail to start the container
+    without naming the field.
     """
-    problems = [*_arguments(spec, config_bytes)]
+    problems = [*_argument_problems(spec, config_bytes)]
     yield from problems
     size = len(msgspec.json.encode(spec))
     if size > _SPEC_LIMIT_BYTES and not problems:
@@ -229,7 +232,9 @@ def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) ->
         yield Problem("spec", f"spec: {message}")
 
 
-def _arguments(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+def _argument_problems(
+    spec: DynamoGraphDeploymentRequestSpec, config_bytes: int
+) -> Iterator[Problem]:
     if config_bytes > _ARGUMENT_LIMIT_BYTES:
         message = (
             f"{CONFIG} has {config_bytes} bytes, but the profiler receives it as one argument "

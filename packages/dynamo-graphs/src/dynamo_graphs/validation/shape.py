@@ -1,8 +1,7 @@
 """The JSON types that rendering relies on inside a user's pod spec, probes and variables.
 
-Those parts stay plain JSON, so that unknown fields survive. The API server checks them against the
-full schema; what reaches us in another way gets at least this: a field that we read has the type
-that we read it as.
+Those parts stay plain JSON, so that unknown fields survive. The API server checks them against the full
+schema. Documents that do not come from it get at least this check of the fields that rendering reads.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +12,7 @@ from dynamo_graphs.validation import Problem
 Shape: TypeAlias = "type | Mapping[str, Shape] | list[Shape]"
 
 ENTRIES: Mapping[str, Shape] = {}
-"""An object whose fields we do not read one by one."""
+"""An object whose fields are not read one by one."""
 
 ENVIRONMENT: Shape = [{"name": str, "value": str, "valueFrom": ENTRIES}]
 PROBE: Mapping[str, Shape] = {
@@ -58,7 +57,7 @@ _WORDS: dict[type, str] = {str: "text", int: "an integer"}
 
 
 def shape_problems(value: object, shape: Shape, path: str) -> Iterator[Problem]:
-    """One problem per field of another type than rendering reads; null counts as not given."""
+    """Report each field whose type is not the one in `shape`; null counts as unset."""
     if value is None:
         return
     if isinstance(shape, type):

@@ -1,4 +1,4 @@
-"""What Kubernetes takes as a name, a label and an annotation, in the words of a problem."""
+"""The syntax of names, labels and annotations in Kubernetes, and suggestions for misspelled words."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ _PLAIN = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
 _LEAST_LIKENESS: Final = 0.6
 """Of 1 for equal texts. Source: the default of `difflib.get_close_matches`."""
 LONGEST_SHOWN: Final = 60
-"""Characters of a user's text in a message."""
+"""Most characters of a user's text in a message."""
 _MOST_OPTIONS: Final = 64
 _MOST_COMPARED: Final = 50_000
-"""In pairs of letters: some 25 ms if all of them look alike."""
+"""Pairs of characters: about 25 ms in the worst case."""
 
 
 def is_dns_label(text: str) -> bool:
@@ -44,7 +44,7 @@ def is_qualified_name(text: str) -> bool:
 
 
 def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
-    """One problem if the text does not name an object."""
+    """Report a text that cannot name an object."""
     if not is_subdomain(text):
         yield Problem(
             path,
@@ -54,7 +54,7 @@ def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
 
 
 def label_problems(labels: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """What the API server would refuse in labels."""
+    """Report invalid keys and values of labels."""
     yield from annotation_problems(labels, path)
     for key, value in sorted(labels.items()):
         if not is_label_value(value):
@@ -62,7 +62,7 @@ def label_problems(labels: Mapping[str, str], path: str) -> Iterator[Problem]:
 
 
 def annotation_problems(annotations: Iterable[str], path: str) -> Iterator[Problem]:
-    """What the API server would refuse in the keys of labels or annotations."""
+    """Report invalid keys of labels or annotations."""
     for key in sorted(annotations):
         if not is_qualified_name(key) or key.rpartition("/")[0] != key.rpartition("/")[0].lower():
             yield Problem(
@@ -82,25 +82,25 @@ def not_a_label_value(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """The value in quotes, its end left out if it is long."""
+    """The value in quotes, cut after `LONGEST_SHOWN` characters."""
     text = str(value)
     return f'"{text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"}"'
 
 
 class Suggestions:
-    """Suggests what a text was probably meant to be, as long as all that is asked costs little.
+    """Suggests the intended spelling of misspelled words in one document, with bounded work.
 
-    To compare two texts can take time that grows with the product of their lengths, and users choose both.
-    So only short texts are compared, with few options, and the work for one document has a limit: after that
-    many mistakes the others come without a suggestion.
+    Comparing two texts takes time up to the product of their lengths, and users choose both. So only short
+    texts are compared, with few options, and once a document has used up `_MOST_COMPARED`, its further
+    mistakes get no suggestion.
     """
 
     def __init__(self) -> None:
         self._left = _MOST_COMPARED
 
-    def nearest(self, text: str, options: Iterable[str]) -> str:
-        """`; did you mean …?` if one of the options looks like the text, else ""."""
-        if len(text) > LABEL_LIMIT:
+    def nearest(self, text: object, options: Iterable[str]) -> str:
+        """`; did you mean "…"?` with the option most like the text, or "" if none is."""
+        if not isinstance(text, str) or len(text) > LABEL_LIMIT:
             return ""
         few = islice(options, _MOST_OPTIONS)
         by_folded = {option.lower(): option for option in few if len(option) <= LABEL_LIMIT}
@@ -118,6 +118,6 @@ class Suggestions:
         return f'; did you mean "{by_folded[best[1]]}"?' if best[1] else ""
 
 
-def nearest(text: str, options: Iterable[str]) -> str:
-    """The same for one text alone."""
+def nearest(text: object, options: Iterable[str]) -> str:
+    """`; did you mean "…"?` for one text on its own; `Suggestions` is for many of one document."""
     return Suggestions().nearest(text, options)

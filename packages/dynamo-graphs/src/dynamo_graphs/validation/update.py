@@ -1,8 +1,8 @@
-"""Immutable fields: the rules that need the state before an update as well as the one after.
+"""The rules of updates, which compare an object with its previous state.
 
-The replicas of a service with a scaling adapter belong to the adapter, yet users apply their whole graph
-again and again. A manifest without replicas sets nothing and is fine; one with another number than the
-current one would revert the autoscaler, so it is refused with what to do instead.
+The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole graph again
+and again. A manifest without replicas is fine. One with another number than the current would revert the
+autoscaler, so it is refused, and the message says what to do instead.
 """
 
 from collections.abc import Iterator
@@ -13,8 +13,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import has_adapter
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.graph import service_path
+from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 ROLLING = ("Pending", "InProgress")
 _FRAMEWORK = "spec.backendFramework"
@@ -22,10 +21,10 @@ _WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
 
 
 def may_scale(user: str, namespace: str, operator: str) -> bool:
-    """Whether that user may change replicas which a scaling adapter owns, in that namespace.
+    """Whether that user may change replicas that a scaling adapter owns.
 
-    Two may: the operator, by the very name that the API server calls it, and the planner of the
-    namespace itself. `operator` "" means: not known, so that only the planner may.
+    Only the operator may, under the user name that the API server knows it by, and the planner of the same
+    namespace. An empty `operator` is unknown and matches no user.
     """
     planner = f"system:serviceaccount:{namespace}:{names.PLANNER_SERVICE_ACCOUNT}"
     return bool(user) and user in (operator, planner)
@@ -34,7 +33,7 @@ def may_scale(user: str, namespace: str, operator: str) -> bool:
 def graph_update_problems(
     old: DynamoGraphDeployment, new: DynamoGraphDeployment
 ) -> Iterator[Problem]:
-    """Report changes of immutable fields, by any user."""
+    """Refuse changes of immutable fields by any user."""
     yield from framework_problems(old, new)
     before, after = old.spec.services, new.spec.services
     for key in sorted(before.keys() & after.keys()):
@@ -69,13 +68,13 @@ def framework_problems(old: _WithFramework, new: _WithFramework) -> Iterator[Pro
 
 
 def framework_warnings(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
-    """Warn what a change of the framework would break, beside the refusal."""
+    """Warn what a refused change of the framework would break."""
     if any(framework_problems(old, new)):
         yield Problem(_FRAMEWORK, f"Changing {_FRAMEWORK} may cause unexpected behavior")
 
 
 def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Report replicas of scaling adapters that another client changed; see `may_scale` for who may."""
+    """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
     for key, service in sorted(new.spec.services.items()):
         if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
             continue
@@ -92,7 +91,7 @@ def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> 
 
 
 def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
-    """A restart may not begin while a managed rolling update replaces the same pods."""
+    """Refuse a restart while a managed rollout replaces the same pods."""
     rolling = old.status.rolling_update
     before = old.spec.restart.id if old.spec.restart else ""
     after = new.spec.restart.id if new.spec.restart else ""

@@ -1,4 +1,4 @@
-"""PVCs, shared memory and mounts: every path once, every mount with a volume behind it."""
+"""PVCs, shared memory and mounts: each path is mounted once, and each mount has a volume."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from dynamo_graphs.api.names import SUBDOMAIN_LIMIT, volume_name
 from dynamo_graphs.validation import Problem, ProblemKind, component_path
 from dynamo_graphs.validation.quantities import quantity_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
-from kube_runtime.kind import Fields, Object
+from kube_runtime.kind import Fields
 from kube_runtime.quantity import amount
 
 _SHARED_MEMORY = "shared-memory"
@@ -19,21 +19,21 @@ _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shar
 def volume_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, framework: str
 ) -> Iterator[Problem]:
-    """Problems of the volumes of a component and with the mounts of all its containers."""
+    """Problems of the volumes of a component, and of the mounts of all its containers."""
     yield from _shared_memory_problems(spec.shared_memory, path)
     claims: dict[str, str] = {}
     for index, mount in enumerate(spec.volume_mounts):
         yield from _mount_problems(mount, (path, index), framework, claims)
     main = pod.get("mainContainer") or {}
-    users: Object = {}
+    container_paths: set[str] = set()
     for index, mount in enumerate(main.get("volumeMounts") or ()):
         at = f"{path}.extraPodSpec.mainContainer.volumeMounts[{index}].mountPath"
-        where, name = mount.get("mountPath") or "", mount.get("name")
-        if where in claims and name != volume_name(claims[where]):
-            yield _path_taken(at, where, claims[where])
-        users[where] = name
+        mount_path, name = mount.get("mountPath") or "", mount.get("name")
+        if mount_path in claims and name != volume_name(claims[mount_path]):
+            yield _path_taken(at, mount_path, claims[mount_path])
+        container_paths.add(mount_path)
     needs_memory = not (spec.shared_memory and spec.shared_memory.disabled)
-    has_memory = needs_memory and _SHARED_MEMORY_PATH not in {**claims, **users}
+    has_memory = needs_memory and _SHARED_MEMORY_PATH not in claims.keys() | container_paths
     yield from _pod_volume_problems(spec, pod, f"{path}.extraPodSpec", has_memory=has_memory)
 
 
@@ -53,7 +53,7 @@ def _shared_memory_problems(memory: SharedMemory | None, component: str) -> Iter
 def _mount_problems(
     mount: VolumeMount, place: tuple[str, int], framework: str, claims: dict[str, str]
 ) -> Iterator[Problem]:
-    """Problems of one mount; `claims` collects the PVC at each path."""
+    """Problems of one mount. Adds its PVC to `claims`, which are by path."""
     component, index = place
     path = f"{component}.volumeMounts[{index}]"
     if not mount.name:
@@ -61,9 +61,9 @@ def _mount_problems(
         return
     yield from name_problems(mount.name, f"{path}.name", "a PVC")
     is_cache = mount.use_as_compilation_cache
-    where = cache_path(framework, mount.mount_point, is_cache=is_cache)
+    mount_path = cache_path(framework, mount.mount_point, is_cache=is_cache)
     at = f"{path}.mountPoint"
-    if not where:
+    if not mount_path:
         message = (
             f"missing mount point, because {_named(framework)} has no default"
             if is_cache
@@ -71,20 +71,22 @@ def _mount_problems(
             "useAsCompilationCache is false"
         )
         yield Problem(at, message, ProblemKind.REQUIRED)
-    elif not where.startswith("/") or ":" in where:
-        yield Problem(at, f'invalid mount point "{where}" (expected an absolute path without ":")')
-    elif claims.setdefault(where, mount.name) != mount.name:
-        yield _path_taken(at, where, claims[where])
+    elif not mount_path.startswith("/") or ":" in mount_path:
+        yield Problem(
+            at, f'invalid mount point "{mount_path}" (expected an absolute path without ":")'
+        )
+    elif claims.setdefault(mount_path, mount.name) != mount.name:
+        yield _path_taken(at, mount_path, claims[mount_path])
 
 
 def _named(framework: str) -> str:
     return "a component without a known backend" if framework == NOOP else framework
 
 
-def _path_taken(path: str, where: str, claim: str) -> Problem:
-    # Many mounts may collide with the same PVC: an invalid name is not repeated for each of them.
+def _path_taken(path: str, mount_path: str, claim: str) -> Problem:
+    # Many mounts may collide with one PVC, whose invalid name may be long: cut it.
     message = (
-        f'duplicate path "{where}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
+        f'duplicate path "{mount_path}", already the mount point of PVC "{claim[:SUBDOMAIN_LIMIT]}"'
     )
     return Problem(path, message, ProblemKind.DUPLICATE)
 
@@ -119,18 +121,21 @@ def _pod_volume_problems(
 def _container_mount_problems(container: Fields, path: str, volumes: set[str]) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
-        at, name, where = f"{path}.volumeMounts[{index}]", mount.get("name"), mount.get("mountPath")
-        if not where:
+        at, name = f"{path}.volumeMounts[{index}]", mount.get("name")
+        mount_path = mount.get("mountPath")
+        if not mount_path:
             yield Problem(f"{at}.mountPath", "missing path", ProblemKind.REQUIRED)
-        elif where in seen:
-            yield Problem(f"{at}.mountPath", f'duplicate path "{where}"', ProblemKind.DUPLICATE)
+        elif mount_path in seen:
+            yield Problem(
+                f"{at}.mountPath", f'duplicate path "{mount_path}"', ProblemKind.DUPLICATE
+            )
         if name not in volumes:
             yield Problem(f"{at}.name", f'volume "{name or ""}" not found')
-        seen.add(where or "")
+        seen.add(mount_path or "")
 
 
 def containers_of(pod: Fields, path: str) -> Iterator[tuple[str, Fields]]:
-    """Every container that the user writes, with its path; the main container first."""
+    """Every container of the user's pod spec, with its path; the main container first."""
     if pod.get("mainContainer"):
         yield f"{path}.mainContainer", pod["mainContainer"]
     for field in ("containers", "initContainers"):

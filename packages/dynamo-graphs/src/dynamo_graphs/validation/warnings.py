@@ -1,7 +1,7 @@
 """Settings that are allowed and probably not intended: warnings for the client that applies them.
 
-A warning that comes with every apply is not read any more, so warnings are about what the user wrote, never
-about a default of ours.
+They are about what the user wrote, never about a default of the operator: users stop reading a warning that
+comes with every apply.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +13,9 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_graphs.api.ingress import ingress_host
 from dynamo_graphs.api.resources import ResourceItem, Resources
-from dynamo_graphs.validation import Problem
+from dynamo_graphs.validation import Problem, component_path, service_path
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
-from dynamo_graphs.validation.graph import service_path
 from dynamo_graphs.validation.inoperative import graph_inoperative, inoperative
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.volumes import containers_of
@@ -25,7 +24,7 @@ from kube_runtime.kind import Fields
 _LEAST_LIVENESS_SECONDS = 15
 _ONE_NODE = ("ReadWriteOnce", "ReadWriteOncePod")
 _TYPES = ("frontend", "worker", "prefill", "decode", "planner", "epp")
-"""The values of `componentType` that mean something; any other makes a component of no special kind."""
+"""The values of `componentType` that have defaults."""
 
 _DISCOVERING_ACCOUNT = "the ServiceAccount whose permissions processes need to discover each other"
 _OVERRIDDEN = {
@@ -36,68 +35,63 @@ _OVERRIDDEN = {
 
 
 def graph_warnings(
-    graph: DynamoGraphDeployment, surroundings: ClusterContext = UNKNOWN
+    graph: DynamoGraphDeployment, context: ClusterContext = UNKNOWN
 ) -> Iterator[Problem]:
-    """What is odd about a graph. The graph has no problems."""
-    at = graph.metadata
+    """Warnings for a graph without problems."""
+    dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
     for key, service in sorted(graph.spec.services.items()):
-        path, shown = service_path(key), f"spec.services[{key}]"
-        yield from _deprecated(service, path, shown)
-        used = names.dynamo_namespace(at.namespace, at.name)
-        yield from _namespace_ignored(service, used, path, shown)
-        yield from _spec_warnings(service, path, surroundings)
+        path = service_path(key)
+        yield from _deprecation_warnings(service, path)
+        yield from _namespace_warnings(service, dynamo_namespace, path)
+        yield from _spec_warnings(service, path, context)
     yield from graph_inoperative(graph)
-    yield from _claim_warnings(graph, surroundings)
-    yield from _shared_name_warnings(graph, surroundings)
+    yield from _claim_warnings(graph, context)
+    yield from _shared_name_warnings(graph, context)
 
 
 def component_warnings(
-    component: DynamoComponentDeployment, surroundings: ClusterContext = UNKNOWN
+    component: DynamoComponentDeployment, context: ClusterContext = UNKNOWN
 ) -> Iterator[Problem]:
-    """What is odd about a component. The component has no problems.
-
-    One that a graph made is the operator's own work, and is not spoken of.
-    """
+    """Warnings for a component without problems. One that belongs to a graph gets none of its own."""
     owner = component.metadata.controller
     if owner is not None and owner.kind == DynamoGraphDeployment.KIND.name:
         return
-    yield from _deprecated(component.spec, "spec", "spec")
-    yield from _spec_warnings(component.spec, "spec", surroundings)
+    yield from _deprecation_warnings(component.spec, "spec")
+    yield from _spec_warnings(component.spec, "spec", context)
     yield from inoperative(component.spec, "spec")
     for index, mount in enumerate(component.spec.volume_mounts):
-        yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", surroundings)
+        yield from _unknown_claim(mount.name, f"spec.volumeMounts[{index}].name", context)
 
 
-def _deprecated(spec: ComponentSpec, path: str, shown: str) -> Iterator[Problem]:
+def _deprecation_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if spec.autoscaling is not None:
         message = (
-            f"{shown}.autoscaling is deprecated and ignored. Use "
+            f"{component_path(path)}.autoscaling is deprecated and ignored. Use "
             "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling "
             "instead. See docs/kubernetes/autoscaling.md"
         )
         yield Problem(f"{path}.autoscaling", message)
 
 
-def _namespace_ignored(spec: ComponentSpec, used: str, path: str, shown: str) -> Iterator[Problem]:
-    used = "dynamo" if spec.global_dynamo_namespace else used
+def _namespace_warnings(spec: ComponentSpec, of_graph: str, path: str) -> Iterator[Problem]:
+    used = "dynamo" if spec.global_dynamo_namespace else of_graph
     if spec.dynamo_namespace and spec.dynamo_namespace != used:
         message = (
-            f"{shown}.dynamoNamespace is deprecated and ignored. Value '{spec.dynamo_namespace}' "
-            f"will be replaced with '{used}'. Remove this field from your configuration"
+            f"{component_path(path)}.dynamoNamespace is deprecated and ignored. Value "
+            f"'{spec.dynamo_namespace}' will be replaced with '{used}'. Remove this field from your "
+            "configuration"
         )
         yield Problem(f"{path}.dynamoNamespace", message)
 
 
 def _type_warnings(kind: str | None, path: str) -> Iterator[Problem]:
-    """A type that is none of those with a meaning, and is spelt nearly like one of them."""
+    """Warn of a component type that looks like a misspelling."""
     if kind and kind not in _TYPES and (hint := nearest(kind, _TYPES)):
         effect = "it gets no default ports, probes or environment"
         yield Problem(path, f'unknown componentType "{kind}" ({hint.removeprefix("; ")}); {effect}')
 
 
-def _spec_warnings(
-    spec: ComponentSpec, path: str, surroundings: ClusterContext
-) -> Iterator[Problem]:
+def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> Iterator[Problem]:
     pod: Fields = spec.extra_pod_spec or {}
     yield from _type_warnings(spec.component_type, f"{path}.componentType")
     short = spec.resources or Resources()
@@ -117,8 +111,8 @@ def _spec_warnings(
             message = f"overrides the operator's default, {default}"
             yield Problem(f"{path}.extraPodSpec.{field}", message)
     yield from update_warnings(spec, path)
-    yield from _unknown_key(spec, path, surroundings)
-    models = surroundings.base_models
+    yield from _unknown_key(spec, path, context)
+    models = context.base_models
     if spec.model_ref and models is not None and spec.model_ref.name not in models:
         message = (
             f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
@@ -127,16 +121,15 @@ def _spec_warnings(
 
 
 def _image_warnings(image: object, path: str) -> Iterator[Problem]:
-    """An image that may be another one tomorrow.
+    """Warn of an image whose content may change.
 
-    Manifests are often checked before a tool such as envsubst fills them in: the value of
-    "${IMAGE}" may well have a tag.
+    Not of "${IMAGE}": manifests are often checked before a tool such as envsubst fills in a value with a tag.
     """
     if not isinstance(image, str) or not image or "@" in image or image.endswith("}"):
         return
     _, colon, tag = image.rpartition("/")[2].partition(":")
     if not colon:
-        message = f'image "{image}" has no tag and means latest: pods may run different versions'
+        message = f'image "{image}" has no tag, so latest is used: pods may run different versions'
         yield Problem(path, message)
     elif tag == "latest":
         yield Problem(
@@ -145,64 +138,61 @@ def _image_warnings(image: object, path: str) -> Iterator[Problem]:
 
 
 def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
-    """A liveness probe that restarts a model server after one slow answer."""
+    """Warn of a liveness probe that restarts a model server after one slow answer."""
     if not isinstance(probe, Mapping):
         return
-    # A check that waits longer for its answer than until the next one takes that long.
+    # A probe with a timeout longer than its period runs once per timeout.
     check_seconds = max(probe.get("periodSeconds") or 10, probe.get("timeoutSeconds") or 1)
     seconds = check_seconds * (probe.get("failureThreshold") or 3)
     if seconds < _LEAST_LIVENESS_SECONDS:
         message = (
-            f"restarts the container after {seconds} s without an answer, but a busy model can be "
-            f"silent that long (expected at least {_LEAST_LIVENESS_SECONDS} s)"
+            f"restarts the container after {seconds} s without a response, but a busy model may "
+            f"take that long (expected at least {_LEAST_LIVENESS_SECONDS} s)"
         )
         yield Problem(path, message)
 
 
 def _shared_name_warnings(
-    graph: DynamoGraphDeployment, surroundings: ClusterContext
+    graph: DynamoGraphDeployment, context: ClusterContext
 ) -> Iterator[Problem]:
-    """Names that mean the same in the whole cluster, and that another namespace has already.
+    """Warn of Dynamo namespaces and hosts that another namespace uses.
 
-    The other owner is not named: one tenant must not learn of another.
+    The warning does not name that namespace: one tenant must not learn of another.
     """
-    at = graph.metadata
-    used = names.dynamo_namespace(at.namespace, at.name)
-    if surroundings.foreign_graphs is not None and used in surroundings.foreign_graphs:
+    dynamo_namespace = names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+    if context.foreign_graphs is not None and dynamo_namespace in context.foreign_graphs:
         message = (
-            f'a graph in another namespace uses the same Dynamo namespace "{used}": processes '
+            f'a graph in another namespace uses the same Dynamo namespace "{dynamo_namespace}": processes '
             "that discover each other through etcd or NATS would mix; choose another name"
         )
         yield Problem("metadata.name", message)
-    if surroundings.foreign_hosts is None:
+    if context.foreign_hosts is None:
         return
     for key, service in sorted(graph.spec.services.items()):
         ingress = service.ingress
         if ingress is None or not ingress.enabled or not ingress.host:
             continue
-        if (host := ingress_host(ingress)) in surroundings.foreign_hosts:
+        if (host := ingress_host(ingress)) in context.foreign_hosts:
             message = f'an Ingress in another namespace uses the same host "{host}"'
             yield Problem(
                 f"{service_path(key)}.ingress.host", f"{message}: only one of them is served"
             )
 
 
-def _claim_warnings(
-    graph: DynamoGraphDeployment, surroundings: ClusterContext
-) -> Iterator[Problem]:
+def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> Iterator[Problem]:
     """Warn of missing PVCs, and of single-node PVCs that pods on several nodes mount."""
     own = {claim.name: claim for claim in graph.spec.pvcs}
     for index, claim in enumerate(graph.spec.pvcs):
         if not claim.create:
-            yield from _unknown_claim(claim.name, f"spec.pvcs[{index}].name", surroundings)
+            yield from _unknown_claim(claim.name, f"spec.pvcs[{index}].name", context)
     for key, service in sorted(graph.spec.services.items()):
         pods = base_replicas(graph, key) * service.nodes
         for index, mount in enumerate(service.volume_mounts):
             path = f"{service_path(key)}.volumeMounts[{index}].name"
             declared = own.get(mount.name)
             if declared is None:
-                yield from _unknown_claim(mount.name, path, surroundings)
-            modes = _access_modes(declared, surroundings.written_claims.get(mount.name, ()))
+                yield from _unknown_claim(mount.name, path, context)
+            modes = _access_modes(declared, context.written_claims.get(mount.name, ()))
             if pods > 1 and modes and all(mode in _ONE_NODE for mode in modes):
                 message = (
                     f'PVC "{mount.name}" is {modes[0]}, but {pods} pods mount it: those on a '
@@ -218,19 +208,19 @@ def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str])
     return written
 
 
-def _unknown_key(spec: ComponentSpec, path: str, surroundings: ClusterContext) -> Iterator[Problem]:
-    """A key that an endpoint picker reads, and that its ConfigMap, which is known, does not have."""
+def _unknown_key(spec: ComponentSpec, path: str, context: ClusterContext) -> Iterator[Problem]:
+    """Warn of a key that the ConfigMap of an endpoint picker does not have."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     name, key = reference.get("name"), reference.get("key")
     if not isinstance(name, str) or not isinstance(key, str):
         return
-    keys = surroundings.config_maps.get(name)
+    keys = context.config_maps.get(name)
     if keys is not None and key not in keys:
         message = f'key "{key}" not found in ConfigMap "{name}"'
         yield Problem(f"{path}.eppConfig.configMapRef.key", message)
 
 
-def _unknown_claim(name: str, path: str, surroundings: ClusterContext) -> Iterator[Problem]:
-    claims = surroundings.claims
+def _unknown_claim(name: str, path: str, context: ClusterContext) -> Iterator[Problem]:
+    claims = context.claims
     if name and claims is not None and name not in claims:
         yield Problem(path, f'PersistentVolumeClaim "{name}" not found; pods wait for it')

@@ -8,7 +8,7 @@ from enum import Enum, StrEnum
 
 import msgspec
 
-from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.conditions import pause_over
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_request import DynamoNimRequest, DynamoNimRequestStatus
 from dynamo_legacy.build.job import (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from dynamo_graphs.status.pause import pause_over
+from dynamo_graphs.status.conditions import pause_over
 from dynamo_legacy.api.deployment import DynamoDeployment, DynamoDeploymentStatus
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.status.conditions import (

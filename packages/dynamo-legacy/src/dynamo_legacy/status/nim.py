@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from dynamo_graphs.status.conditions import pause_over
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.status.workload import Readiness
 from dynamo_graphs.validation import Problem

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.size import most_bytes
+from dynamo_graphs.validation.bounds import most_bytes
 from dynamo_operator.admission.json_path import scalars_at
 from dynamo_operator.admission.rules import ReviewContext, Rules
 from kube_runtime.decode import bytes_over, decode, too_large

@@ -19,7 +19,7 @@ from dynamo_graphs.render.component import component_parts, component_shared_obj
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import component_stop, expensive_status
 from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.groups import reduced
+from dynamo_graphs.status.leaderworkerset import reduced
 from dynamo_graphs.status.stop import too_expensive
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet

@@ -5,7 +5,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoCompone
 from dynamo_graphs.render.orchestrators.leaderworkerset import group_names
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.groups import Group, groups_readiness, groups_replicas
+from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
 from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup

@@ -27,8 +27,8 @@ from dynamo_graphs.render.graph import (
 )
 from dynamo_graphs.render.provider import runs_on_withheld_grove
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.graph import GraphState, stopped_status
-from dynamo_graphs.status.prerequisites import graph_stop
+from dynamo_graphs.status.graph import GraphState
+from dynamo_graphs.status.graph_stop import graph_stop, stopped_status
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.stop import too_expensive
 from dynamo_graphs.types.grove import PodCliqueSet

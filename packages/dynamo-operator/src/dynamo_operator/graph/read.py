@@ -17,8 +17,8 @@ from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.plan.graph import GraphInputs, with_provider
 from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.components import is_current, is_ready
-from dynamo_graphs.status.grove import GroveMember, is_settled
+from dynamo_graphs.status.services_on_components import is_current, is_ready
+from dynamo_graphs.status.services_on_grove import GroveMember, is_settled
 from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from dynamo_operator.reconcile.grove import members
 from dynamo_operator.reconcile.pods import PodIndex
@@ -176,7 +176,7 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
         exists=True,
         restart=restart,
         # Later decisions compare the replicas with the wanted number, so it does not count here.
-        is_ready=is_settled(clique_set, replace(member, wanted=None)),
+        is_ready=is_settled(clique_set, replace(member, desired=None)),
         desired=live.spec.replicas or 0,
         replicas=live.status.replicas,
         ready=ready,

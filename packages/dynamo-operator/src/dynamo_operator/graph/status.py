@@ -13,14 +13,14 @@ from dynamo_graphs.api.revision import worker_component_name
 from dynamo_graphs.plan.graph import GraphPlan
 from dynamo_graphs.plan.replicas import graph_scale
 from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.components import component_views
 from dynamo_graphs.status.configuration import configuration_warning
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.graph import GraphStatus, graph_status
-from dynamo_graphs.status.grove import grove_views
 from dynamo_graphs.status.rollout import rolling_update
 from dynamo_graphs.status.scaling import graph_selector
 from dynamo_graphs.status.service import ServiceView
+from dynamo_graphs.status.services_on_components import component_views
+from dynamo_graphs.status.services_on_grove import grove_views
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_operator.graph.read import GraphSnapshot
 from dynamo_operator.reconcile.grove import with_wanted

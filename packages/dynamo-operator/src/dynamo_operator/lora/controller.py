@@ -16,13 +16,13 @@ from dynamo_graphs.plan.lora_calls import pending
 from dynamo_graphs.plan.model import ModelInputs, plan_model, plan_unloading
 from dynamo_graphs.status.events import model_status_events
 from dynamo_graphs.status.model import (
+    changes_only_failures,
     invalid_status,
+    is_recorded,
     model_status,
-    noted,
     observed,
-    places,
+    recorded_places,
     remembered,
-    tells_only_failures,
 )
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.model import model_problems
@@ -94,12 +94,12 @@ class ModelController:
         finalize = with_finalizer if planned.needs_finalizer else without_finalizer
         model = await finalize(model, self.reporter.writer)
         status = model_status(model, spec, observed(planned, inputs))
-        recorded = places(status)
+        recorded = recorded_places(status)
         due = [work for work in planned.due if work.endpoint.place in recorded]
         start = self.calls.chosen(state, due)
         times = planned.requeue_after_seconds
         wait = self._pace(model, status).wait(model, status)
-        if all(noted(model, pending(work.endpoint, work.calls)) for work in start):
+        if all(is_recorded(model, pending(work.endpoint, work.calls)) for work in start):
             self.calls.start(model.key, state, start)
             if wait:
                 return earliest(Result(wait), *times)
@@ -115,7 +115,7 @@ class ModelController:
         """The rate limit for such a status."""
         if len(status.endpoints) <= LARGE:
             return self.reporter.limit
-        return self.tally_pace if tells_only_failures(model, status) else self.large_pace
+        return self.tally_pace if changes_only_failures(model, status) else self.large_pace
 
     def _state(self, model: DynamoModel) -> KnownEndpoints:
         """The known state of the model's endpoints; read from the status if another client wrote that."""

@@ -18,7 +18,7 @@ from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
 from dynamo_graphs.types.selected import ModelService, PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
-from dynamo_graphs.validation.size import most_bytes
+from dynamo_graphs.validation.bounds import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers

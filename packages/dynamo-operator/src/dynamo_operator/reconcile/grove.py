@@ -15,7 +15,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.grove_names import gang_names_of
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import LiveTemplate
-from dynamo_graphs.status.grove import GroveMember
+from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import (
     PodClique,
     PodCliqueScale,
@@ -60,7 +60,7 @@ def with_wanted(
     """The same members with the replicas that `graph` requests."""
     services = graph.spec.services
     return {
-        key: replace(member, wanted=services[key].replicas) for key, member in by_service.items()
+        key: replace(member, desired=services[key].replicas) for key, member in by_service.items()
     }
 
 
@@ -93,7 +93,7 @@ async def scale(by_service: Mapping[str, GroveMember], writer: Writer) -> Applie
     """Scale live cliques and scaling groups whose replicas differ from the graph's."""
     parts = []
     for member in by_service.values():
-        live, replicas = member.live, member.wanted
+        live, replicas = member.live, member.desired
         if live is None or live.metadata.deletion_timestamp:
             continue
         if replicas is not None and replicas != live.spec.replicas:

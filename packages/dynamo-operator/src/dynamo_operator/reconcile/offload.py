@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import structlog
 
 from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.size import weight_bytes
+from dynamo_graphs.validation.bounds import weight_bytes
 from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.clock import loop_time

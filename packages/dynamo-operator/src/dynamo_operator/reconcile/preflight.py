@@ -20,10 +20,9 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.plan.request import RequestReason
+from dynamo_graphs.status.conditions import paused_status
 from dynamo_graphs.status.graph import GraphState
-from dynamo_graphs.status.pause import paused_status
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.scaling import ScalingReason
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason, ScalingReason
 from dynamo_graphs.status.stop import Stop
 from dynamo_operator.reconcile.patches import without_finalizer
 from dynamo_operator.reconcile.report import Reporter

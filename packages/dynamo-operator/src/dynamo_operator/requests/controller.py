@@ -41,8 +41,8 @@ from dynamo_graphs.render.profiling import placement
 from dynamo_graphs.render.profiling_config import uses_ai_configurator
 from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
+from dynamo_graphs.status.profiling_job import failure, left_over, obstacle, unread
 from dynamo_graphs.status.request import RequestReport
-from dynamo_graphs.status.request_failure import failure, left_over, obstacle, unread
 from dynamo_operator.reconcile.patches import without_finalizer
 from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import (
@@ -354,9 +354,9 @@ class RequestController:
         late = status.change_rejected(request)
         stored = await patch_status(self.reporter.writer, request, report.status, pace=pace)
         if stored is not request:
-            for reason, text, is_warning in (*report.events, *late):
+            for event in (*report.events, *late):
                 self.reporter.recorder.event(
-                    request, reason=reason, message=text, warning=is_warning
+                    request, reason=event.reason, message=event.message, warning=event.is_warning
                 )
         return DONE
 

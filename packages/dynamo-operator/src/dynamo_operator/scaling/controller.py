@@ -18,13 +18,8 @@ from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec
-from dynamo_graphs.status.scaling import (
-    ScalingHold,
-    ScalingReason,
-    acting_status,
-    held_status,
-    hold,
-)
+from dynamo_graphs.status.reasons import ScalingReason
+from dynamo_graphs.status.scaling import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import REJECTED_RETRY_SECONDS, Reporter
 from dynamo_operator.scaling.read import read_scaling, scaling_watch

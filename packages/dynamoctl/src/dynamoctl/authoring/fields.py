@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from dynamo_graphs.api.crd import whole_schema
-from dynamo_graphs.validation.schema.closed import closed
+from dynamo_graphs.validation.schema import closed
 from dynamo_graphs.validation.syntax import nearest
 from dynamoctl.authoring.crds import kinds_by_name, selected
 from dynamoctl.screen import Styled, show, show_json, table

@@ -19,9 +19,8 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
-from dynamo_graphs.status.condition_catalog import meaning
-from dynamo_graphs.status.condition_meaning import NO_ACTION
-from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.catalog import meaning
+from dynamo_graphs.status.catalog.row import NO_ACTION
 from dynamo_graphs.status.readiness import (
     Stated,
     is_behind,
@@ -29,9 +28,8 @@ from dynamo_graphs.status.readiness import (
     seen_generation,
     summary,
 )
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.scaling import ScalingReason
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
+from dynamo_graphs.status.service_rows import Service, services
 from dynamoctl.ages import age, ago, since
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition
@@ -235,7 +233,7 @@ def _bad_conditions(stated: Stated) -> Iterator[Condition]:
 def _service(service: Service, now: datetime) -> str:
     head = (
         f"Service {service.name}, {service.reason or GraphReason.SOME_NOT_READY}: "
-        f"{service.ready_of_newest} of {service.wanted} replicas of the newest spec are ready"
+        f"{service.ready_of_newest} of {service.desired} replicas of the newest spec are ready"
     )
     if not service.blocked_pods:
         return f"{head}; {service.message or 'no pod reports a cause'}"

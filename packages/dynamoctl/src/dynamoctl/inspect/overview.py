@@ -7,7 +7,7 @@ from rich.text import Text
 
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
-from dynamo_graphs.status.service import Service, services
+from dynamo_graphs.status.service_rows import Service, services
 from dynamoctl.ages import ago, since
 from dynamoctl.screen import table
 from kube_runtime.commandline.errors import visible
@@ -72,7 +72,7 @@ def overview_json(stated: Stated) -> Object:
 def _service_json(service: Service) -> Object:
     return {
         "name": service.name,
-        "wanted": service.wanted,
+        "wanted": service.desired,
         "ready": service.ready,
         "updated": service.updated,
         "reason": service.reason or None,
@@ -81,7 +81,7 @@ def _service_json(service: Service) -> Object:
 
 
 def _row(service: Service) -> tuple[str, ...]:
-    counts = (service.wanted, service.ready, service.updated)
+    counts = (service.desired, service.ready, service.updated)
     numbers = ("-" if count is None else str(count) for count in counts)
     return (service.name, *numbers, service.reason or "-", service.message)
 

@@ -1,9 +1,8 @@
 """Checks a document against our schemas offline, as the API server does with strict validation.
 
-All problems are reported at once and in words, while the API server stops at unknown fields, and a
-JSON schema validator reports keywords. Three passes: drop nulls and fill defaults
-as the API server does (`api.crd`), validate (`closed`), then look for what a JSON schema cannot say
-(`beyond`).
+It reports all problems at once and in words, while the API server stops at unknown fields. Three passes: drop
+nulls and fill in defaults (`api.crd`), validate the JSON schema (`closed`), then check what a JSON schema
+cannot express (`rules`).
 """
 
 import re
@@ -16,21 +15,32 @@ import jsonschema_rs
 from dynamo_graphs.api.crd import KINDS, RESOURCES, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
-from dynamo_graphs.validation.schema.cel_rules import problems_beyond
-from dynamo_graphs.validation.schema.closed import closed
-from dynamo_graphs.validation.schema.metadata import metadata_problems
-from dynamo_graphs.validation.schema.wording import joined, nearest, problems_of
-from dynamo_graphs.validation.syntax import Suggestions
+from dynamo_graphs.validation.schema.rules import metadata_problems, problems_beyond
+from dynamo_graphs.validation.schema.wording import joined, problems_of
+from dynamo_graphs.validation.syntax import Suggestions, nearest
+from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
+_COPIED = (
+    "type",
+    "required",
+    "enum",
+    "minimum",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "maxProperties",
+    "pattern",
+)
+_RANGES = {"int32": 1 << 31, "int64": 1 << 63}
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
 def schema_problems(
     document: Object, kinds: Mapping[str, type[Resource]] = KINDS
 ) -> tuple[Problem, ...]:
-    """What the API server would refuse in a document of one of `kinds`, by path: `MOST_PROBLEMS` at most.
+    """The problems of a document of one of `kinds`, sorted by path; at most `MOST_PROBLEMS`.
 
     `status` is not checked: the API server ignores it in what users apply.
     """
@@ -38,7 +48,7 @@ def schema_problems(
 
 
 def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, ...]:
-    """What the API server would refuse in a status of that kind, by path: `MOST_PROBLEMS` at most."""
+    """The problems of a status of that kind, sorted by path; at most `MOST_PROBLEMS`."""
     return first_problems(_each_once(_problems(resource, {"status": status})), MOST_PROBLEMS)
 
 
@@ -65,13 +75,13 @@ def _problem_of_option(document: Object, field: str, options: list[str]) -> Iter
     if value is None:
         yield Problem(field, "this field is required", ProblemKind.REQUIRED)
     elif value not in options:
-        hint = nearest(value, options, Suggestions())
+        hint = nearest(value, options)
         message = f'unsupported value "{value}" (expected {joined(options)}{hint})'
         yield Problem(field, message, ProblemKind.NOT_SUPPORTED)
 
 
 def _problems(resource: type[Resource], document: Object) -> Iterator[Problem]:
-    """Problems of the fields of a document that are there."""
+    """Problems of the fields that the document has."""
     schema = whole_schema(resource)
     stored = filled(document, schema)
     suggestions = Suggestions()
@@ -90,10 +100,39 @@ def _validator(resource: type[Resource]) -> jsonschema_rs.Validator:
     return jsonschema_rs.Draft202012Validator(_closed_schema(resource), validate_formats=True)
 
 
-def without(document: Object, problems: Iterable[Problem]) -> Object:
-    """A copy of the document without what stands at the paths of the problems; list items stay as `None`.
+def closed(schema: Object, notes: tuple[str, ...] = ()) -> Object:
+    """A structural schema as a JSON schema that refuses what the API server refuses.
 
-    Other rules then validate the rest: one wrong field must not hide what they would report.
+    The API server treats unknown fields as errors, knows the range of a number from its format, and allows
+    two types where `x-kubernetes-int-or-string` is set; a JSON schema must spell that out. `notes` are
+    further keywords to copy, such as `description`.
+    """
+    copied = (*_COPIED, *notes)
+    result: Object = {keyword: schema[keyword] for keyword in copied if keyword in schema}
+    if schema.get("x-kubernetes-int-or-string"):
+        result["type"] = ["integer", "string"]
+    if edge := _RANGES.get(schema.get("format", "")):
+        result["minimum"] = max(-edge, result.get("minimum", -edge))
+        result["maximum"] = edge - 1
+    elif schema.get("format") == "date-time":
+        result["format"] = "date-time"
+    if schema.get("x-kubernetes-embedded-resource"):
+        result["properties"] = {"metadata": closed(embedded("ObjectMeta"), notes)}
+    if "properties" in schema:
+        fields = schema["properties"]
+        result["properties"] = {name: closed(field, notes) for name, field in fields.items()}
+        result["additionalProperties"] = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    if "additionalProperties" in schema:
+        result["additionalProperties"] = closed(schema["additionalProperties"], notes)
+    if "items" in schema:
+        result["items"] = closed(schema["items"], notes)
+    return result
+
+
+def without(document: Object, problems: Iterable[Problem]) -> Object:
+    """A copy of the document without the fields of the problems; list items become `None`.
+
+    Other rules then validate the rest, so that one wrong field does not hide their problems.
     """
     copy: Object = _copied(document)
     for problem in problems:
@@ -108,7 +147,7 @@ def _copied(value: object) -> Any:
 
 
 def _remove(document: object, path: str) -> None:
-    """Removes a key, or empties a list item; a path that leads nowhere changes nothing."""
+    """Remove a key, or empty a list item; do nothing if the path does not exist."""
     value, rest = document, path
     while rest:
         if isinstance(value, dict):
@@ -132,7 +171,7 @@ def _remove(document: object, path: str) -> None:
 
 
 def _steps(path: str) -> Iterator[str]:
-    """What the next key may be, the longest first: keys hold dots, and paths have no quotes."""
+    """Candidates for the next key, the longest first: keys may contain dots, and paths do not quote them."""
     yield path
     for end in range(len(path) - 1, 0, -1):
         if path[end] in ".[":

@@ -1,4 +1,4 @@
-"""Schema errors in words: what was expected, what is there, and what was probably meant."""
+"""Schema errors in words: what was expected, what was found, and the likely intention."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -36,15 +36,15 @@ _PATTERNS = {
 def problems_of(
     error: ValidationError, schema: Object, suggestions: Suggestions
 ) -> Iterator[Problem]:
-    """The problems that one schema error stands for. `schema` is the whole schema."""
+    """The problems in one error of the validator. `schema` is the whole schema."""
     where = tuple(error.instance_path)
     match error.kind:
         case ValidationErrorKind.AdditionalProperties(unexpected=names):
             fields = _at(schema, error.schema_path[:-1])
             for name in names:
-                hint = _of_resource(name, fields)
+                hint = _resource_hint(name, fields)
                 hint = hint or suggestions.nearest(name, fields["properties"])
-                hint = hint or _deeper(name, fields)
+                hint = hint or _deeper_field_hint(name, fields)
                 message = f"unknown field{hint}"
                 yield Problem(dotted((*where, name)), message, ProblemKind.UNKNOWN_FIELD)
         case ValidationErrorKind.Required(property=name):
@@ -52,7 +52,7 @@ def problems_of(
             yield Problem(dotted((*where, name)), message, ProblemKind.REQUIRED)
         case ValidationErrorKind.Enum(options=options):
             texts = [str(option) for option in options]
-            hint = nearest(error.instance, texts, suggestions)
+            hint = suggestions.nearest(error.instance, texts)
             message = f"unsupported value {shown(error.instance)} (expected {joined(texts)}{hint})"
             yield Problem(dotted(where), message, ProblemKind.NOT_SUPPORTED)
         case kind:
@@ -67,13 +67,8 @@ def joined(options: Sequence[str], word: str = "or", quote: str = '"') -> str:
     return f"{', '.join(quoted[:-1])} {word} {quoted[-1]}"
 
 
-def nearest(value: object, options: Sequence[str], suggestions: Suggestions) -> str:
-    """`; did you mean "…"?` with the option that is most like the value, or "" if none is."""
-    return suggestions.nearest(value, options) if isinstance(value, str) else ""
-
-
 def _message(kind: ValidationErrorKind, error: ValidationError) -> str:
-    """A wrong value, in words."""
+    """The message for a wrong value."""
     got = error.instance
     match kind:
         case ValidationErrorKind.Type(types=types):
@@ -106,8 +101,8 @@ def _described(value: object) -> str:
             return f"the number {value}"
 
 
-def _of_resource(name: str, fields: Object) -> str:
-    """A hint for who writes resources as a container has them: `nvidia.com/gpu` is `gpu` here."""
+def _resource_hint(name: str, fields: Object) -> str:
+    """A hint if resources are written as in a container: `nvidia.com/gpu` instead of `gpu`."""
     properties = fields["properties"]
     if name == GPU and "gpu" in properties:
         return '; use "gpu", for example gpu: "1"'
@@ -119,8 +114,8 @@ def _of_resource(name: str, fields: Object) -> str:
     return ""
 
 
-def _deeper(name: str, fields: Object) -> str:
-    """A hint at a field of that name further down, such as `image` in the main container."""
+def _deeper_field_hint(name: str, fields: Object) -> str:
+    """A hint at a deeper field of that name, such as `image` in the main container."""
     level = list(fields["properties"].items())
     for _ in range(2):
         if paths := [path for path, schema in level if name in schema.get("properties", {})]:

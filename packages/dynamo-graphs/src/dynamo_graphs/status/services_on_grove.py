@@ -1,7 +1,7 @@
 """The services of a graph on Grove, from what Grove created for its PodCliqueSet.
 
-Counts describe the desired pods only when Grove has read the newest set, when a clique's size is the
-desired one, and when its status is about its newest spec: old pods count as ready too.
+Grove counts pods of an older spec as ready too. So counts describe the desired pods only if Grove has
+observed the newest set, a clique has the desired size, and its status describes its newest spec.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,15 +19,15 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 
 @dataclass(frozen=True, slots=True)
 class GroveMember:
-    """A service on Grove: the live object that runs it, and how many replicas the user wants.
+    """A service on Grove: the object that runs it, and its desired replicas.
 
-    None means: `live` does not exist yet; `wanted` is not said, so that any number is right.
+    `live` is None if the object does not exist yet; `desired` is None if any number is right.
     """
 
     name: str
     is_group: bool
     live: PodClique | PodCliqueScalingGroup | None
-    wanted: int | None
+    desired: int | None
 
 
 def grove_views(
@@ -36,7 +36,7 @@ def grove_views(
     members: Mapping[str, GroveMember],
     diagnoses: Mapping[str, Diagnosis] | None = None,
 ) -> dict[str, ServiceView]:
-    """The services as Grove runs them; `members` and `diagnoses` are by their keys."""
+    """The services of the graph; `members` and `diagnoses` are by their keys."""
     by_service = diagnoses or {}
     return {
         key: _view(graph, key, clique_set, member, by_service.get(key, UNKNOWN))
@@ -59,16 +59,16 @@ def _view(
     )
     # A new scaling group counts its replicas before they are updated; a clique counts pods.
     has_older = isinstance(live, PodClique) and live.status.replicas > live.status.updated_replicas
-    desired = (live.spec.replicas or 0) if live else 0
+    replicas = (live.spec.replicas or 0) if live else 0
     return ServiceView(
         name=clique_set.metadata.name if clique_set else name,
         counts=counts,
-        desired=desired if member.wanted is None else member.wanted,
+        desired=replicas if member.desired is None else member.desired,
         obstacles=tuple(_obstacles(clique_set, member)),
         exists=clique_set is not None,
         is_rolling=live is None
         or has_older
-        or live.status.updated_replicas < desired
+        or live.status.updated_replicas < replicas
         or _behind(live.metadata.generation, live.status.observed_generation) is not None,
         has_older=has_older,
         requeue_after_seconds=diagnosis.requeue_after_seconds,
@@ -76,75 +76,72 @@ def _view(
 
 
 def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator[str]:
-    """Why a service is not ready: because of what all share, and for itself."""
+    """Why a service is not ready: reasons of the whole set, then its own."""
     if clique_set is None:
         yield "it is being created"
         return
     if behind := _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         yield f"podcliqueset/{clique_set.metadata.name}: {behind}"
-    if (own := _obstacle(member)) is not None:
-        yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {own}"
+    if (obstacle := _obstacle(member)) is not None:
+        yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {obstacle}"
 
 
 def _obstacle(member: GroveMember) -> str | None:
-    """Why a service is not ready. None means: it is."""
+    """Why the object of a service is not ready; None if it is."""
     live = member.live
     if live is None:
         return "resource not found"
-    status, desired = live.status, live.spec.replicas or 0
+    status, replicas = live.status, live.spec.replicas or 0
     if status.observed_generation is None:
         return "observedGeneration is nil"
     if behind := _behind(live.metadata.generation, status.observed_generation):
         return behind
-    if member.wanted is not None and desired != member.wanted:
-        return f"scaling: desired={member.wanted}, replicas={desired}"
-    if desired == 0:
+    if member.desired is not None and replicas != member.desired:
+        return f"scaling: desired={member.desired}, replicas={replicas}"
+    if replicas == 0:
         return None
     if isinstance(live, PodClique):
-        serving, word = live.status.ready_replicas, "ready"
+        serving, count = live.status.ready_replicas, "ready"
     else:
-        serving, word = live.status.available_replicas, "available"
+        serving, count = live.status.available_replicas, "available"
     checks = (
-        (serving != desired, f"desired={desired}, {word}={serving}"),
+        (serving != replicas, f"desired={replicas}, {count}={serving}"),
         (
-            status.updated_replicas != desired,
-            f"desired={desired}, updated={status.updated_replicas}",
+            status.updated_replicas != replicas,
+            f"desired={replicas}, updated={status.updated_replicas}",
         ),
         (
-            status.replicas != desired,
-            f"performing rolling update: desired={desired}, replicas={status.replicas}",
+            status.replicas != replicas,
+            f"performing rolling update: desired={replicas}, replicas={status.replicas}",
         ),
     )
-    return next((text for stands, text in checks if stands), None)
+    return next((text for applies, text in checks if applies), None)
 
 
 def is_settled(clique_set: PodCliqueSet, member: GroveMember) -> bool:
-    """Whether a service runs the newest template of its set only, in the wanted number.
+    """Whether all desired replicas of a service run the newest template of its set, and no others.
 
-    Grove records in a hash which template a clique is made of. Without it, counts from before the newest
-    template would pass for those after it.
+    Grove records a hash of the template from which it created a clique. Without it, counts of an older
+    template would pass for those of the newest.
     """
     if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         return False
     newest, live = clique_set.status.current_generation_hash, member.live
-    made_of = live.status.current_pod_clique_set_generation_hash if live else None
-    if newest and made_of and newest != made_of:
+    created_from = live.status.current_pod_clique_set_generation_hash if live else None
+    if newest and created_from and newest != created_from:
         return False
     return _obstacle(member) is None
 
 
 def _behind(generation: int, observed: int | None) -> str | None:
-    """That a status is about an older spec. A status without a generation counts as up to date."""
+    """The obstacle of a status that describes an older spec; one without a generation is up to date."""
     if observed is None or observed >= generation:
         return None
     return f"spec not yet processed: generation={generation}, observedGeneration={observed}"
 
 
 def _replicas(member: GroveMember) -> ServiceReplicaStatus:
-    """The counts of a service; before there are any, its kind and name with zeros.
-
-    The schema requires both.
-    """
+    """The counts of a service; before there are any, zeros with the required kind and name."""
     live = member.live
     if member.is_group:
         group = live if isinstance(live, PodCliqueScalingGroup) else PodCliqueScalingGroup()

@@ -1,8 +1,8 @@
-"""Whether the groups of a component on several nodes run, and why not.
+"""Whether the groups of a multinode component are ready, and why not.
 
 Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available` for old pods
 too, and up to release 0.7 does not report which generation its status describes. So the StatefulSet of the
-leaders is read as well: it carries the hash of the templates from which it was created.
+leaders counts as well: it carries the hash of the templates from which it was created.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,15 +25,12 @@ from kube_runtime.types.apps import PodTemplate, StatefulSet
 from kube_runtime.types.meta import Metadata, Resource, condition
 
 NO_ORCHESTRATOR = "no multinode orchestrator available"
-_NAMED_MOST = 5
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One replica over several nodes, as the API server holds it.
-
-    None means: the object does not exist yet, or is being deleted.
-    """
+    """The live objects of one multinode replica; None if one does not exist yet or is being deleted."""
 
     pods: LeaderWorkerSet | None
     leaders: StatefulSet | None
@@ -41,9 +38,9 @@ class Group:
 
 
 def reduced(live: Resource) -> Resource:
-    """What is read here of a LeaderWorkerSet, in a small part of its space; any other object as it is.
+    """A LeaderWorkerSet with only the fields that are read here, for the cache; other objects unchanged.
 
-    There may be a thousand of them, each with two pod templates as large as a user makes them.
+    There may be a thousand of them, each with two pod templates of any size.
     """
     if not isinstance(live, LeaderWorkerSet):
         return live
@@ -56,7 +53,7 @@ def reduced(live: Resource) -> Resource:
 
 
 def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
-    """Whether every group runs its newest templates. The keys are the names of the groups."""
+    """Whether every group, by name, runs its newest templates."""
     late = {name: text for name, group in groups.items() if (text := next(_obstacles(group), ""))}
     if not late:
         return Readiness(
@@ -65,8 +62,8 @@ def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
             message="All LeaderWorkerSets are ready",
         )
     texts = [f"{name}: {text}" for name, text in late.items()]
-    if len(texts) > _NAMED_MOST:
-        texts[_NAMED_MOST:] = [f"and {len(texts) - _NAMED_MOST} more"]
+    if len(texts) > _MOST_NAMED:
+        texts[_MOST_NAMED:] = [f"and {len(texts) - _MOST_NAMED} more"]
     return Readiness(
         is_ready=False,
         reason=ComponentReason.GROUPS_NOT_READY,
@@ -77,7 +74,7 @@ def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
 
 
 def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaStatus:
-    """The counts of all groups together, under the name of the `first`."""
+    """The counts of all groups together, with the name of the `first`."""
     statuses = [group.pods.status for group in groups.values() if group.pods is not None]
     return ServiceReplicaStatus(
         component_kind="LeaderWorkerSet",
@@ -90,7 +87,7 @@ def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaSt
 
 
 def _obstacles(group: Group) -> Iterator[str]:
-    """What is not as it should be, in the order in which a rollout gets there."""
+    """Why the group is not ready, in the order of a rollout."""
     pods = group.pods
     if pods is None:
         yield "it does not exist yet or is being deleted"
@@ -120,7 +117,7 @@ def _obstacles(group: Group) -> Iterator[str]:
 
 
 def _is_rolling(group: Group) -> bool:
-    """Whether a group is not made of its newest templates yet."""
+    """Whether the group does not run its newest templates yet."""
     if group.pods is None or group.leaders is None:
         return True
     spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
@@ -143,6 +140,6 @@ def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:
 
 
 def _placement(group: PodGroup | None) -> str:
-    """What Volcano says if it finds no place for the group, or ""."""
+    """Volcano's message if it cannot schedule the group, else ""."""
     unschedulable = condition(group.status.conditions, "Unschedulable") if group else None
     return f"; {unschedulable.message}" if unschedulable and unschedulable.status == "True" else ""

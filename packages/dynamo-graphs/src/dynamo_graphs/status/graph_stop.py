@@ -1,11 +1,13 @@
-"""Missing objects that a graph needs and does not create: its status until they exist.
+"""Why nothing may be applied for a graph, and its status then: an invalid spec or a missing prerequisite.
 
-Nothing is written for such a graph, what runs keeps running, and each object that is read here is watched,
-so that its creation wakes the graph.
+The operator writes nothing for such a graph, and its pods keep running. It watches each object that it reads
+here, so the creation of a missing one wakes the graph.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from msgspec import structs
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
@@ -13,62 +15,78 @@ from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER
 from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.provider import is_available
-from dynamo_graphs.status.graph import (
-    GraphState,
-    refused_status,
-    stopped_status,
-    unavailable_status,
-)
-from dynamo_graphs.status.groups import NO_ORCHESTRATOR
+from dynamo_graphs.status.conditions import MESSAGE_LIMIT
+from dynamo_graphs.status.graph import GraphState, ready_condition
+from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
+from kube_runtime.text import fitted
+
+_REFUSED = "Validation failed: "
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Something that is not there, and how bad that is."""
+    """A prerequisite that does not exist, with the state, reason and message of a graph that needs it."""
 
     state: GraphState
     reason: GraphReason
     message: str
 
 
-def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
-    """All that a graph lacks; the worst first."""
-    return (*_apis(graph, facts), *_objects(graph, facts))
-
-
 def graph_stop(
     graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]
 ) -> Stop | None:
-    """Why nothing may be applied for a graph with its workload provider on it. None means: it can be."""
+    """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts):
         forbidden = withheld_text(facts.withheld, (GROVE,)) if is_on_grove(graph) else ""
         text = f'workload provider "{provider}" is not available'
         text = f"{text}: {forbidden}" if forbidden else text
-        status = unavailable_status(graph, provider, forbidden)
+        status = stopped_status(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
         return Stop(status, "WorkloadProviderUnavailable", [text])
     if problems:
         return refused(refused_status(graph, problems), problems)
     if lacks := missing(graph, facts):
         texts = [lack.message for lack in lacks]
-        return Stop(lacking_status(graph, lacks), "PrerequisiteMissing", texts)
+        status = stopped_status(graph, lacks[0].state, lacks[0].reason, "; ".join(texts))
+        return Stop(status, "PrerequisiteMissing", texts)
     return None
 
 
-def lacking_status(
-    graph: DynamoGraphDeployment, lacks: Sequence[Missing]
+def refused_status(
+    graph: DynamoGraphDeployment, problems: Sequence[Problem]
 ) -> DynamoGraphDeploymentStatus:
-    """The status of a graph that lacks something; counts stay as they were."""
-    text = "; ".join(lack.message for lack in lacks)
-    return stopped_status(graph, lacks[0].state, lacks[0].reason, text)
+    """The status of a graph with an invalid spec."""
+    texts = [str(problem) for problem in problems]
+    text = _REFUSED + fitted(texts, MESSAGE_LIMIT - len(_REFUSED))
+    return stopped_status(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
 
 
-def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+def stopped_status(
+    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, text: str
+) -> DynamoGraphDeploymentStatus:
+    """The status of a graph for which the operator does nothing until a user acts.
+
+    The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
+    conditions name the generation that was not.
+    """
+    ready = ready_condition(graph, state, reason, text)
+    progressing = structs.replace(ready, type="Progressing", status="False")
+    return structs.replace(
+        graph.status, state=str(state), conditions=(ready, progressing), progress=None
+    )
+
+
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
+    """All missing prerequisites of a graph, those that fail it first."""
+    return (*_missing_apis(graph, facts), *_missing_objects(graph, facts))
+
+
+def _missing_apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
@@ -87,7 +105,7 @@ def _apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
 
 
-def _objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     if facts.missing_ssh_keys:
         text = (
             f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "

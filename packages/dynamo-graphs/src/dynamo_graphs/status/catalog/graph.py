@@ -1,25 +1,14 @@
-"""What each reason of a condition means, and what the person on call should do about it.
+"""The reasons of a DynamoGraphDeployment's conditions."""
 
-The table from which the page `docs/status.md` comes; the part about requests is in
-`status.request_catalog`. Advice names where to check first, and whether anything has to be done at all.
-"""
-
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.suspension import SuspensionReason
-from dynamo_graphs.status import condition_meaning as texts
-from dynamo_graphs.status.condition_meaning import Meaning
-from dynamo_graphs.status.model_catalog import MODEL_MEANINGS
-from dynamo_graphs.status.pause import PauseReason
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
-from dynamo_graphs.status.scaling import ScalingReason
-from kube_runtime.types.meta import Condition
+from dynamo_graphs.status.catalog import row as texts
+from dynamo_graphs.status.catalog.row import Meaning
+from dynamo_graphs.status.reasons import GraphReason, PauseReason
 
-_GRAPH, _COMPONENT = "DynamoGraphDeployment", "DynamoComponentDeployment"
-_ADAPTER = "DynamoGraphDeploymentScalingAdapter"
-_AVAILABLE = "Available, DynamoComponentReady"
+_GRAPH = "DynamoGraphDeployment"
 
-MEANINGS = (
+
+GRAPH_MEANINGS = (
     Meaning(
         *(_GRAPH, "Ready", "True", GraphReason.ALL_READY),
         "Every component runs its newest spec with the desired number of replicas, and no older "
@@ -185,137 +174,4 @@ MEANINGS = (
         "The graph was suspended and has its replicas back.",
         texts.NO_ACTION,
     ),
-    Meaning(
-        *(_COMPONENT, "Paused", "True", PauseReason.COMPONENT_PAUSED),
-        "The annotation `nvidia.com/paused` is `true`: the operator writes nothing for the "
-        "component.",
-        "To resume, run `dynamoctl rollout resume dcd/NAME` or remove the annotation.",
-    ),
-    Meaning(
-        *(_COMPONENT, "Paused", "False", PauseReason.COMPONENT_NOT_PAUSED),
-        "The component was paused, and reconciliation has resumed.",
-        texts.NO_ACTION,
-    ),
-    Meaning(
-        *(_COMPONENT, "Valid", "True", ComponentReason.VALID),
-        "The spec is valid.",
-        texts.NO_ACTION,
-    ),
-    Meaning(
-        *(_COMPONENT, "Valid", "False", ComponentReason.VALIDATION_FAILED),
-        texts.MISTAKES,
-        "Correct the graph of the component, or the component itself.",
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.DEPLOYMENT_READY),
-        "The Deployment runs its newest template with the desired number of replicas, and no "
-        "older pods remain.",
-        texts.NO_ACTION,
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.DEPLOYMENT_NOT_READY),
-        "The Deployment is paused, rolling out or missing pods; the message says which, and "
-        "names the worst pod with its cause.",
-        "See `status.service.reason`; its values and remedies are those of a graph's `Ready`.",
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "True", ComponentReason.GROUPS_READY),
-        "Every replica's LeaderWorkerSet runs its newest templates on all of its nodes.",
-        texts.NO_ACTION,
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.GROUPS_NOT_READY),
-        "Some replicas are incomplete; the message names each LeaderWorkerSet with its cause.",
-        "`kubectl describe leaderworkerset NAME` and `podgroup NAME`, then the pods: capacity "
-        "for all of them at once, image, crashes, probes.",
-    ),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NO_ORCHESTRATOR),
-        "The component spans several nodes, and no orchestrator for multinode pods is installed.",
-        texts.INSTALL,
-    ),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.API_FORBIDDEN, *texts.WITHHELD),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.VALIDATION_FAILED),
-        "The spec is invalid; running pods stay as they are.",
-        "See `Valid`.",
-    ),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.NAME_CONFLICT, *texts.TAKEN),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.REJECTED, *texts.REFUSED),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_ALLOWED, *texts.NOT_ALLOWED),
-    Meaning(
-        *(_COMPONENT, _AVAILABLE, "False", ComponentReason.NOT_SERVED),
-        "The component needs a kind that is not installed, such as VirtualService. The operator "
-        "created everything else.",
-        "Install the API that the message names; the operator then continues.",
-    ),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED, *texts.UNREADABLE),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE, *texts.TOO_LARGE),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
-    Meaning(
-        *(_ADAPTER, "Ready", "True", ScalingReason.SCALED),
-        "The service has the adapter's number of replicas.",
-        texts.NO_ACTION,
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.SCALING),
-        "The service is scaling to that number.",
-        "If it persists, see the graph's `Ready`.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.GRAPH_NOT_FOUND),
-        "The graph in `spec.dgdRef` does not exist.",
-        "Correct the name, or delete the adapter.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.SERVICE_NOT_FOUND),
-        "The graph has no such service; the message lists its services.",
-        "Correct `spec.dgdRef.serviceName`, or delete the adapter.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.DISABLED),
-        "The service has not enabled adapters: `scalingAdapter.enabled` is not true.",
-        "Enable it, or delete the adapter; until then the graph's own number applies.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.SUPERSEDED),
-        "Another adapter, created by the operator, scales the service.",
-        "Delete this one.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "False", ScalingReason.SUSPENDED),
-        "The graph is suspended; the adapter keeps its number.",
-        "Resume the graph.",
-    ),
-    Meaning(
-        *(_ADAPTER, "Ready", "Unknown", ScalingReason.PAUSED),
-        "The adapter or its graph is paused; the operator writes nothing.",
-        "To resume, run `dynamoctl rollout resume` for it or remove the annotation "
-        "`nvidia.com/paused`.",
-    ),
-    Meaning(_ADAPTER, "Ready", "False", ScalingReason.REJECTED, *texts.REFUSED),
-    Meaning(_ADAPTER, "Ready", "False", ScalingReason.DECODE_FAILED, *texts.UNREADABLE),
-    Meaning(_ADAPTER, "Ready", "False", ScalingReason.TOO_LARGE, *texts.TOO_LARGE),
-    *MODEL_MEANINGS,
 )
-
-
-_ROWS = {
-    (row.kind, type_, row.status, str(row.reason)): row
-    for row in (*MEANINGS, *REQUEST_MEANINGS)
-    for type_ in row.condition.split(", ")
-}
-
-
-def meaning(kind: str, condition: Condition) -> Meaning | None:
-    """What a condition of that kind means. None means: this version does not know its reason.
-
-    The condition that sums a request up repeats the reason of the step that failed.
-    """
-    row = _ROWS.get((kind, condition.type, condition.status, condition.reason))
-    if row is not None or kind != DynamoGraphDeploymentRequest.KIND.name:
-        return row
-    same = (kind, condition.status, condition.reason)
-    return next(
-        (row for row in REQUEST_MEANINGS if same == (row.kind, row.status, row.reason)), None
-    )

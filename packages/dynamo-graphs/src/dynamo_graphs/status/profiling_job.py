@@ -1,7 +1,7 @@
-"""Why profiling has failed, or does not progress, in words that a user can act on.
+"""Why a profiling Job failed or does not progress, in words that a user can act on.
 
-A pod that was evicted, a profiler that crashed and a copier that could not write all end in the same
-condition of the Job; the message distinguishes them.
+An evicted pod, a crashed profiler and a copier that could not write all end in the same condition of the Job;
+the message distinguishes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from kube_runtime.types.core import ContainerStatus
 from kube_runtime.types.meta import Condition
 
 LAST_LINES = 10
-"""How many lines of what a container said last are kept."""
+"""Lines of a container's last output that a message quotes."""
 
 _LAST_CHARACTERS = 2000
 _NAMES_CHARACTERS = 300
@@ -24,7 +24,7 @@ _BLOCKED = frozenset(POD_REASONS) - {GraphReason.PODS_NOT_READY}
 
 
 def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:
-    """Why the Job has failed: its own words, then those of the pod that failed last."""
+    """Why the Job failed: its own message, then that of the pod that failed last."""
     text = f"profiling job failed: {end.message or end.reason}"
     newest = sorted(pods, key=_age, reverse=True)
     details = next((detail for pod in newest for detail in _details(pod)), "")
@@ -36,12 +36,12 @@ def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress)
 
 
 def unread(reason: str, progress: ProfilingProgress) -> str:
-    """Why there is no result although the Job has ended well."""
+    """Why there is no result although the Job succeeded."""
     return f"{reason}. The profiler reports: {progress.message}" if progress.message else reason
 
 
 def left_over(job: Job | None, pods: Sequence[str]) -> str:
-    """What is left of an earlier Job: itself, on its way out, or pods of it that have not ended."""
+    """What is left of an earlier Job: the Job itself, being deleted, or pods that have not terminated."""
     if job is not None:
         return f"Job {job.metadata.name} is being deleted"
     names = fitted(pods, _NAMES_CHARACTERS, between=", ")
@@ -49,21 +49,19 @@ def left_over(job: Job | None, pods: Sequence[str]) -> str:
 
 
 def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
-    """Why the profiling pod is not ready, and in how many seconds that may be another thing.
+    """Why the profiling pod is not ready ("" if unknown), and the seconds after which that may change.
 
-    An empty text means: nothing that is known. None means: only a change of the pod can change it.
+    None means that it changes only with the pod.
     """
-    again: list[float] = []
+    times: list[float] = []
     for pod in sorted(pods, key=_age, reverse=True):
         report = pod_report(pod, now)
         if report.requeue_after_seconds is not None:
-            again.append(report.requeue_after_seconds)
+            times.append(report.requeue_after_seconds)
         blockage = report.blockage
         if blockage is not None and blockage.reason in _BLOCKED:
-            container = f" container {blockage.container}" if blockage.container else ""
-            detail = f": {blockage.message}" if blockage.message else ""
-            return f"pod {pod.metadata.name}{container} {blockage.word}{detail}", None
-    return "", min(again, default=None)
+            return blockage.describe(pod.metadata.name), None
+    return "", min(times, default=None)
 
 
 def _age(pod: JobPod) -> tuple[str, str]:
@@ -75,7 +73,7 @@ def _details(pod: JobPod) -> Iterator[str]:
     if pod.status.phase != "Failed":
         return
     if pod.status.reason:
-        # The node, not a container: the pod was evicted, or its node is gone.
+        # Not a container's failure: the pod was evicted, or its node is gone.
         yield f"Pod: {pod.metadata.name}, Reason: {pod.status.reason}{_message(pod.status.message)}"
     for container in pod.status.container_statuses:
         ended = container.state.terminated
@@ -94,7 +92,7 @@ def _subject(pod: JobPod, container: ContainerStatus) -> str:
 
 
 def _message(text: str) -> str:
-    """The last lines of a text; a program says last what it died of."""
+    """The last lines of a text: a program reports its fatal error last."""
     lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
     last = "\n".join(lines[-LAST_LINES:])
     if len(last) > _LAST_CHARACTERS:

@@ -1,4 +1,4 @@
-"""One row of the catalog of conditions, and the texts that rows of several kinds share."""
+"""A row of the catalog, and the texts that rows of several kinds share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One row of the page: when a condition has this reason, and what a person should do."""
+    """When conditions have a reason, and what to do then. `condition` may be several types, with ", "."""
 
     kind: str
     condition: str
@@ -48,7 +48,6 @@ WITHHELD = Remedy(
     "grant the operator's ServiceAccount the rules in [permissions.md](permissions.md). No "
     "restart is needed.",
 )
-INSTALL = "Install LeaderWorkerSet and Volcano; the operator then continues."
 MISTAKES = (
     "The spec is invalid; the message lists all errors with their paths. Nothing was changed."
 )

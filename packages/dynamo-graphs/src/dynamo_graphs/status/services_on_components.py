@@ -1,9 +1,10 @@
-"""The services of a graph that runs as components, one for each, or several while workers are replaced.
+"""The services of a graph on components: one component each, or several during a managed rollout.
 
-Right after an edit the conditions of a component still describe the old spec, so they count only when they
-were computed for the generation that the graph has just applied.
+Right after an edit the conditions of a component still describe the old spec. So they count only if they
+describe the generation that the graph has just applied.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from dynamo_graphs.api.names import group_name
 from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.rollout import replacing, with_old_generations
+from dynamo_graphs.status.rollout import why_it_remains, with_old_revisions
 from dynamo_graphs.status.service import ServiceView
 from kube_runtime.types.meta import condition
 
@@ -29,25 +30,28 @@ def component_views(
     components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],
     rollout: Rollout | None = None,
 ) -> dict[str, ServiceView]:
-    """The services of a graph whose replicas are those that are in force.
+    """The services of a graph with the desired replicas in its spec.
 
-    `components` maps each service to the name of its DynamoComponentDeployment and to the object that the
-    API server holds, or None when it does not exist. `rollout` has the components of older generations.
+    `components` maps each service to the name of its DynamoComponentDeployment and to the live object, or
+    None if it does not exist. `rollout` has the components of older revisions.
     """
     old = rollout.generations.old if rollout else ()
-    replaced = replacing(rollout) if rollout else {}
+    remaining: dict[str, list[str]] = defaultdict(list)
+    if rollout:
+        for member in old:
+            remaining[member.service].append(f"{member.name}: {why_it_remains(member, rollout)}")
     reported = {
         key: _replicas(name, component, graph.spec.services.get(key))
         for key, (name, component) in components.items()
     }
-    counts = with_old_generations(reported, old)
+    counts = with_old_revisions(reported, old)
     return {
         key: _view(
             name,
             component,
             counts[key],
             graph.spec.services.get(key),
-            [f"{member.name}: {replaced[member.name]}" for member in old if member.service == key],
+            remaining[key],
             newest=reported[key],
         )
         for key, (name, component) in components.items()
@@ -62,19 +66,19 @@ def _view(
     older: Sequence[str],
     newest: ServiceReplicaStatus,
 ) -> ServiceView:
-    own = _obstacle(component)
-    refusal = _refusal(component) if own else None
-    overrides_pods = refusal is not None or own == _PAUSED  # the state of pods is then irrelevant
+    obstacle = _obstacle(component)
+    refusal = _refusal(component) if obstacle else None
+    hides_pods = refusal is not None or obstacle == _PAUSED
     if component is not None and _is_behind(component):
-        newest = replace(newest, updated_replicas=0)  # they are of an older spec
-    if overrides_pods:
-        counts = replace(counts, reason=refusal, message=f"{name}: {own}")
+        newest = replace(newest, updated_replicas=0)  # counts of an older spec
+    if hides_pods:
+        counts = replace(counts, reason=refusal, message=f"{name}: {obstacle}")
     return ServiceView(
         name=name,
         newest=newest,
         counts=counts,
         desired=service.desired_replicas if service else 0,
-        obstacles=(*([own] if own else []), *older),
+        obstacles=(*([obstacle] if obstacle else []), *older),
         exists=bool(older) or (component is not None and bool(component.status.conditions)),
         is_rolling=component is None or _is_behind(component) or bool(older),
         has_older=bool(older),
@@ -82,15 +86,15 @@ def _view(
 
 
 def is_ready(component: DynamoComponentDeployment) -> bool:
-    """Whether a component says that its newest spec runs, and nothing older."""
+    """Whether the component reports its newest spec as ready."""
     return _obstacle(component) is None
 
 
 def is_current(component: DynamoComponentDeployment) -> bool:
-    """Whether the counts of a component are about its newest spec, as far as any will be.
+    """Whether the counts of a component describe its newest spec.
 
-    One that wants no replicas has no other reason to be not ready than that its workload's controller has
-    not seen that. Of a paused one nothing newer will come.
+    Those of a paused one do, because no newer ones will come. If a component without desired replicas is not
+    ready, the controller of its workload has not observed that yet.
     """
     if is_paused(component):
         return True
@@ -104,33 +108,33 @@ _UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_REA
 
 
 def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
-    """Why a component is not ready. None means: it is."""
+    """Why a component is not ready; None if it is."""
     if component is None:
         return "it is being created"
     available = condition(component.status.conditions, "Available")
-    is_held = is_paused(component)
+    paused = is_paused(component)
     if available is None:
-        return _PAUSED if is_held else "it has no status yet"
+        return _PAUSED if paused else "it has no status yet"
     if _is_behind(component):
-        return _PAUSED if is_held else "the operator has not observed its newest spec yet"
+        return _PAUSED if paused else "the operator has not observed its newest spec yet"
     return None if available.status == "True" else available.message
 
 
 _PAUSED = f"it is paused (annotation {labels.PAUSED})"
 
 
-_REFUSALS = {
+_REFUSALS: dict[str, GraphReason] = {
     ComponentReason.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
     ComponentReason.REJECTED: GraphReason.REJECTED,
 }
-"""What keeps a component from being made at all; its pods, if it has any, know nothing of it."""
+"""Why a component's objects cannot be written; its pods, if any, do not show that."""
 
 
 def _refusal(component: DynamoComponentDeployment | None) -> GraphReason | None:
     available = condition(component.status.conditions, "Available") if component else None
     if available is None or component is None or _is_behind(component):
         return None
-    return next((mine for theirs, mine in _REFUSALS.items() if theirs == available.reason), None)
+    return _REFUSALS.get(available.reason)
 
 
 def _is_behind(component: DynamoComponentDeployment) -> bool:
@@ -142,10 +146,7 @@ def _is_behind(component: DynamoComponentDeployment) -> bool:
 def _replicas(
     name: str, component: DynamoComponentDeployment | None, service: ComponentSpec | None
 ) -> ServiceReplicaStatus:
-    """What the component reports; before it does, its kind and name with zero counts.
-
-    The schema requires both.
-    """
+    """The counts that the component reports; before that, zeros with the required kind and name."""
     if component is not None and component.status.service is not None:
         return component.status.service
     if service is None or service.nodes == 1:

@@ -1,9 +1,9 @@
-"""What each reason of a DynamoModel's conditions means, and what a user should do about it."""
+"""The reasons of a DynamoModel's conditions."""
 
 from dynamo_graphs.plan.model import ModelReason
-from dynamo_graphs.status import condition_meaning as texts
-from dynamo_graphs.status.condition_meaning import Meaning
-from dynamo_graphs.status.pause import PauseReason
+from dynamo_graphs.status.catalog import row as texts
+from dynamo_graphs.status.catalog.row import Meaning
+from dynamo_graphs.status.reasons import PauseReason
 
 _MODEL = "DynamoModel"
 

@@ -1,13 +1,12 @@
-"""What each reason of a request's conditions means, and what a user should do about it.
+"""The reasons of a DynamoGraphDeploymentRequest's conditions.
 
-The second half of the table in `status.condition_catalog`. `Succeeded` repeats the reason of the step that
-failed: each failure is explained where it happens, and `Succeeded` only has rows for its own reasons.
+`Succeeded` repeats the reason of the step that failed, so it has rows only for reasons of its own.
 """
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason, RequestState
-from dynamo_graphs.status import condition_meaning as texts
-from dynamo_graphs.status.condition_meaning import Meaning
+from dynamo_graphs.status.catalog import row as texts
+from dynamo_graphs.status.catalog.row import Meaning
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name
 _VALIDATION = (_REQUEST, RequestConditionType.VALIDATION)
@@ -167,4 +166,4 @@ REQUEST_MEANINGS = (
     ),
     Meaning(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
 )
-"""In the order of a request's life: each step's condition, then the one that sums them up."""
+"""In the order of the steps, then `Succeeded`, which sums them up."""

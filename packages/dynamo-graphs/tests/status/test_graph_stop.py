@@ -1,14 +1,15 @@
-"""What a graph needs and does not make."""
+"""What a graph needs and does not create, and its status while that is missing."""
 
 from typing import Any
 
 import pytest
 
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
 from dynamo_graphs.api.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
-from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.status.prerequisites import lacking_status, missing
+from dynamo_graphs.status.graph_stop import graph_stop, missing
 from specs import a_graph, a_service
 
 QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
@@ -16,34 +17,41 @@ QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))
 
 def lacks(facts: Facts, services: Any = None, **spec: Any) -> list[str]:
     graph = a_graph(services or {"w": a_service()}, **spec)
-    return [each.message for each in missing(graph, facts)]
+    return [lack.message for lack in missing(graph, facts)]
+
+
+def stopped(graph: DynamoGraphDeployment) -> Any:
+    """The status of a graph that runs on components, in an empty cluster."""
+    stop = graph_stop(recorded(graph, COMPONENT), Facts(), ())
+    assert stop is not None
+    return stop.status
 
 
 def test_a_graph_of_its_own_lacks_nothing() -> None:
     assert [] == lacks(Facts(), pvcs=[{"name": "made", "create": True}])
 
 
-def test_a_claim_that_is_not_to_be_made_must_be_there() -> None:
+def test_a_pvc_that_is_not_created_must_exist() -> None:
     pvcs = [{"name": "mine"}]
-    [found] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
-    assert "PersistentVolumeClaim mine not found" in found
+    [message] = lacks(Facts(claims=frozenset(("other",))), pvcs=pvcs)
+    assert "PersistentVolumeClaim mine not found" in message
     assert [] == lacks(Facts(claims=frozenset(("mine",))), pvcs=pvcs)
 
 
 def test_an_endpoint_picker_needs_the_api_of_pools() -> None:
     services = {"e": a_service("epp")}
-    [found] = lacks(Facts(), services)
-    assert "inference.networking.k8s.io" in found
+    [message] = lacks(Facts(), services)
+    assert "inference.networking.k8s.io" in message
     assert [] == lacks(Facts(inference_pools_served=True), services)
 
 
 def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2})})
-    [found] = missing(graph, Facts())
+    [lack] = missing(graph, Facts())
     assert (
         "failed to reconcile Dynamo components deployments: no multinode orchestrator available"
-    ) == found.message
-    assert "no_multinode_orchestrator" == found.reason
+    ) == lack.message
+    assert "no_multinode_orchestrator" == lack.reason
     assert () == missing(graph, Facts(lws_served=True))
     assert () == missing(recorded(graph, GROVE), Facts())
 
@@ -51,7 +59,7 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
 def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
     graph = a_graph({"w": a_service(multinode={"nodeCount": 2}), "e": a_service("epp")})
     apis = (LEADER_WORKER_SET, GROVE_API, INFERENCE_POOL)
-    nodes, picker = missing(graph, Facts(withheld={each: each.kinds for each in apis}))
+    nodes, picker = missing(graph, Facts(withheld={api: api.kinds for api in apis}))
     assert {"optional_api_forbidden"} == {nodes.reason, picker.reason}
     assert (
         "LeaderWorkerSet with Volcano is installed, but the operator may not read" in nodes.message
@@ -65,26 +73,26 @@ NO_QUEUE = "queue 'other' not found in cluster. Ensure the queue exists before u
 
 
 @pytest.mark.parametrize(
-    ("queue", "said"), [(" ", []), ("dynamo", []), (" dynamo ", []), ("other", [NO_QUEUE])]
+    ("queue", "expected"), [(" ", []), ("dynamo", []), (" dynamo ", []), ("other", [NO_QUEUE])]
 )
-def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, said: list[str]) -> None:
+def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[str]) -> None:
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": queue}}
     graph = a_graph({"w": a_service()}, metadata=metadata)
     assert () == missing(graph, QUEUES)
-    assert said == [each.message for each in missing(recorded(graph, GROVE), QUEUES)]
+    assert expected == [lack.message for lack in missing(recorded(graph, GROVE), QUEUES)]
     assert () == missing(recorded(graph, GROVE), Facts())
 
 
 def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:
     pvcs = [{"name": "mine"}]
     waiting = a_graph({"w": a_service()}, pvcs=pvcs)
-    status = lacking_status(waiting, missing(waiting, Facts()))
+    status = stopped(waiting)
     assert ("pending", "some_resources_are_not_ready") == (
         status.state,
         status.conditions[0].reason,
     )
     failed = a_graph({"w": a_service(), "e": a_service("epp")}, pvcs=pvcs)
-    status = lacking_status(failed, missing(failed, Facts()))
+    status = stopped(failed)
     assert ("failed", "failed_to_reconcile_the_resources") == (
         status.state,
         status.conditions[0].reason,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api.service_status import ServiceReplicaStatus
-from dynamo_graphs.status.groups import Group, groups_readiness, groups_replicas
+from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Object
@@ -40,11 +40,11 @@ def a_condition(type_: str, status: str = "True", message: str = "") -> Object:
 
 
 def test_all_groups_ready_is_ready() -> None:
-    found = groups_readiness({"w-0": a_set(), "w-1": a_set()})
+    readiness = groups_readiness({"w-0": a_set(), "w-1": a_set()})
     assert (True, "AllLeaderWorkerSetsReady", "All LeaderWorkerSets are ready") == (
-        found.is_ready,
-        found.reason,
-        found.message,
+        readiness.is_ready,
+        readiness.reason,
+        readiness.message,
     )
 
 
@@ -82,12 +82,12 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
     ],
 )
 def test_each_thing_that_is_not_so_yet_is_named(group: Group, cause: str) -> None:
-    found = groups_readiness({"w-0": a_set(), "w-1": group})
-    assert (False, "SomeLeaderWorkerSetsNotReady") == (found.is_ready, found.reason)
-    assert f"Some LeaderWorkerSets are not ready: w-1: {cause}" == found.message
+    readiness = groups_readiness({"w-0": a_set(), "w-1": group})
+    assert (False, "SomeLeaderWorkerSetsNotReady") == (readiness.is_ready, readiness.reason)
+    assert f"Some LeaderWorkerSets are not ready: w-1: {cause}" == readiness.message
 
 
-def test_a_group_without_a_place_says_so() -> None:
+def test_an_unschedulable_group_reports_it() -> None:
     condition = a_condition("Unschedulable", message="2/2 tasks in gang unschedulable")
     placement = msgspec.convert({"status": {"conditions": [condition]}}, PodGroup)
     waiting = a_set(readyReplicas=0)
@@ -122,8 +122,8 @@ def test_the_counts_are_those_of_all_groups_together() -> None:
         (Group(None, None, None), True, False),
     ],
 )
-def test_a_group_tells_an_update_from_pods_that_are_not_ready(
+def test_a_group_distinguishes_an_update_from_pods_that_are_not_ready(
     group: Group, *, is_rolling: bool, has_older: bool
 ) -> None:
-    found = groups_readiness({"w-0": group})
-    assert (is_rolling, has_older) == (found.is_rolling, found.has_older)
+    readiness = groups_readiness({"w-0": group})
+    assert (is_rolling, has_older) == (readiness.is_rolling, readiness.has_older)

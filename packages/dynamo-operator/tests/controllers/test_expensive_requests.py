@@ -117,9 +117,7 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     writer, settings = Writer(client, cache), RenderSettings()
     facts = RequestReader(client, cache, settings, Grants(client, accepts_all=False), Ends())
     nodes = GpuDiscoveryRbac(client, writer, cache, "")
-    acts = RequestActions(
-        writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes
-    )
+    acts = RequestActions(writer, facts, Applier(writer, "hash", "generation"), settings, nodes)
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
     controller = RequestController(cache, acts, Reporter(writer, recorder, StatusRateLimit()))
     assert isinstance(await controller.reconcile(Key("n", "r")), Result)

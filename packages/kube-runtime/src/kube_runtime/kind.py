@@ -36,6 +36,11 @@ class Kind:
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{scope}/{self.plural}{rest}"
 
+    def manifest(self, metadata: Object, **fields: Any) -> Object:
+        """An object of this kind, to be written."""
+        kind = {"apiVersion": self.api_version, "kind": self.name}
+        return {**kind, "metadata": metadata, **fields}
+
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 

@@ -91,7 +91,7 @@ class ComponentController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a component to what its spec says, and its status to what they are."""
         component = await load_for_reconcile(
-            DynamoComponentDeployment, key, self.cache, self.applier.client, self.reporter
+            DynamoComponentDeployment, key, self.cache, self.applier.writer.client, self.reporter
         )
         if isinstance(component, Result):
             return component

@@ -130,7 +130,7 @@ class GraphController:
         """Bring the objects of a graph to what its spec says, and its status to what they are."""
         await self._stay_on_grove(key)
         graph = await load_for_reconcile(
-            DynamoGraphDeployment, key, self.cache, self.applier.client, self.reporter
+            DynamoGraphDeployment, key, self.cache, self.applier.writer.client, self.reporter
         )
         if isinstance(graph, Result):
             return graph
@@ -198,7 +198,7 @@ class GraphController:
         desired = await rendered(self.settings)
         if not is_on_grove(graph):
             return adopted_components(desired, live)
-        kept = await adopted_set(graph, desired, live, self.applier.client)
+        kept = await adopted_set(graph, desired, live, self.applier.writer.client)
         if not set_starts_to_drain(kept, live):
             return kept
         undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)

@@ -115,7 +115,7 @@ def manager(
         return scope.holds_lease() and (leads is None or leads.holds_lease())
 
     writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
-    look_for_unselected(built, client, writer, cache, settings.render, leads)
+    look_for_unselected(built, writer, settings.render)
     workers = WorkerPool()
     built.serve(workers)
     parts = Parts(

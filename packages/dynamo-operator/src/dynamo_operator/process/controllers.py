@@ -61,11 +61,8 @@ class Parts:
 
     def applier(self) -> Applier:
         """What writes the objects of controllers."""
-        take_over = ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
-        return Applier(
-            *(self.client, self.writer, self.cache),
-            *(labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over),
-        )
+        take_over = ManagedFieldsUpgrade(self.writer, labels.LAST_APPLIED_GENERATION)
+        return Applier(self.writer, labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over)
 
     def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
         """What ends the reconciles of one kind, with Events of that component."""

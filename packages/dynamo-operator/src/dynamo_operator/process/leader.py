@@ -8,7 +8,6 @@ from dynamo_operator.process.informers import unselected
 from dynamo_operator.reconcile.transforms import is_controlled_by_us
 from kube_runtime.apply.unselected import UnselectedObjects
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.client import in_cluster
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.manager import Health, Manager
@@ -39,23 +38,10 @@ def election(client: Client, settings: Settings, user: str) -> Election | None:
     )
 
 
-def look_for_unselected(
-    manager: Manager,
-    client: Client,
-    writer: Writer,
-    cache: Cache,
-    settings: RenderSettings,
-    leads: Election | None,
-) -> None:
+def look_for_unselected(manager: Manager, writer: Writer, settings: RenderSettings) -> None:
     """Look once, when this process begins to lead, for objects of ours that no watch brings."""
-    look = UnselectedObjects(
-        *(client, writer, cache),
-        complements=unselected(settings),
-        is_ours=is_controlled_by_us,
-        elected=leads.elected if leads else None,
-    )
-    manager.on_synced(look.start)
-    manager.serve(look)
+    look = UnselectedObjects(writer, selectors=unselected(settings), is_ours=is_controlled_by_us)
+    manager.serve(look, while_leading=True)
 
 
 def leader_health(election: Election) -> Health:

@@ -54,8 +54,7 @@ from kube_runtime.apply.result import (
 )
 from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import ABSENT, Client
+from kube_runtime.client.requests import ABSENT
 from kube_runtime.errors import Conflict, Forbidden, Invalid
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
@@ -73,11 +72,9 @@ class Applier:
     made; None means: there are none.
     """
 
-    client: Client
     writer: Writer
-    cache: Cache
-    hash_annotation: str
-    generation_annotation: str
+    hash_annotation: str = "kube-runtime/applied-hash"
+    generation_annotation: str = "kube-runtime/owner-generation"
     take_over: ManagedFieldsUpgrade | None = None
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
     _settled: SettledObjects = field(init=False)
@@ -121,12 +118,12 @@ class Applier:
 
     async def _attempt(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
         desired, type_ = attempt.desired, attempt.type_
-        if not self.cache.serves(type_):
-            if self.cache.forbids(type_):
-                raise Obstructed(forbidden(desired, self.cache.store(type_).granted_by))
+        if not self.writer.cache.serves(type_):
+            if self.writer.cache.forbids(type_):
+                raise Obstructed(forbidden(desired, self.writer.cache.store(type_).granted_by))
             raise Obstructed(not_served(desired))
         attempt.digest = digest_of(desired)
-        live: Resource | None = self.cache.get(type_, key_of(desired))
+        live: Resource | None = self.writer.cache.get(type_, key_of(desired))
         try:
             await self._bring(owner, policy, attempt, live)
         except Conflict as error:
@@ -318,7 +315,7 @@ class Applier:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = [
             live
-            for live in self.cache.owned_by(uid, types, namespace)
+            for live in self.writer.cache.owned_by(uid, types, namespace)
             if (live.KIND.name, live.key) not in kept and is_removable(policy, owner, live)
         ]
         if unwanted:

@@ -14,7 +14,6 @@ from typing import Any
 import structlog
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import R, Resource
@@ -26,7 +25,6 @@ _log = structlog.get_logger()
 class ManagedFieldsUpgrade:
     """Makes us the manager of what an earlier operator set; `mark` is the annotation that it wrote."""
 
-    client: Client
     writer: Writer
     mark: str
 
@@ -42,12 +40,14 @@ class ManagedFieldsUpgrade:
             OperatorError: the API server could not be asked.
         """
         try:
-            stored = await self.client.get_json(live.KIND.path(*live.key))
+            stored = await self.writer.client.get_json(live.KIND.path(*live.key))
         except NotFound:
             return live  # the apply that follows finds that out
         metadata = stored["metadata"]
         entries = with_manager(
-            metadata.get("managedFields", ()), mark=self.mark, manager=self.client.field_manager
+            metadata.get("managedFields", ()),
+            mark=self.mark,
+            manager=self.writer.client.field_manager,
         )
         if entries is None:
             return live

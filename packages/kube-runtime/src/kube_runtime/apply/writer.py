@@ -62,10 +62,10 @@ class Writer:
         holds_lease: Callable[[], bool] | None = None,
         is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
-        self._client = client
+        self.client = client
         self._holds_lease = holds_lease
         self._is_excluded = is_excluded
-        self._cache = cache
+        self.cache = cache
         self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -75,12 +75,12 @@ class Writer:
     ) -> R:
         """Server-side apply; see `Client.apply`."""
         async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self._client.apply(type_, desired, force=force, uid=uid))
+            return turn.wrote(await self.client.apply(type_, desired, force=force, uid=uid))
 
     async def create(self, type_: type[R], desired: Object) -> R:
         """Create; see `Client.create`."""
         async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self._client.create(type_, desired))
+            return turn.wrote(await self.client.create(type_, desired))
 
     async def merge_patch(
         self,
@@ -94,7 +94,7 @@ class Writer:
     ) -> R:
         """Merge-patch an object or its subresource; see `Client.merge_patch`."""
         async with self._turn(type_, key) as turn:
-            answer = await self._client.merge_patch(
+            answer = await self.client.merge_patch(
                 *(type_, key, patch),
                 subresource=subresource,
                 uid=uid,
@@ -113,7 +113,7 @@ class Writer:
             Conflict: there is a newer one; the watch brings it.
             NotFound: there is none any more.
         """
-        newest = await self._client.get(type(owner), owner.key)
+        newest = await self.client.get(type(owner), owner.key)
         if newest.metadata.resource_version != owner.metadata.resource_version:
             message = "is newer on the API server than in the cache"
             raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, owner.KIND, owner.key)
@@ -123,7 +123,7 @@ class Writer:
     ) -> None:
         """Delete; see `Client.delete`. The cache shows the object as being deleted."""
         async with self._turn(type_, key) as turn:
-            await self._client.delete(type_, key, uid=uid, resource_version=resource_version)
+            await self.client.delete(type_, key, uid=uid, resource_version=resource_version)
             turn.deleted(key, uid)
 
     async def read_existing(
@@ -141,10 +141,10 @@ class Writer:
         None means: it is gone again, or may not be read.
         """
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
-            store = self._cache.store(type_)
+            store = self.cache.store(type_)
             with store.writing(key) as flight:
                 try:
-                    existing = await self._client.get(type_, key)
+                    existing = await self.client.get(type_, key)
                 except (NotFound, Forbidden):
                     return None
                 if is_ours(existing):
@@ -158,9 +158,9 @@ class Writer:
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if self._is_excluded is not None and self._is_excluded(key.namespace):
                 raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's now")
-            if not self._cache.holds(type_):
+            if not self.cache.holds(type_):
                 yield _Turn(None, InFlightWrite())
                 return
-            store = self._cache.store(type_)
+            store = self.cache.store(type_)
             with store.writing(key) as flight:
                 yield _Turn(store, flight)

@@ -314,11 +314,9 @@ class EventWriter:
 
     def _new(self, pending: _Pending) -> Object:
         about, series, key = pending.about, pending.series, pending.key
-        return {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {"name": key.name, "namespace": key.namespace},
-            "involvedObject": {
+        return Event.KIND.manifest(
+            key._asdict(),
+            involvedObject={
                 "apiVersion": about.kind.api_version,
                 "kind": about.kind.name,
                 "name": about.key.name,
@@ -326,16 +324,16 @@ class EventWriter:
                 "uid": about.uid,
                 "resourceVersion": about.resource_version,
             },
-            "type": "Warning" if series.warning else "Normal",
-            "reason": series.reason,
-            "message": pending.message,
-            "count": pending.count,
-            "firstTimestamp": rfc3339(pending.since),
-            "lastTimestamp": rfc3339(pending.until),
-            "source": {"component": series.component},
-            "reportingComponent": series.component,
-            "reportingInstance": self._instance,
-        }
+            type="Warning" if series.warning else "Normal",
+            reason=series.reason,
+            message=pending.message,
+            count=pending.count,
+            firstTimestamp=rfc3339(pending.since),
+            lastTimestamp=rfc3339(pending.until),
+            source={"component": series.component},
+            reportingComponent=series.component,
+            reportingInstance=self._instance,
+        )
 
     def _refused(self, pending: _Pending, error: OperatorError) -> None:
         if _namespace_is_going(error):

@@ -8,12 +8,14 @@ ends everything, and `run` raises the first cause.
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import structlog
 
+from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -29,7 +31,7 @@ _log = structlog.get_logger()
 
 
 class Server(Protocol):
-    """A task that runs on every replica, leader or not, from start to stop."""
+    """A task beside the controllers. Its end is a bug, and ends the process."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -77,16 +79,17 @@ class Manager:
         limits: Limits = LIMITS,
         is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
-        self._client = client
-        self._cache = cache
+        self.client = client
+        self.cache = cache
         self._metrics = metrics or RuntimeMetrics()
-        self._events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
+        self.events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
         self._election = election
         self._limits = limits
         self._is_excluded = is_excluded
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._controllers: list[Controller] = []
         self._servers: list[Server] = []
+        self._leader_servers: list[Server] = []
         self._hooks: list[Callable[[], Awaitable[None]]] = []
         self._hooks_ran = False
         self._started_at = 0.0
@@ -95,6 +98,15 @@ class Manager:
         """The kinds and keys whose reconcile did not end when the probe was last answered."""
         self._renewing: asyncio.Task[None] | None = None
         self._working: list[asyncio.Task[None]] = []
+        self._leader_tasks: list[asyncio.Task[NoReturn]] = []
+
+    @cached_property
+    def writer(self) -> Writer:
+        """Writes for reconcilers: only while no other process may lead, and not in excluded namespaces."""
+        holds_lease = self._election.holds_lease if self._election else None
+        return Writer(
+            self.client, self.cache, holds_lease=holds_lease, is_excluded=self._is_excluded
+        )
 
     def inform(self, informer: Informer[Any]) -> None:
         """Keep that type in the cache, for every controller; to be called before `control`.
@@ -102,7 +114,7 @@ class Manager:
         Raises:
             ValueError: the type has an informer already.
         """
-        self._cache.add(informer.store)
+        self.cache.add(informer.store)
         self._informers[informer.type_] = informer
         store = informer.store
         self._metrics.observe_watch(
@@ -118,11 +130,11 @@ class Manager:
         """Run a controller of that reconciler while this process leads."""
         controller = Controller(
             reconciler,
-            self._cache,
+            self.cache,
             metrics=self._metrics,
             options=options,
             is_excluded=self._is_excluded,
-            activity=self._events.activity,
+            activity=self.events.activity,
         )
         self._controllers.append(controller)
         return controller
@@ -132,9 +144,9 @@ class Manager:
         for controller in self._controllers:
             controller.wake_namespace(namespace)
 
-    def serve(self, server: Server) -> None:
-        """Run that server on every replica."""
-        self._servers.append(server)
+    def serve(self, server: Server, *, while_leading: bool = False) -> None:
+        """Run that server on every replica, or only on the one that leads, beside the controllers."""
+        (self._leader_servers if while_leading else self._servers).append(server)
 
     def on_synced(self, hook: Callable[[], Awaitable[None]]) -> None:
         """Have `hook` run once the caches are full, on every replica, before the election."""
@@ -209,13 +221,16 @@ class Manager:
             task.cancel()
 
     def _start_background(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
-        runs: dict[str, Coroutine[Any, Any, None]] = {"events": self._events.run()}
-        for informer in self._informers.values():
-            runs[f"informer {informer.type_.__name__}"] = informer.run(self._client)
-        for number, server in enumerate(self._servers):
-            runs[f"server {number} {type(server).__name__}"] = server.run()
-        tasks = [group.create_task(_for_good(name, run), name=name) for name, run in runs.items()]
-        return [group.create_task(self._measure_lag(), name="loop lag"), *tasks]
+        informers = [
+            _run_for_good(group, f"informer {informer.type_.__name__}", informer.run(self.client))
+            for informer in self._informers.values()
+        ]
+        return [
+            group.create_task(self._measure_lag(), name="loop lag"),
+            _run_for_good(group, "events", self.events.run()),
+            *informers,
+            *_serve(group, self._servers),
+        ]
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
         for informer in self._informers.values():
@@ -232,6 +247,7 @@ class Manager:
         self._metrics.leadership(is_leader=True)
         for controller in self._controllers:
             controller.subscribe()
+        self._leader_tasks = _serve(group, self._leader_servers)
         self._working = [
             group.create_task(controller.run(), name=f"controller {controller.kind}")
             for controller in self._controllers
@@ -240,8 +256,10 @@ class Manager:
     async def _stop_work(self) -> None:
         for controller in self._controllers:
             controller.close()
-        if self._working:
-            _, late = await asyncio.wait(self._working, timeout=self._limits.reconciles_seconds)
+        for server in self._leader_tasks:
+            server.cancel()
+        if running := [*self._working, *self._leader_tasks]:
+            _, late = await asyncio.wait(running, timeout=self._limits.reconciles_seconds)
             for task in late:
                 _log.warning("reconciles cut off", task=task.get_name())
                 task.cancel()
@@ -249,9 +267,9 @@ class Manager:
                 await asyncio.wait(late)
         try:
             async with asyncio.timeout(self._limits.flush_seconds):
-                await self._events.flush()
+                await self.events.flush()
         except TimeoutError:
-            _log.warning("events not written before the stop", events=self._events.give_up())
+            _log.warning("events not written before the stop", events=self.events.give_up())
 
     async def _stop_leading(self) -> None:
         if self._election and self._renewing:
@@ -268,9 +286,22 @@ class Manager:
             self._metrics.lagged(self._lag_seconds)
 
 
-async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
-    await run
-    raise RuntimeError(f"{name} ended unexpectedly")
+def _serve(group: asyncio.TaskGroup, servers: Iterable[Server]) -> list[asyncio.Task[NoReturn]]:
+    return [
+        _run_for_good(group, f"server {type(server).__name__}", server.run()) for server in servers
+    ]
+
+
+def _run_for_good(
+    group: asyncio.TaskGroup, name: str, run: Coroutine[Any, Any, None]
+) -> asyncio.Task[NoReturn]:
+    """Start a task of the group whose end is a bug."""
+
+    async def run_and_fail() -> NoReturn:
+        await run
+        raise RuntimeError(f"{name} ended unexpectedly")
+
+    return group.create_task(run_and_fail(), name=name)
 
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:

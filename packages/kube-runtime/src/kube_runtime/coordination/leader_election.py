@@ -231,10 +231,8 @@ class Election:
             patch = _guarded(self._seen, spec, self._annotations())
             lease = await self._client.merge_patch(Lease, self._key, patch)
         else:
-            at = {"namespace": self._key.namespace, "name": self._key.name}
-            metadata = {**at, **self._annotations()}
-            kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
-            lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": spec})
+            metadata = {**self._key._asdict(), **self._annotations()}
+            lease = await self._client.create(Lease, Lease.KIND.manifest(metadata, spec=spec))
         self._see(lease)
         self._renewed_at = sent_at
 

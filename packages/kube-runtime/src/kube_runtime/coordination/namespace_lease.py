@@ -184,13 +184,8 @@ class NamespaceLease:
         self._stale = self._others(lease, are_fresh=False)
 
     async def _create(self, now: str, spec: Object) -> Lease:
-        metadata = {
-            "namespace": self._key.namespace,
-            "name": self._key.name,
-            "annotations": {self._own: now},
-        }
-        kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
-        body = {**kind, "metadata": metadata, "spec": {"acquireTime": now, **spec}}
+        metadata = {**self._key._asdict(), "annotations": {self._own: now}}
+        body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
         return await self._client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:

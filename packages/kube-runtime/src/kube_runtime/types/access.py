@@ -85,13 +85,8 @@ class SelfSubjectAccessReview(Resource):
 
 
 def question(kind: Kind, spec: Object) -> Object:
-    """What has to be created to ask it."""
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": {"name": ""},
-        "spec": spec,
-    }
+    """The review to create."""
+    return kind.manifest({"name": ""}, spec=spec)
 
 
 def subject(user: UserInfo) -> Object:

@@ -70,7 +70,7 @@ class DeploymentController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the components of a deployment to what it says, and its status to what they are."""
         deployment = await load_for_reconcile(
-            DynamoDeployment, key, self.cache, self.applier.client, self.reporter
+            DynamoDeployment, key, self.cache, self.applier.writer.client, self.reporter
         )
         if isinstance(deployment, Result):
             return deployment

@@ -79,7 +79,7 @@ class NimController:
     async def reconcile(self, key: Key) -> Result:
         """Bring the objects of a component to what its spec says, and its status to what they are."""
         nim = await load_for_reconcile(
-            DynamoNimDeployment, key, self.cache, self.applier.client, self.reporter
+            DynamoNimDeployment, key, self.cache, self.applier.writer.client, self.reporter
         )
         if isinstance(nim, Result):
             return nim

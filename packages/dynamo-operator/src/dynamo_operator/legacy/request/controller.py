@@ -76,7 +76,7 @@ class ImageRequestController:
     async def reconcile(self, key: Key) -> Result:
         """Have the image of a request, and its DynamoNim; the status shows its progress."""
         request = await load_for_reconcile(
-            DynamoNimRequest, key, self.cache, self.applier.client, self.reporter
+            DynamoNimRequest, key, self.cache, self.applier.writer.client, self.reporter
         )
         if isinstance(request, Result):
             return request

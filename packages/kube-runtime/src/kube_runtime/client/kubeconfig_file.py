@@ -37,13 +37,20 @@ class Cluster(_Part, frozen=True):
     extensions: list[Object] | None = None
 
 
+class ExecVariable(_Part, frozen=True):
+    """An environment variable of an exec plugin."""
+
+    name: str
+    value: str
+
+
 class ExecPlugin(_Part, frozen=True, rename="camel"):
     """A program that prints credentials."""
 
     command: str
     api_version: str
     args: list[str] | None = None
-    env: list[dict[str, str]] | None = None
+    env: list[ExecVariable] | None = None
     install_hint: str | None = None
     provide_cluster_info: bool = False
 

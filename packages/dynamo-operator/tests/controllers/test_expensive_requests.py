@@ -30,7 +30,7 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import Result
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.controller.worker import WorkEnded, WorkerPool
+from kube_runtime.controller.worker_pool import WorkEnded, WorkerPool
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition

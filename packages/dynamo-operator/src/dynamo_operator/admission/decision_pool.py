@@ -15,7 +15,7 @@ from dynamo_graphs.validation import Problem
 from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import RULES, Circumstances, Rules, rules_of
-from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.controller.worker_pool import WorkEnded
 from kube_runtime.serving.clients import FairSemaphore
 
 T = TypeVar("T")

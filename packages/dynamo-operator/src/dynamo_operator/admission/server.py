@@ -24,7 +24,7 @@ from dynamo_operator.admission.metrics import WebhookMetrics
 from dynamo_operator.admission.registration import path_of
 from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
 from dynamo_operator.admission.rules import Rules
-from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.controller.worker_pool import WorkBusy
 from kube_runtime.serving.clients import client_of
 from kube_runtime.serving.connection_limit import ConnectionLimit
 from kube_runtime.serving.tls import Certificate

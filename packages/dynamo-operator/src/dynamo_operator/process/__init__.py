@@ -34,7 +34,7 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.controller.stall import StallWatch
-from kube_runtime.controller.worker import WorkerPool
+from kube_runtime.controller.worker_pool import WorkerPool
 from kube_runtime.coordination.leader_election import identity as candidate
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity

@@ -94,7 +94,7 @@ class RequestActions:
         body = {**desired, "metadata": desired["metadata"] | owners}
         target = Target(request.metadata.uid, Job.KIND.name, job_key(request))
         try:
-            with self.suppression.attempting(target, digest_of(body), ""):
+            with self.suppression.suppressing_repeats(target, digest_of(body), ""):
                 return await self.writer.apply(Job, body, force=False, uid=ABSENT)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
@@ -161,7 +161,7 @@ class RequestActions:
         body = deployed(request, spec, at)
         target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, at)
         try:
-            with self.suppression.attempting(target, digest_of(body), ""):
+            with self.suppression.suppressing_repeats(target, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error

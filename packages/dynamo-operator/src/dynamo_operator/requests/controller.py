@@ -51,7 +51,7 @@ from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.controller.worker_pool import WorkEnded
 from kube_runtime.errors import Invalid
 from kube_runtime.kind import Key
 from kube_runtime.times import utc_now

@@ -115,7 +115,7 @@ class ScalingController:
         patch: Object = {"metadata": version, "spec": {"services": services}}
         target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
-        with self.suppression.attempting(target, digest, graph.metadata.uid):
+        with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
             return await self.reporter.writer.merge_patch(
                 *(DynamoGraphDeployment, graph.key, patch),
                 uid=graph.metadata.uid,

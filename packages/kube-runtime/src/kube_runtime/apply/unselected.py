@@ -1,10 +1,10 @@
-"""Finds objects of ours that no watch brings, because their label is missing.
+"""Find objects of ours that no watch brings, because their label is missing.
 
-The watch of a kind that others use selects by a label that we write. An earlier operator may have
-written no such label, and a user may remove one while no process of ours leads. What is still wanted is
-found when a reconcile creates it; what is not wanted any more, and has to go, is found here only.
+The watch of a kind that others use selects by a label that we write. An earlier operator may not have
+written the label, and a user may remove it while no process of ours leads. A reconcile finds such an object
+when it creates one of that name; objects that are no longer desired are found here only.
 
-Each process looks once, when it begins to lead: page by page, and only at metadata.
+Each process lists them once, when it begins to lead: page by page, and only metadata.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from kube_runtime.types.meta import Resource
 from kube_runtime.watch.selector import Selector
 
 SHOWN_SECONDS = 300.0
-"""How long such an object is in the cache, unless a write gives it the label: its owner's time to act."""
+"""How long such an object stays in the cache, unless a write adds the label: its owner's time to act."""
 
 _RETRY = Backoff(first_seconds=1, limit_seconds=60)
 
@@ -83,10 +83,10 @@ class UnselectedObjects:
 
 
 def complement(labels: str) -> str:
-    """The label selector of what a selector of one label leaves out.
+    """The label selector for the objects that a selector of one label leaves out.
 
     Raises:
-        ValueError: it is not one of `a` or `a=b`.
+        ValueError: the selector is neither `a` nor `a=b`.
     """
     [rule] = Selector(labels=labels).rules
     if rule.is_negated:
@@ -95,7 +95,7 @@ def complement(labels: str) -> str:
 
 
 def _metadata_of(type_: type[Resource]) -> type[Resource]:
-    """A type of the same kind of which only metadata are read."""
+    """A type of the same kind that reads metadata only."""
     metadata_type = msgspec.defstruct(
         f"{type_.__name__}Metadata",
         [],

@@ -19,9 +19,9 @@ from kube_runtime.cache.cache import Cache, Change
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.retry import RequestCount, counting_requests
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.stall import doing
 from kube_runtime.controller.work_queue import Priority, WorkQueue, retry
+from kube_runtime.controller.worker_slots import WORKER_SLOTS, WorkerSlots
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key

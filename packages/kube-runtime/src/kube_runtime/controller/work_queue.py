@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.controller.worker_pool import WorkBusy
 from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, NoAnswer, OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff

@@ -83,7 +83,7 @@ class DecisionPool:
 
     async def _apart(self, rules: Rules[Any], new: Raw, request: Request, client: str) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
-        async with self.turns.place(client, request.namespace):
+        async with self.turns.slot(client, request.namespace):
             at = self.circumstances(request)
             args = (rules.type_.KIND.name, bytes(memoryview(new)), old, at)
             tenant = f"{client} {request.namespace}"

@@ -141,7 +141,7 @@ class ModelController:
     ) -> DynamoModel:
         """The model with this status, once its events are recorded."""
         stored = await patch_status(
-            self.reporter.writer, model, status, pace=self._pace(model, status)
+            self.reporter.writer, model, status, limit=self._pace(model, status)
         )
         state.written = _written(stored)
         self._report(model, stored)

@@ -75,9 +75,9 @@ def control_graphs(parts: Parts) -> PodIndex:
     applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
         goal="Ready",
-        greets=True,
-        records=("restart", "rollingUpdate", SUSPENDED),
-        passing=(GraphState.INITIALIZING, GraphState.PENDING),
+        first_at_once=True,
+        never_delayed=("restart", "rollingUpdate", SUSPENDED),
+        transient_states=(GraphState.INITIALIZING, GraphState.PENDING),
         activity=parts.events.activity,
     )
     of_components = StatusRateLimit(goal="Available", activity=parts.events.activity)

@@ -326,7 +326,7 @@ class RequestController:
     ) -> Result:
         """Write the status, then queue the events; neither if the status is unchanged."""
         late = status.change_rejected(request)
-        stored = await patch_status(self.reporter.writer, request, report.status, pace=pace)
+        stored = await patch_status(self.reporter.writer, request, report.status, limit=pace)
         if stored is not request:
             for reason, text, is_warning in (*report.events, *late):
                 self.reporter.recorder.event(

@@ -1,9 +1,9 @@
-"""Start everything in its order in one task group, and stop it in the reverse order.
+"""The manager starts everything in order in one task group, and stops it in the reverse order.
 
-Start: servers and informers; when the caches are full, the hooks; then the election; then the controllers.
-A standby therefore has warm caches and answers its probes. Stop: no new reconciles, a bounded time for
-those that run, their events, then the Lease, and only then servers and informers. Any failure on the way
-ends everything, and `run` raises the first cause.
+Start: servers and informers; once the caches are synced, the hooks; then the election; then the controllers.
+So a standby has warm caches and answers its probes. Stop: no new reconciles, a bounded time for running
+ones, their Events, then the Lease, and only then servers and informers. Any failure ends everything, and
+`run` raises the first cause.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits, in seconds. `silence_seconds`: longest time without any line on a watch."""
+    """Timeouts of a stop, and thresholds of the liveness probe: lag of the event loop, silence of a watch."""
 
     reconciles_seconds: float = 3.0
     flush_seconds: float = 1.5
@@ -63,9 +63,9 @@ _BEAT_SECONDS = 1.0
 
 
 class Manager:
-    """One process's informers, controllers and servers. Built, filled, then run once.
+    """The informers, controllers and servers of one process. Add them, then call `run` once.
 
-    `is_excluded` returns whether a namespace is excluded now. None means: no namespace is.
+    `is_excluded` returns whether a namespace belongs to another operator.
     """
 
     def __init__(
@@ -95,21 +95,21 @@ class Manager:
         self._started_at = 0.0
         self._lag_seconds = 0.0
         self._stuck: set[tuple[str, str]] = set()
-        """The kinds and keys whose reconcile did not end when the probe was last answered."""
+        """Kinds and keys of the stuck reconciles at the last liveness probe."""
         self._renewing: asyncio.Task[None] | None = None
         self._working: list[asyncio.Task[None]] = []
         self._leader_tasks: list[asyncio.Task[NoReturn]] = []
 
     @cached_property
     def writer(self) -> Writer:
-        """Writes for reconcilers: only while no other process may lead, and not in excluded namespaces."""
+        """The writer for reconcilers. It refuses to write once another process may lead."""
         holds_lease = self._election.holds_lease if self._election else None
         return Writer(
             self.client, self.cache, holds_lease=holds_lease, is_excluded=self._is_excluded
         )
 
     def inform(self, informer: Informer[Any]) -> None:
-        """Keep that type in the cache, for every controller; to be called before `control`.
+        """Keep the type of an informer in the cache. Call it before `control`.
 
         Raises:
             ValueError: the type has an informer already.
@@ -127,7 +127,7 @@ class Manager:
     def control(
         self, reconciler: Reconciler, options: ControllerOptions | None = None
     ) -> Controller:
-        """Run a controller of that reconciler while this process leads."""
+        """Add a controller, which runs while this process leads."""
         controller = Controller(
             reconciler,
             self.cache,
@@ -140,20 +140,20 @@ class Manager:
         return controller
 
     def wake_namespace(self, namespace: str) -> None:
-        """Have every controller reconcile all objects of that namespace, which was excluded until now."""
+        """Queue all keys of a namespace that is no longer excluded."""
         for controller in self._controllers:
             controller.wake_namespace(namespace)
 
     def serve(self, server: Server, *, while_leading: bool = False) -> None:
-        """Run that server on every replica, or only on the one that leads, beside the controllers."""
+        """Add a server, which runs on every replica, or only on the leader."""
         (self._leader_servers if while_leading else self._servers).append(server)
 
     def on_synced(self, hook: Callable[[], Awaitable[None]]) -> None:
-        """Have `hook` run once the caches are full, on every replica, before the election."""
+        """Add a hook, which runs once the caches are synced, on every replica, before the election."""
         self._hooks.append(hook)
 
     def ready(self) -> Health:
-        """Whether the caches are full and the hooks have run; a standby is ready as well."""
+        """The readiness probe: the caches are synced and the hooks have run. A standby is ready as well."""
         problems = [
             str(informer.last_error or f"{informer.type_.KIND}: not listed yet")
             for informer in self._informers.values()
@@ -164,7 +164,7 @@ class Manager:
         return Health(tuple(problems))
 
     def alive(self) -> Health:
-        """Whether work continues: the loop is on time, watches receive, reconciles end."""
+        """The liveness probe: the event loop is on time, watches receive, reconciles end."""
         problems: list[str] = []
         if self._lag_seconds > self._limits.lag_seconds:
             problems.append(f"event loop {self._lag_seconds:.1f} s late")
@@ -182,7 +182,7 @@ class Manager:
         for kind, name in sorted(stuck - self._stuck):
             _log.error("reconcile does not end", kind=kind, key=name)
         self._stuck = stuck
-        # Any client may read this: names of objects are for the log.
+        # Every client may read this, so it names no objects; the log does.
         problems += [
             f"{kind}: {count} reconciles do not end"
             for kind, count in sorted(Counter(kind for kind, _ in stuck).items())
@@ -193,7 +193,7 @@ class Manager:
         """Run everything until `stop` is set, then stop in order.
 
         Raises:
-            OperatorError: what made it end, such as `LeadershipLost`.
+            OperatorError: the first failure, such as `LeadershipLost`.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -202,7 +202,7 @@ class Manager:
             cause = first_cause(failures)
             _log_others(cause, failures)
             raise cause from None
-        finally:  # every task has ended, in order or not, so that nothing of ours writes any more
+        finally:  # every task has ended, so nothing writes any more
             self._metrics.leadership(is_leader=False)
             if self._election:
                 await self._election.release()
@@ -305,7 +305,7 @@ def _run_for_good(
 
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error of a group to report: its first `OperatorError`, else its first error."""
+    """The first `OperatorError` of a group, else its first error."""
     errors = list(leaves(failures))
     return next((error for error in errors if isinstance(error, OperatorError)), errors[0])
 

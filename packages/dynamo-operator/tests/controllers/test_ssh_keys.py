@@ -51,7 +51,7 @@ def copies(wanted: DynamoGraphDeployment, *objects: Resource) -> list[Any]:
 
 
 def test_only_secrets_of_one_name_are_watched() -> None:
-    found = {each.type_: each.selection for each in ssh_key_informers(SETTINGS)}
+    found = {each.type_: each.selector for each in ssh_key_informers(SETTINGS)}
     assert {SshKeys, SshKeysCopy} == found.keys()
     assert "system" == found[SshKeys].namespace
     assert {"metadata.name=keys"} == {each.fields for each in found.values()}

@@ -1,7 +1,7 @@
 """Decode JSON of the API server into structs, unless it is too large.
 
-`msgspec.Raw` is a view: one field of one object would keep the bytes of a whole page of the list in memory.
-So every Raw inside a decoded object is replaced by its own copy.
+`msgspec.Raw` is a view: one field of one object would keep a whole page of a list in memory. So every Raw in
+a decoded object is replaced by a copy.
 """
 
 import re
@@ -17,16 +17,16 @@ from kube_runtime.kind import Key, Kind
 from kube_runtime.types.meta import R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Errors of msgspec for foreign JSON: not of its type, not UTF-8, nested too deeply."""
+"""Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
 
 UNLIMITED: Final = 0
 
 
 def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
-    """One object of that type, holding on to nothing of `raw`.
+    """Decode one object; the result has no reference to `raw`.
 
     Raises:
-        TooLarge: it has more than `most_bytes`.
+        TooLarge: the object has more than `most_bytes`.
         DecodeError: the JSON does not fit the type.
     """
     try:
@@ -42,7 +42,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
 def decode_items(
     type_: type[R], items: list[Raw], most_bytes: int = UNLIMITED
 ) -> tuple[list[R], list[DecodeError]]:
-    """The objects of a list, and an error for each one that does not fit its type or is too large."""
+    """Decode the objects of a list, with an error for each one that does not fit its type or is too large."""
     good: list[R] = []
     broken: list[DecodeError] = []
     for item in items:
@@ -54,7 +54,7 @@ def decode_items(
 
 
 class ListMetadata(Struct, frozen=True):
-    """Metadata of a list. An empty `continue_` is the last page."""
+    """Metadata of a list; `continue_` is empty on the last page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -68,13 +68,12 @@ class ObjectList(Struct, frozen=True):
 
 
 def decode_list(kind: Kind, raw: bytes) -> ObjectList:
-    """The frame of a list; its items are views into `raw`.
+    """Decode a list, its items as views into `raw`.
 
-    An item may be nested more deeply than msgspec can skip. It is still found, so that it fails alone when it
-    is decoded, and not the list of all.
+    Also if an item is nested too deeply for msgspec to skip, so that this item fails later, and not the list.
 
     Raises:
-        DecodeError: this is not a list at all.
+        DecodeError: this is not a list.
     """
     try:
         try:
@@ -89,11 +88,11 @@ def decode_list(kind: Kind, raw: bytes) -> ObjectList:
 
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
-"""A string or a bracket of JSON. Possessive, so that it is linear for any text."""
+"""A string or a bracket of JSON. Possessive, so that it takes linear time for any text."""
 
 
 def _item_spans(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Where the members of the array `items` of a JSON object start and end. Linear, at any depth."""
+    """The spans of the members of the array `items` of a JSON object, in linear time at any depth."""
     depth = start = 0
     name = b""
     for token in _TOKEN.finditer(raw):
@@ -107,15 +106,15 @@ def _item_spans(raw: bytes) -> Iterator[tuple[int, int]]:
                 yield start, token.end()
             depth -= 1
         elif depth == 1:
-            name = text  # at the end of a text value this is not a name, and no bracket follows it
+            name = text  # a value that is a string is no name, but no bracket follows it
 
 
 _ITEM_DEPTH: Final = 3
-"""Of a member's own bracket: that of the list is the first, that of `items` the second."""
+"""Depth of the bracket of a member; that of the list has depth 1, that of `items` 2."""
 
 
 def _between(raw: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-    """The text outside of the spans, with `null` in the place of each."""
+    """The text with `null` in place of each span."""
     end = 0
     for start, following in spans:
         yield raw[end:start]
@@ -125,7 +124,7 @@ def _between(raw: bytes, spans: Iterable[tuple[int, int]]) -> Iterator[bytes]:
 
 
 class ObjectIdentity(Struct, frozen=True):
-    """What every object has, whatever else may be wrong with it."""
+    """The metadata that identify an object."""
 
     name: str = ""
     namespace: str = ""
@@ -149,7 +148,7 @@ def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
 
 
 def identity(raw: bytes | Raw) -> ObjectIdentity:
-    """What identifies an object; empty if that cannot be read."""
+    """The identity of an object; empty if it cannot be decoded."""
     try:
         return _FRAME.decode(raw).metadata
     except UNREADABLE:
@@ -162,13 +161,13 @@ def _key(raw: bytes | Raw) -> Key | None:
 
 
 def bytes_over(text: bytes | Raw, most: int) -> int:
-    """The size of an object of more than `most` bytes, as compact JSON; 0 if it has fewer.
+    """The size in bytes of an object with more than `most`; 0 if it has fewer.
 
-    Its status and `metadata.managedFields`, which users do not write by hand, do not count. `UNLIMITED` as
-    `most` takes every object.
+    The status and `metadata.managedFields`, which users do not write, do not count. `UNLIMITED` accepts
+    every object.
 
     Raises:
-        msgspec.DecodeError: it is not an object. Only a large one is read.
+        msgspec.DecodeError: a large text is not an object.
     """
     size = memoryview(text).nbytes
     if most == UNLIMITED or size <= most:
@@ -179,18 +178,18 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
 
 
 def too_large(size: int, most: int) -> str:
-    """The message for an object of that size, in bytes."""
+    """The message for an object that is too large."""
     return f"the object has {size} bytes (limit {most})"
 
 
 def _detach(value: object) -> object:
-    """The same value, with every Raw in it owning its bytes."""
+    """The value, with a copy of every Raw in it."""
     match value:
         case Raw():
             return value.copy()
         case msgspec.Struct():
             for name in _fields_with_raw(type(value)):
-                # No other code has seen this object yet, so a frozen struct may still be completed.
+                # No other code has this object yet, so a frozen struct may be changed.
                 structs.force_setattr(value, name, _detach(getattr(value, name)))
             return value
         case dict():

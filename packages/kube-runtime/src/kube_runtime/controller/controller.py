@@ -266,7 +266,7 @@ class Controller:
             result = "error"
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
             if isinstance(error, NamespaceExcluded) or self._is_of_absent(key, error):
-                _log.debug("nothing left to do", error=str(error))
+                _log.debug("nothing is left to do", error=str(error))
                 result = self._succeeded(key, DONE)
             else:
                 self._failed(key, error)

@@ -6,6 +6,7 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.ssh_keys import (
     missing_ssh_keys,
     ssh_key_copies,
@@ -14,7 +15,6 @@ from dynamo_operator.reconcile.ssh_keys import (
 )
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key
-from kube_runtime.types.core import SshKeys, SshKeysCopy
 from kube_runtime.types.meta import Metadata, Resource
 from simulated.caches import a_cache
 from specs import IMAGE, a_graph, a_service

@@ -18,9 +18,9 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingResult, documents, parse_results
+from dynamo_graphs.types.profiling import Output
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.batch import Output
 
 _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")

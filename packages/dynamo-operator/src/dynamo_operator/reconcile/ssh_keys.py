@@ -13,12 +13,12 @@ from typing import Any
 from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.transforms import strip_unowned
 from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, PermittedInformer, Watches
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import SshKeys, SshKeysCopy
 from kube_runtime.types.meta import Resource
 
 

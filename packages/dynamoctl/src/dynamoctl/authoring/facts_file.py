@@ -13,13 +13,14 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_reader import Document, documents
 from dynamo_graphs.offline.expansion import Beside
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
 from dynamo_operator.reconcile.read import beside_components, registries_only
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PullSecret, ServiceAccount
+from kube_runtime.types.core import ServiceAccount
 
 _PULL_SECRET = "kubernetes.io/dockerconfigjson"  # noqa: S105  the type of one
 

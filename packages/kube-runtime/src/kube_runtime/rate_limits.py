@@ -49,64 +49,58 @@ class TokenBucket:
         return True
 
 
-class WriteRate:
+class _Times:
+    """A time for each uid, on the event loop's clock; the oldest come first and are forgotten first."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, float] = OrderedDict()
+
+    @property
+    def remembered(self) -> int:
+        """Number of objects whose time is remembered."""
+        return len(self._times)
+
+    def _forget_older_than(self, seconds: float) -> None:
+        while self._times and loop_time() - next(iter(self._times.values())) >= seconds:
+            self._times.popitem(last=False)
+
+
+class WriteRate(_Times):
     """Allows one write for each uid in that number of seconds."""
 
     def __init__(self, seconds: float = 1.0) -> None:
+        super().__init__()
         self._seconds = seconds
-        self._written: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
-
-    @property
-    def remembered(self) -> int:
-        """Number of objects whose recent write is remembered."""
-        return len(self._written)
 
     def wait(self, uid: str) -> float:
-        """Seconds until this object may be written again; 0 means: now."""
-        now = loop_time()
-        self._forget_old(now)
-        return self._left(self._written[uid], now) if uid in self._written else 0.0
+        """Seconds until this object may be written again; 0 means now."""
+        self._forget_older_than(self._seconds - _GRAIN_SECONDS)
+        return _seconds_left(self._times[uid], self._seconds) if uid in self._times else 0.0
 
     def record(self, uid: str) -> None:
         """Record a write."""
-        now = loop_time()
-        self._forget_old(now)
-        self._written[uid] = now
-        self._written.move_to_end(uid)
-
-    def _forget_old(self, now: float) -> None:
-        while self._written and self._left(next(iter(self._written.values())), now) == 0:
-            self._written.popitem(last=False)
-
-    def _left(self, written: float, now: float) -> float:
-        left = self._seconds - (now - written)
-        return left if left > _GRAIN_SECONDS else 0.0
+        self._forget_older_than(self._seconds - _GRAIN_SECONDS)
+        self._times[uid] = loop_time()
+        self._times.move_to_end(uid)
 
 
-class Debounce:
+class Debounce(_Times):
     """Debounces the first observation of each uid."""
-
-    def __init__(self) -> None:
-        self._since: OrderedDict[str, float] = OrderedDict()  # by uid, the oldest first
-
-    @property
-    def remembered(self) -> int:
-        """Number of objects whose first observation is remembered."""
-        return len(self._since)
 
     def wait(self, uid: str, seconds: float) -> float:
         """Seconds left of a wait of `seconds` that began with the first call for `uid`; 0 when it is over."""
-        now = loop_time()
-        # Read it before old ones are forgotten: it may be one of them.
-        since = self._since.setdefault(uid, now)
-        while self._since and now - next(iter(self._since.values())) > _FORGOTTEN_SECONDS:
-            self._since.popitem(last=False)
-        left = seconds - (now - since)
-        return left if left > _GRAIN_SECONDS else 0.0
+        since = self._times.setdefault(uid, loop_time())
+        self._forget_older_than(_FORGOTTEN_SECONDS)
+        return _seconds_left(since, seconds)
 
     def forget(self, uid: str) -> None:
         """Treat the next observation as the first."""
-        self._since.pop(uid, None)
+        self._times.pop(uid, None)
+
+
+def _seconds_left(since: float, seconds: float) -> float:
+    left = seconds - (loop_time() - since)
+    return left if left > _GRAIN_SECONDS else 0.0
 
 
 class WriteActivity:

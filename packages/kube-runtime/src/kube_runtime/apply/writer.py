@@ -7,39 +7,18 @@ write. The store decides how long it shows an answer (`pending_writes`).
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Generic
 from weakref import WeakValueDictionary
 
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.pending_writes import InFlightWrite
-from kube_runtime.cache.store import FETCHED_SECONDS, Store
+from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.coordination.leader_election import LeadershipLost
 from kube_runtime.errors import Conflict, Forbidden, NotFound
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn(Generic[R]):
-    """The right to write one object now. A store of None: the type is not watched."""
-
-    store: Store[R] | None
-    flight: InFlightWrite[R]
-
-    def wrote(self, answer: R) -> R:
-        """Show the answer to readers from now on."""
-        if self.store is not None:
-            self.store.wrote(self.flight, answer)
-        return answer
-
-    def deleted(self, key: Key, uid: str) -> None:
-        """Show the object as being deleted."""
-        if self.store is not None:
-            self.store.deleted(key, uid)
 
 
 class Writer:
@@ -73,13 +52,14 @@ class Writer:
         self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
     ) -> R:
         """Apply server-side; see `Client.apply`."""
-        async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self.client.apply(type_, desired, force=force, uid=uid))
+        async with self._turn(type_, key_of(desired)) as flight:
+            written = await self.client.apply(type_, desired, force=force, uid=uid)
+            return self._show(flight, written)
 
     async def create(self, type_: type[R], desired: Object) -> R:
         """Create; see `Client.create`."""
-        async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self.client.create(type_, desired))
+        async with self._turn(type_, key_of(desired)) as flight:
+            return self._show(flight, await self.client.create(type_, desired))
 
     async def merge_patch(
         self,
@@ -92,14 +72,14 @@ class Writer:
         field_manager: str = "",
     ) -> R:
         """Merge-patch an object or its subresource; see `Client.merge_patch`."""
-        async with self._turn(type_, key) as turn:
-            answer = await self.client.merge_patch(
+        async with self._turn(type_, key) as flight:
+            written = await self.client.merge_patch(
                 *(type_, key, patch),
                 subresource=subresource,
                 uid=uid,
                 field_manager=field_manager,
             )
-            return turn.wrote(answer)
+            return self._show(flight, written)
 
     async def ensure_newest(self, owner: Resource) -> None:
         """Check with the API server that this state of `owner` is its newest.
@@ -121,9 +101,10 @@ class Writer:
         self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
     ) -> None:
         """Delete; see `Client.delete`. The cache shows the object as being deleted at once."""
-        async with self._turn(type_, key) as turn:
+        async with self._turn(type_, key):
             await self.client.delete(type_, key, uid=uid, resource_version=resource_version)
-            turn.deleted(key, uid)
+            if self.cache.holds(type_):
+                self.cache.store(type_).deleted(key, uid)
 
     async def read_existing(
         self,
@@ -151,7 +132,8 @@ class Writer:
                 return existing
 
     @asynccontextmanager
-    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
+    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
+        """Wait for other writes of the object, and record what the watch brings during this one."""
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
             if self._holds_lease is not None and not self._holds_lease():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
@@ -160,8 +142,12 @@ class Writer:
                     f"{type_.KIND} {key}: not written, another operator's namespace"
                 )
             if not self.cache.holds(type_):
-                yield _Turn(None, InFlightWrite())
+                yield InFlightWrite()
                 return
-            store = self.cache.store(type_)
-            with store.writing(key) as flight:
-                yield _Turn(store, flight)
+            with self.cache.store(type_).writing(key) as flight:
+                yield flight
+
+    def _show(self, flight: InFlightWrite[R], written: R) -> R:
+        if self.cache.holds(type(written)):
+            self.cache.store(type(written)).wrote(flight, written)
+        return written

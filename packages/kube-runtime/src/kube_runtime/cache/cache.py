@@ -14,8 +14,6 @@ from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import R, Resource
 
-__all__ = ["Cache", "Change", "Handler"]
-
 T = TypeVar("T")
 
 

@@ -48,7 +48,8 @@ class Informer(Generic[R]):
     """Lists and watches one type, into its store.
 
     `transform` reduces an object before it is stored; of the metadata it may drop annotations only. An
-    object of more than `most_bytes` is not decoded; it is `broken`, and the error has its size.
+    object of more than `most_bytes` is not decoded; it is `broken`, and the error has its size. With
+    `tolerate_forbidden` the informer counts as synced, and empty, while listing is forbidden.
     """
 
     def __init__(
@@ -60,8 +61,10 @@ class Informer(Generic[R]):
         fields: str = "",
         transform: Callable[[R], R] | None = None,
         most_bytes: int = UNLIMITED,
+        tolerate_forbidden: bool = False,
     ) -> None:
         self._most_bytes = most_bytes
+        self._tolerate_forbidden = tolerate_forbidden
         self.type_ = type_
         self.selector = Selector(namespace, labels, fields)
         self.store = Store(type_, self.selector, transform)
@@ -125,6 +128,8 @@ class Informer(Generic[R]):
         jitter = random.random()  # noqa: S311  # spreads load, guards nothing
         seconds = OUTAGE.seconds(self._failures, jitter)
         if isinstance(error, Forbidden):
+            if self._tolerate_forbidden:
+                self.synced.set()
             seconds = REFUSED_SECONDS * (0.75 + 0.5 * jitter)
         elif isinstance(error, Throttled):
             seconds = max(seconds, error.retry_after_seconds or 0.0)
@@ -137,12 +142,3 @@ class Informer(Generic[R]):
             retry_in_seconds=round(seconds, 2),
         )
         return seconds
-
-
-class PermittedInformer(Informer[R]):
-    """Counts as synced and empty while listing is forbidden."""
-
-    def _record_failure(self, error: OperatorError) -> float:
-        if isinstance(error, Forbidden):
-            self.synced.set()
-        return super()._record_failure(error)

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, Protocol
 
 import structlog
 
-from kube_runtime.cache.cache import Cache, Change
+from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Change
 from kube_runtime.client.retry import RequestCount, counting_requests
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.stall import doing

@@ -36,7 +36,7 @@ class Kind:
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{scope}/{self.plural}{rest}"
 
-    def manifest(self, metadata: Object, **fields: Any) -> Object:
+    def manifest(self, metadata: Object, **fields: object) -> Object:
         """An object of this kind, to be written."""
         kind = {"apiVersion": self.api_version, "kind": self.name}
         return {**kind, "metadata": metadata, **fields}

@@ -6,6 +6,7 @@ It is to this package what `ctrl` is to controller-runtime.
 import asyncio
 import signal
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from kube_runtime.apply.applier import Applier
@@ -69,22 +70,16 @@ def run_operator(
     those of `build_manager`. An expected error ends the process with one line and an exit code.
     """
     with exit_on_error():
-        asyncio.run(_run_until_signal(name, reconcilers, informers, lease))
+        build = partial(build_manager, informers=informers, lease=lease)
+        asyncio.run(_run_until_signal(name, lambda client: build(client, *reconcilers)))
 
 
-async def _run_until_signal(
-    name: str,
-    reconcilers: Iterable[Callable[[Manager], Reconciler]],
-    informers: Iterable[Informer[Any]],
-    lease: Key | None,
-) -> None:
+async def _run_until_signal(name: str, build: Callable[[Client], Manager]) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with await connect(user_agent=name) as transport:
-        client = Client(Congestion(transport), field_manager=name)
-        manager = build_manager(client, *reconcilers, informers=informers, lease=lease)
-        await manager.run(stop)
+        await build(Client(Congestion(transport), field_manager=name)).run(stop)
 
 
 def build_manager(

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kube_runtime.errors import Forbidden, Invalid
 from kube_runtime.kind import Object
@@ -139,7 +139,7 @@ class Attempt:
     """One desired object while it is being applied, and the result so far."""
 
     desired: Object
-    type_: type[Any]
+    type_: type[Resource]
     present: Resource | None = None
     verb: Verb | None = None
     cause: str = ""

@@ -7,8 +7,9 @@ certificate to verify unless it is given one, and keeps a token that has expired
 import base64
 import binascii
 import os
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Protocol
 
 import certifi
 import msgspec
@@ -25,7 +26,15 @@ from kube_runtime.errors import ConfigError
 
 _LOGIN_ERRORS = (ConfigException, HTTPError, OAuth2Error, OSError, KeyError, ValueError)
 """How a login may fail; the errors of `requests` are OSErrors."""
-_LOADER: Any = KubeConfigLoader  # it has no types
+
+
+class _Loader(Protocol):
+    """The part of `KubeConfigLoader`, which has no types, that is used."""
+
+    def load_and_set(self, client_configuration: Configuration) -> None: ...
+
+
+_LOADER: Callable[..., _Loader] = KubeConfigLoader
 _TOKENS = ("id-token", "refresh-token", "access-token", "expiry")
 
 

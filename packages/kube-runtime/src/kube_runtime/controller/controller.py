@@ -118,7 +118,9 @@ class Controller:
         self._options = options or ControllerOptions()
         self._queue = WorkQueue(is_ahead=self._options.is_ahead)
         self._started: dict[Key, float] = {}
-        self._own_changes: dict[Key, list[Change[Any]]] = {}  # of an object during its reconcile
+        self._own_changes: dict[
+            Key, list[Change[Resource]]
+        ] = {}  # of an object during its reconcile
         self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(
@@ -178,7 +180,7 @@ class Controller:
         oldest = loop_time() - self._options.timeout_seconds - _STUCK_SECONDS
         return [key for key, started in self._started.items() if started < oldest]
 
-    def _enqueue_own(self, change: Change[Any]) -> None:
+    def _enqueue_own(self, change: Change[Resource]) -> None:
         """Queue the key of an object that changed; during its reconcile, keep the change until the end."""
         state = change.new or change.old
         if change.new is None and state is not None:
@@ -194,7 +196,7 @@ class Controller:
         self,
         keys: Callable[[Any], Iterable[Key]],
         after_seconds: float,
-        change: Change[Any],
+        change: Change[Resource],
     ) -> None:
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
         if keys is _own_key and not change.initial:
@@ -328,7 +330,9 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
     return (object_.key,)
 
 
-def _changes_after(written: Resource | None, changes: list[Change[Any]]) -> list[Change[Any]]:
+def _changes_after(
+    written: Resource | None, changes: list[Change[Resource]]
+) -> list[Change[Resource]]:
     """The changes after the state `written`, which is based on all before it."""
     states = [change.new and _state(change.new) for change in changes]
     if written is None or _state(written) not in states:
@@ -341,7 +345,7 @@ def _state(object_: Resource) -> tuple[str, str | None]:
     return object_.metadata.resource_version, object_.metadata.deletion_timestamp
 
 
-def _is_edit(change: Change[Any]) -> bool:
+def _is_edit(change: Change[Resource]) -> bool:
     """Whether a change is an edit of an existing object, rather than a new object or a new status."""
     return change.old is not None and (
         change.new is None or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)

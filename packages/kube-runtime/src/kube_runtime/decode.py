@@ -106,7 +106,7 @@ def _item_spans(raw: bytes) -> Iterator[tuple[int, int]]:
                 yield start, token.end()
             depth -= 1
         elif depth == 1:
-            name = text  # a value that is a string is no name, but no bracket follows it
+            name = text  # or a value that is a string, but then no bracket follows
 
 
 _ITEM_DEPTH: Final = 3

@@ -104,7 +104,7 @@ def _seconds_left(since: float, seconds: float) -> float:
 
 
 class WriteActivity:
-    """Tells busy from quiet times by the number of reconciles that wrote within a second."""
+    """Distinguishes busy from quiet times by the number of reconciles that wrote within a second."""
 
     def __init__(self, many: int = MANY_A_SECOND) -> None:
         self._times: deque[float] = deque(maxlen=many)

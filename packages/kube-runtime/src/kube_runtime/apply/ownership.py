@@ -82,7 +82,7 @@ class Shared:
 class CreateOnly:
     """Objects that hold data: created where none exist, controlled by the owner, and never changed again.
 
-    An object that exists is left alone, whoever created it, and one that is no longer desired is not
+    An object that exists is left alone, also that of another client, and one that is no longer desired is not
     deleted. The garbage collector deletes it with its owner. `retained` are names of objects that outlive
     the owner: they get no owner reference, and lose that to `owner` if they have it.
     """

@@ -14,7 +14,8 @@ ANSWER_SECONDS = 30.0
 class Request:
     """One HTTP request. `path` is absolute.
 
-    `timeout_seconds` covers everything up to the last byte of the response; None, for watches, is no limit.
+    `timeout_seconds` covers everything up to the last byte of the response; None, for watches, means without
+    limit.
     """
 
     method: str

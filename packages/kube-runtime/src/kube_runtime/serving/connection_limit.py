@@ -304,7 +304,7 @@ class ConnectionLimit:
 
 
 class _BugsOnly(logging.Filter):
-    """Drops errors about bad input, which is no error of ours and must not fill the log."""
+    """Drops errors about bad input of clients, which must not fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

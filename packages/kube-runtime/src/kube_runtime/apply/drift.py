@@ -101,9 +101,7 @@ def _without(desired: object, live: object, field: FieldSchema) -> Any:
     if isinstance(desired, dict) and isinstance(live, dict):
         return {
             name: _without(value, live.get(name), field.child(name))
-            if isinstance(
-                value, dict | list
-            )  # looking up the schema of a field is the expensive part
+            if isinstance(value, dict | list)  # the schema of a field is expensive to look up
             else value
             for name, value in desired.items()
             if not (value == {} and isinstance(live.get(name), dict) and live[name])

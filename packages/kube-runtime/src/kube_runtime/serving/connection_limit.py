@@ -295,9 +295,8 @@ class ConnectionLimit:
         try:
             response = await handler(request)
             await response.prepare(request)
-            await (
-                response.write_eof()
-            )  # here, so that no connection is aborted before it has its response
+            # Here, so that no connection is aborted before it has its response.
+            await response.write_eof()
         finally:
             connection.request_ended()
         return response

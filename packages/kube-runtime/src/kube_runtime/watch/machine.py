@@ -129,10 +129,8 @@ class Watching:
 
         That happens after a restore from a backup, when it counts from an older version (measured on v1.36).
         """
-        age = loop_time() - self.opened_at
-        return (
-            not self.events_received and age > SILENCE_SECONDS - SHORT_SECONDS
-        )  # timers may be early
+        silence = SILENCE_SECONDS - SHORT_SECONDS  # timers may be early
+        return not self.events_received and loop_time() - self.opened_at > silence
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.congestion import Congestion
-from kube_runtime.client.instrumented import described
+from kube_runtime.client.instrumented import verb_and_resource
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Key
@@ -61,7 +61,7 @@ class Slow:
         if self.under_way >= self.refuses_above:
             self.refused += 1
             return Answer(429, {"retry-after": "1"}, nothing())
-        self.counts[described(request)] += 1
+        self.counts[verb_and_resource(request)] += 1
         self.under_way += 1
         try:
             async with self.places:

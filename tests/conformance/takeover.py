@@ -22,6 +22,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
@@ -30,7 +31,6 @@ from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PullSecret
 from kube_runtime.types.meta import Resource
 from simulated.caches import a_store
 

@@ -13,6 +13,7 @@ import pytest
 from cluster.legacy.deployments import DEPLOYMENT, REQUEST, condition_of, is_successful
 from cluster.world import NAMESPACES, PODS, World
 from devcluster.image_services import PASSWORD, USER
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_legacy.build.builder import CONFIG_MAP
 from dynamo_legacy.build.job import BUILDER_ACCOUNT
 from dynamo_legacy.graph_config import parse_graph_config
@@ -29,7 +30,6 @@ from e2e.image_services import (
 )
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.batch import Job
-from kube_runtime.types.core import PullSecret
 
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 PATH = "/api/v1/dynamo_nims/chat/versions/v1/download"

@@ -56,7 +56,7 @@ async def test_clients_take_turns_and_tenants_of_one_client_too() -> None:
     turns, order = FairSemaphore(1), list[str]()
 
     async def work(client: str, tenant: str) -> None:
-        async with turns.place(client, tenant):
+        async with turns.slot(client, tenant):
             order.append(f"{client}/{tenant}")
             await asyncio.sleep(1)
 
@@ -79,7 +79,7 @@ async def test_no_place_is_lost_whoever_gives_up_waiting() -> None:
 
     async def work(seconds: float, patience: float) -> None:
         try:
-            async with asyncio.timeout(patience), turns.place(f"{patience}"):
+            async with asyncio.timeout(patience), turns.slot(f"{patience}"):
                 await asyncio.sleep(seconds)
         except TimeoutError:
             return
@@ -88,7 +88,7 @@ async def test_no_place_is_lost_whoever_gives_up_waiting() -> None:
         for number in range(60):
             group.create_task(work(1 + number % 3, 1 + number % 7))
     assert 0 == turns.waiting
-    async with asyncio.timeout(1), turns.place("a"), turns.place("b"):
+    async with asyncio.timeout(1), turns.slot("a"), turns.slot("b"):
         assert 0 == turns.waiting
 
 

@@ -13,7 +13,8 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from devcluster.ports import free_ports
-from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from dynamo_graphs.types.secrets import ServingSecret
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from reviews.asking import OPERATOR
 from reviews.registration import Registration, registration
 

@@ -3,7 +3,7 @@
 from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.types.admission import ServingSecret
+from dynamo_graphs.types.secrets import ServingSecret
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -14,8 +14,8 @@ from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.person import Person
 from cluster.world import World
+from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PullSecret
 
 pytestmark = pytest.mark.cluster
 

@@ -35,6 +35,7 @@ def greetings(control_plane: ControlPlane, tmp_path: Path) -> Iterator[None]:
         yield
         assert process.poll() is None
         process.terminate()
+        assert 0 == process.wait(PATIENCE_SECONDS)
 
 
 def eventually(is_true: Callable[[], object]) -> None:

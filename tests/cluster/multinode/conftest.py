@@ -12,7 +12,7 @@ from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
 from cluster.world import World
 from devcluster.instance import Instance
 from dynamo_graphs.api.crd import custom_resource_definitions
-from kube_runtime.types.core import SshKeys
+from dynamo_graphs.types.secrets import SshKeys
 
 
 @pytest.fixture(scope="package")

@@ -10,9 +10,9 @@ from cluster.world import PODS, World
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.secrets import SshKeys
 from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Kind
-from kube_runtime.types.core import SshKeys
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -9,8 +9,8 @@ from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secre
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.types.secrets import SshKeys
 from kube_runtime.kind import Object
-from kube_runtime.types.core import SshKeys
 
 GRAPH = DynamoGraphDeployment.KIND
 SECRET = SshKeys.KIND

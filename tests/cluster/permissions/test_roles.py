@@ -20,13 +20,13 @@ from devcluster.kubectl import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.secrets import SshKeys
 from dynamo_graphs.types.volcano import PodGroup
 from dynamoctl.installation.delegated_rbac import GRANTED
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import SshKeys
 from kube_runtime.types.rbac import RoleBinding
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -6,8 +6,14 @@ import pytest
 
 from dynamo_graphs.plan.request_digest import is_signed
 from dynamo_graphs.plan.request_output import BadOutput
+from dynamo_graphs.types.profiling import (
+    JobInFull,
+    JobPodInFull,
+    JobPodStatus,
+    JobSpec,
+    PodTemplate,
+)
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import JobInFull, JobPodInFull, JobPodStatus, JobSpec, PodTemplate
 from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
 from kube_runtime.types.meta import Metadata, OwnerReference
 

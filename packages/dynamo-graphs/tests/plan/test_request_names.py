@@ -4,8 +4,8 @@ from msgspec.structs import replace
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request_graph import is_own_config_map, new_names, tracking
+from dynamo_graphs.types.profiling import Output
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import Output
 from kube_runtime.types.meta import Metadata, OwnerReference
 
 REQUEST = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"))

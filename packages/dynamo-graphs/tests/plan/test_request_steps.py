@@ -29,7 +29,8 @@ from dynamo_graphs.plan.request import (
     next_step,
     stage,
 )
-from kube_runtime.types.batch import Job, JobStatus, Output
+from dynamo_graphs.types.profiling import Output
+from kube_runtime.types.batch import Job, JobStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference
 
 SPEC = DynamoGraphDeploymentRequestSpec(

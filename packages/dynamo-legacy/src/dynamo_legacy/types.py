@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from dynamo_graphs.types.profiling import JobPod
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.batch import Job, JobPod
+from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ConfigMap, ServiceAccount
 from kube_runtime.types.meta import Resource
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.types.profiling import JobPodStatus
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_request import (
     DynamoNimRequest,
@@ -26,7 +27,7 @@ from dynamo_legacy.build.plan import (
 )
 from dynamo_legacy.types import BuildJob, BuildPod
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.types.batch import JobPodStatus, JobStatus
+from kube_runtime.types.batch import JobStatus
 from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
 from kube_runtime.types.meta import Condition, Metadata
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dynamo_graphs.types.secrets import ServingSecret
 from dynamo_operator.admission.decision_pool import DecisionPool
 from dynamo_operator.admission.identity import OperatorIdentity
 from dynamo_operator.admission.rotation import CertificateRotation
@@ -25,7 +26,7 @@ from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
 from kube_runtime.serving.tls import Certificate
-from kube_runtime.types.admission import ServingSecret, ValidatingWebhookConfiguration
+from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
 from reviews.registration import Registration, registration
 from reviews.serving import HOSTS, in_a_thread, new_certificate

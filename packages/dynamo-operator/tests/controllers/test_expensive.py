@@ -15,7 +15,7 @@ from dynamo_graphs.validation.bounds import weight_bytes
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, RETRY_SECONDS, Offload
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.worker import WorkerPool
+from kube_runtime.controller.worker_pool import WorkerPool
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
 

@@ -30,7 +30,7 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.controller import Result
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.controller.worker import WorkEnded, WorkerPool
+from kube_runtime.controller.worker_pool import WorkEnded, WorkerPool
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
@@ -117,9 +117,7 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     writer, settings = Writer(client, cache), RenderSettings()
     facts = RequestReader(client, cache, settings, Grants(client, accepts_all=False), Ends())
     nodes = GpuDiscoveryRbac(client, writer, cache, "")
-    acts = RequestActions(
-        writer, facts, Applier(client, writer, cache, "hash", "generation"), settings, nodes
-    )
+    acts = RequestActions(writer, facts, Applier(writer, "hash", "generation"), settings, nodes)
     recorder = EventWriter(client, instance="i", metrics=RuntimeMetrics()).recorder("requests")
     controller = RequestController(
         cache, acts, Reporter(writer, recorder, StatusRateLimit(), client)

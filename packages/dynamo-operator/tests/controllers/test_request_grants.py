@@ -113,7 +113,7 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
 async def test_a_forged_status_leads_nowhere() -> None:
     facts = some_facts(Reviews(), accepts_all=True)
     writer = Writer(facts.client, facts.cache)
-    shared = Applier(facts.client, writer, facts.cache, "hash", "generation")
+    shared = Applier(writer, "hash", "generation")
     nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request(None)
@@ -128,7 +128,7 @@ async def test_a_forged_status_leads_nowhere() -> None:
 async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:
     facts = some_facts(Reviews(frozenset()))
     writer = Writer(facts.client, facts.cache)
-    shared = Applier(facts.client, writer, facts.cache, "hash", "generation")
+    shared = Applier(writer, "hash", "generation")
     nodes = GpuDiscoveryRbac(facts.client, writer, facts.cache, "")
     acts = RequestActions(writer, facts, shared, RenderSettings(), nodes)
     request = a_request("open")

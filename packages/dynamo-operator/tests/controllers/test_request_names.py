@@ -15,6 +15,7 @@ from dynamo_graphs.api.request import (
 )
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.profiling import Output
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
@@ -28,7 +29,6 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.batch import Output
 from kube_runtime.types.meta import Condition, Metadata
 from kube_runtime.watch.events import Changed
 from simulated.caches import a_cache
@@ -95,7 +95,7 @@ class World:
         reader = RequestReader(
             self.client, self.cache, settings, Grants(self.client, accepts_all=True)
         )
-        applier = Applier(self.client, writer, self.cache, "hash", "generation")
+        applier = Applier(writer, "hash", "generation")
         nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
         actions = RequestActions(writer, reader, applier, settings, nodes)
         recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")

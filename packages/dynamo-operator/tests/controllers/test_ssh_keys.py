@@ -6,6 +6,7 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.ssh_keys import (
     missing_ssh_keys,
     ssh_key_copies,
@@ -14,7 +15,6 @@ from dynamo_operator.reconcile.ssh_keys import (
 )
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key
-from kube_runtime.types.core import SshKeys, SshKeysCopy
 from kube_runtime.types.meta import Metadata, Resource
 from simulated.caches import a_cache
 from specs import IMAGE, a_graph, a_service
@@ -51,7 +51,7 @@ def copies(wanted: DynamoGraphDeployment, *objects: Resource) -> list[Any]:
 
 
 def test_only_secrets_of_one_name_are_watched() -> None:
-    found = {each.type_: each.selection for each in ssh_key_informers(SETTINGS)}
+    found = {each.type_: each.selector for each in ssh_key_informers(SETTINGS)}
     assert {SshKeys, SshKeysCopy} == found.keys()
     assert "system" == found[SshKeys].namespace
     assert {"metadata.name=keys"} == {each.fields for each in found.values()}

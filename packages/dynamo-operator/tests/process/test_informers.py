@@ -21,7 +21,7 @@ from kube_runtime.watch.selector import Selector
 TESTS = Path(__file__).parents[4] / "tests"
 GOLDEN = sorted((TESTS / "golden/cases").glob("*/objects.yaml"))
 SETTINGS = RenderSettings()
-SELECTIONS = [(each.type_, each.selection) for each in informers(SETTINGS)]
+SELECTIONS = [(each.type_, each.selector) for each in informers(SETTINGS)]
 FOREIGN: Object = {"metadata": {"name": "theirs", "labels": {labels.APP_MANAGED_BY: "Helm"}}}
 
 

@@ -68,6 +68,6 @@ def test_all_that_is_written_is_watched_once_whatever_labels_users_set() -> None
             informer.type_
             for informer in read
             if informer.type_.KIND.name == each["kind"]
-            and informer.selection.covers(Resource(metadata), is_watched=True)
+            and informer.selector.covers(Resource(metadata), is_watched=True)
         ]
         assert len(covering) == 1, (each["kind"], covering)

@@ -1,4 +1,4 @@
-"""The clock of waits and deadlines: it never goes back, and simulated loops advance it."""
+"""The clock of delays and deadlines: monotonic, and advanced by the simulated event loops of tests."""
 
 import asyncio
 

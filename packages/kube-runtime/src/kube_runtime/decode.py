@@ -1,7 +1,7 @@
 """Decode JSON of the API server into structs, unless it is too large.
 
-`msgspec.Raw` is a view: one field of one object would keep the bytes of a whole page of the list in memory.
-So every Raw inside a decoded object is replaced by its own copy.
+`msgspec.Raw` is a view: one field of one object would keep a whole page of a list in memory. So every Raw in
+a decoded object is replaced by a copy.
 """
 
 import re
@@ -17,16 +17,16 @@ from kube_runtime.kind import Key, Kind
 from kube_runtime.types.meta import R, Struct
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Errors of msgspec for foreign JSON: not of its type, not UTF-8, nested too deeply."""
+"""Errors of msgspec for JSON that does not fit the type, is not UTF-8, or is nested too deeply."""
 
 UNLIMITED: Final = 0
 
 
 def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
-    """One object of that type, holding on to nothing of `raw`.
+    """Decode one object; the result has no reference to `raw`.
 
     Raises:
-        TooLarge: it has more than `most_bytes`.
+        TooLarge: the object has more than `most_bytes`.
         DecodeError: the JSON does not fit the type.
     """
     try:
@@ -47,7 +47,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
 def decode_items(
     type_: type[R], items: list[Raw], most_bytes: int = UNLIMITED
 ) -> tuple[list[R], list[DecodeError]]:
-    """The objects of a list, and an error for each one that does not fit its type or is too large."""
+    """Decode the objects of a list, with an error for each one that does not fit its type or is too large."""
     good: list[R] = []
     broken: list[DecodeError] = []
     for item in items:
@@ -59,7 +59,7 @@ def decode_items(
 
 
 class ListMetadata(Struct, frozen=True):
-    """Metadata of a list. An empty `continue_` is the last page."""
+    """Metadata of a list; `continue_` is empty on the last page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(name="continue", default="")
@@ -73,10 +73,10 @@ class ObjectList(Struct, frozen=True):
 
 
 def decode_list(kind: Kind, raw: bytes) -> ObjectList:
-    """The frame of a list; its items are views into `raw`.
+    """Decode a list, its items as views into `raw`.
 
     Raises:
-        DecodeError: this is not a list at all.
+        DecodeError: this is not a list.
     """
     try:
         try:
@@ -133,7 +133,7 @@ def shallow(raw: bytes | Raw, levels: int) -> bytes:
 
 
 class ObjectIdentity(Struct, frozen=True):
-    """What every object has, whatever else may be wrong with it."""
+    """The metadata that identify an object."""
 
     name: str = ""
     namespace: str = ""
@@ -157,7 +157,7 @@ def _decoder(type_: type[R]) -> msgspec.json.Decoder[R]:
 
 
 def identity(raw: bytes | Raw) -> ObjectIdentity:
-    """What identifies an object; empty if that cannot be read."""
+    """The identity of an object; empty if it cannot be decoded."""
     try:
         try:
             return _FRAME.decode(raw).metadata
@@ -173,13 +173,13 @@ def _key(raw: bytes | Raw) -> Key | None:
 
 
 def bytes_over(text: bytes | Raw, most: int) -> int:
-    """The size of an object of more than `most` bytes, as compact JSON; 0 if it has fewer.
+    """The size in bytes of an object with more than `most`; 0 if it has fewer.
 
-    Its status and `metadata.managedFields`, which users do not write by hand, do not count. `UNLIMITED` as
-    `most` takes every object.
+    The status and `metadata.managedFields`, which users do not write, do not count. `UNLIMITED` accepts
+    every object.
 
     Raises:
-        msgspec.DecodeError: it is not an object. Only a large one is read.
+        msgspec.DecodeError: a large text is not an object.
     """
     size = memoryview(text).nbytes
     if most == UNLIMITED or size <= most:
@@ -190,18 +190,18 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
 
 
 def too_large(size: int, most: int) -> str:
-    """The message for an object of that size, in bytes."""
+    """The message for an object that is too large."""
     return f"the object has {size} bytes (limit {most})"
 
 
 def _detach(value: object) -> object:
-    """The same value, with every Raw in it owning its bytes."""
+    """The value, with a copy of every Raw in it."""
     match value:
         case Raw():
             return value.copy()
         case msgspec.Struct():
             for name in _fields_with_raw(type(value)):
-                # No other code has seen this object yet, so a frozen struct may still be completed.
+                # No other code has this object yet, so a frozen struct may be changed.
                 structs.force_setattr(value, name, _detach(getattr(value, name)))
             return value
         case dict():

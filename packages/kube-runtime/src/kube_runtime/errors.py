@@ -1,10 +1,10 @@
-"""Every error that this package raises on purpose.
+"""The errors of this package.
 
 OperatorError
 ├─ ConfigError            unusable kubeconfig, settings or certificate: exit with one clear line
-├─ Unreachable            no answer: connection refused, TLS failure, timeout
-│  ├─ NoAnswer            connected, and no answer in time: the API server may still be working on it
-│  └─ Untrusted           its certificate is not one that we trust; waiting does not help
+├─ Unreachable            no response: connection refused, TLS failure, timeout
+│  ├─ NoAnswer            connected, but no response in time: the API server may still be at work
+│  └─ Untrusted           the certificate is not trusted; waiting does not help
 ├─ ApiError               the API server answered with an error
 │  ├─ Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 400 and 422
 │  └─ Throttled 429 · ServerFailure 5xx
@@ -21,7 +21,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 class OperatorError(Exception):
-    """Root of the tree: catch it for every expected error."""
+    """Base of all expected errors."""
 
 
 class ConfigError(OperatorError):
@@ -34,11 +34,11 @@ class ConfigError(OperatorError):
 
 
 class Unreachable(OperatorError):
-    """The API server gave no answer; whether a write took effect is unknown."""
+    """The API server did not respond; whether a write took effect is unknown."""
 
 
 class NoAnswer(Unreachable):
-    """The API server took a request and did not answer within `waited_seconds`; it may still be at work."""
+    """The API server did not respond within `waited_seconds`; it may still be at work."""
 
     def __init__(self, message: str, waited_seconds: float) -> None:
         super().__init__(message)
@@ -46,15 +46,12 @@ class NoAnswer(Unreachable):
 
 
 class Untrusted(Unreachable):
-    """The certificate of the API server is not valid for its address, or not signed by a CA that we trust."""
+    """The certificate of the API server is not valid for its address, or its CA is not trusted."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False)  # compared by identity, as exceptions are
 class ApiError(OperatorError):
-    """An error response of the API server, with its message.
-
-    Compared by identity, as exceptions are: generated equality would make it unhashable.
-    """
+    """An error response of the API server, with its message."""
 
     code: int
     reason: str
@@ -82,19 +79,19 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: already exists, another version, another owner of a field, or a failed precondition."""
+    """409: already exists, another resource version, a field of another manager, or a failed precondition."""
 
 
 class Expired(ApiError):
-    """410: the resource version or list page is gone; start from a new list."""
+    """410: the resource version or list page is gone; list again."""
 
 
 class Invalid(ApiError):
-    """400 or 422: the object was refused and will be refused again."""
+    """400 or 422: the object was refused, and a retry will be, too."""
 
 
 class Throttled(ApiError):
-    """429: too many requests; `retry_after_seconds` is what the server asked for."""
+    """429: too many requests; `retry_after_seconds` is from the response."""
 
 
 class ServerFailure(ApiError):
@@ -102,10 +99,7 @@ class ServerFailure(ApiError):
 
 
 class DecodeError(OperatorError):
-    """One object does not fit its type; the others are not affected.
-
-    None means: the object is so broken that not even its name can be read.
-    """
+    """One object does not fit its type; `key` is None if even its name is unreadable."""
 
     def __init__(self, kind: Kind, key: Key | None, message: str) -> None:
         super().__init__(f"{kind} {key}: {message}" if key else f"{kind}: {message}")
@@ -115,7 +109,7 @@ class DecodeError(OperatorError):
 
 
 class TooLarge(DecodeError):
-    """One object has more bytes than are processed."""
+    """One object exceeds the limit of size."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
@@ -131,12 +125,12 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def error_type(code: int) -> type[ApiError]:
-    """The class for an HTTP status code of 400 or more."""
+    """The error class of an HTTP status code of 400 or more."""
     return _BY_CODE.get(code, ServerFailure if code >= 500 else ApiError)  # noqa: PLR2004
 
 
 def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:
-    """The errors of a group and of the groups in it."""
+    """The errors of a group, including nested groups."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
-"""A Kubernetes object that we write: plain JSON, as the API server takes it."""
+"""A Kubernetes object to be written, as plain JSON."""
 
 Fields: TypeAlias = Mapping[str, Any]
-"""The fields of a JSON object that is read and not changed."""
+"""The fields of a JSON object that is only read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +23,30 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """`apiVersion` as objects carry it, such as `v1` or `apps/v1`."""
+        """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path of the collection, of one object, or of its subresource.
 
-        An empty namespace is the collection over all namespaces.
+        With an empty namespace, the collection in all namespaces.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
         return f"{root}{scope}/{self.plural}{rest}"
 
+    def manifest(self, metadata: Object, **fields: object) -> Object:
+        """An object of this kind, to be written."""
+        kind = {"apiVersion": self.api_version, "kind": self.name}
+        return {**kind, "metadata": metadata, **fields}
+
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 class Key(NamedTuple):
-    """Namespace and name of an object; a cluster-scoped object has namespace ""."""
+    """Namespace and name of an object; the namespace of a cluster-scoped object is empty."""
 
     namespace: str
     name: str

@@ -1,7 +1,7 @@
 """Prometheus metrics of the runtime.
 
-Other modules do not depend on Prometheus: they get a `RuntimeMetrics` and call one method per event. A
-fresh one has its own registry, so that two managers in one process (as in tests) stay separate.
+Other modules do not depend on Prometheus: they call one method of `RuntimeMetrics` per event. Each instance
+has its own registry by default, so that two managers in one process, as in tests, stay separate.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +18,9 @@ Family: TypeAlias = type[CounterMetricFamily] | type[GaugeMetricFamily]
 
 
 class CallbackMetrics(Collector):
-    """One metric by one label, whose values are the sums of readings, taken at each scrape.
+    """A metric with one label, read at each scrape, so that counting costs nothing.
 
-    So counting costs nothing. Several readings may have one label: there are three watches of Secrets.
+    Readings with the same label value are added: one kind may have several watches.
     """
 
     def __init__(self, family: Family, name: str, text: str, label: str) -> None:
@@ -31,11 +31,11 @@ class CallbackMetrics(Collector):
         self._readings: dict[str, list[Reading]] = {}
 
     def add(self, value: str, reading: Reading) -> None:
-        """Add a reading to those of that label's value."""
+        """Add a reading for a value of the label."""
         self._readings.setdefault(value, []).append(reading)
 
     def collect(self) -> Iterator[Metric]:
-        """The sums, now."""
+        """Read the values."""
         family = self._family(self._name, self._text, labels=(self._label,))
         for value, readings in self._readings.items():
             family.add_metric((value,), sum(reading() for reading in readings))
@@ -77,9 +77,9 @@ _BY_CODE: Final = {
 
 
 def error_label(error: BaseException) -> str:
-    """The `error_type` label of an error; `internal` is whatever has no name of its own.
+    """The `error_type` label of an error; `internal` for all that have no label of their own.
 
-    The server's reason wins over the code, because 409 and 504 each stand for two reasons.
+    The reason of the API server takes precedence over the code: 409 and 504 each have two reasons.
     """
     if isinstance(error, ApiError):
         return _BY_REASON.get(error.reason) or _BY_CODE.get(error.code, "internal")
@@ -91,7 +91,7 @@ def error_label(error: BaseException) -> str:
 
 
 class RuntimeMetrics:
-    """Counters, gauges and histograms, in `registry`; all names begin with `prefix`."""
+    """The metrics, in `registry`; all names begin with `prefix`."""
 
     def __init__(
         self, registry: CollectorRegistry | None = None, *, prefix: str = "kube_runtime"
@@ -203,7 +203,7 @@ class RuntimeMetrics:
         self._reconcile_seconds.labels(kind, namespace, result).observe(seconds)
 
     def forget(self, kind: str, namespace: str) -> None:
-        """Drop the series of a kind in a namespace that has no such object any more."""
+        """Remove the series of a kind in a namespace without objects."""
         labels = {"resource_type": kind, "namespace": namespace}
         for metric in (self._reconciles, self._reconcile_seconds, self._reconcile_errors):
             metric.remove_by_labels(labels)
@@ -222,15 +222,15 @@ class RuntimeMetrics:
         self._retried.add(kind, retried)
 
     def observe_certificate(self, use: str, expires: Reading) -> None:
-        """Read at each scrape when a certificate runs out, in seconds since 1970; NaN: there is none."""
+        """Read the expiry of a certificate at each scrape: seconds since 1970, NaN without a certificate."""
         self._expires.add(use, expires)
 
     def waited(self, kind: str, seconds: float) -> None:
-        """Count how long a due key waited for a worker."""
+        """Observe how long a due key waited for a worker."""
         self._queue_seconds.labels(kind).observe(seconds)
 
-    def _of_request(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
-        """The series of such a request; to look one up among its labels costs more than to count."""
+    def _request_series(self, verb: str, resource: str, code: int) -> tuple[Counter, Histogram]:
+        """The series of a kind of request, cached, because a lookup by labels costs more than counting."""
         series = self._series.get((verb, resource, code))
         if series is None:
             counter = self._requests.labels(verb, resource, str(code))
@@ -239,21 +239,21 @@ class RuntimeMetrics:
         return series
 
     def requested(self, verb: str, resource: str, code: int, seconds: float) -> None:
-        """Count one request; code 0 means that no answer came."""
-        requests, durations = self._of_request(verb, resource, code)
+        """Count one request; code 0: no response."""
+        requests, durations = self._request_series(verb, resource, code)
         requests.inc()
         durations.observe(seconds)
 
     def observe_watch(
         self, kind: str, *, broken: Reading, held: Reading, interruptions: Reading
     ) -> None:
-        """Read at each scrape how many objects of a kind there are, and how its watch does."""
+        """Read the objects and the restarts of a watch at each scrape."""
         self._broken.add(kind, broken)
         self._held.add(kind, held)
         self._interruptions.add(kind, interruptions)
 
     def event_dropped(self, cause: str) -> None:
-        """Count one Kubernetes Event that is not written."""
+        """Count one Kubernetes Event that is dropped."""
         self._events_dropped.labels(cause).inc()
 
     def stalled(self, seconds: float) -> None:
@@ -263,11 +263,11 @@ class RuntimeMetrics:
         self._longest_stall.set(self._longest)
 
     def lagged(self, seconds: float) -> None:
-        """Set how late the event loop last ran a timer."""
+        """Set the lag of the last timer of the event loop."""
         self._lag.set(seconds)
 
     def work_ended(self, kind: str, cause: str) -> None:
-        """Count work on an object that was ended."""
+        """Count work that was ended for exceeding its limits."""
         self._work_ended.labels(kind, cause).inc()
 
     def leadership(self, *, is_leader: bool) -> None:

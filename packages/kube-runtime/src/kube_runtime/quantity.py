@@ -1,7 +1,7 @@
 """Parse Kubernetes quantities, so that `1000m` and `1` compare equal.
 
-Texts in the form of a quantity may have exponents and digits without end, which would need a number of any
-size. They are refused.
+Quantities with too many digits or too large an exponent are refused, because they would need a number of any
+size.
 """
 
 import re
@@ -44,12 +44,12 @@ def amount(quantity: str | int) -> Decimal | None:
 
 
 def is_whole(number: Decimal) -> bool:
-    """Whether it is a whole number."""
+    """Whether a number is whole."""
     return number == number.to_integral_value()
 
 
 def is_same_amount(left: object, right: object) -> bool:
-    """Whether two values of JSON are quantities of the same amount, such as `1000m` and 1."""
+    """Whether two JSON values are equal quantities, such as `1000m` and 1."""
     if not isinstance(left, str | int) or not isinstance(right, str | int):
         return False
     value = amount(left)

@@ -1,16 +1,15 @@
-"""Join texts within a length limit, and count those that are left out."""
+"""Join texts within a limit of length, and count those that are left out."""
 
 from collections.abc import Sequence
 
 _LEAST = 80
-"""Fewest characters of a text that is cut."""
+"""Least length of a truncated text."""
 
 
 def fitted(texts: Sequence[str], limit: int, *, between: str = "; ") -> str:
-    """The texts in their order, whole as far as they fit, then how many more there are.
+    """Join as many texts as fit into `limit` characters, then the number of the others.
 
-    Only the first that does not fit is cut, after a word, and only if enough of it is left to be of use.
-    Units: `limit` in characters.
+    The first text that does not fit is truncated after a word, if enough of it is left.
     """
     whole = between.join(texts)
     if len(whole) <= limit:
@@ -29,7 +28,7 @@ def fitted(texts: Sequence[str], limit: int, *, between: str = "; ") -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or its beginning up to the end of a word, and an ellipsis."""
+    """Truncate a text after a word, with an ellipsis."""
     if len(text) <= limit:
         return text
     head = text[: limit - 1]

@@ -82,7 +82,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     try:
         await informer.synced.wait()
         await settle(0.001)
-        yield Scene(server, Applier(client, Writer(client, cache), cache, HASH, GENERATION))
+        yield Scene(server, Applier(Writer(client, cache), HASH, GENERATION))
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

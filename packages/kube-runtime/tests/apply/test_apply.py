@@ -46,7 +46,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        applier = Applier(world.client, writer, world.cache, HASH, GENERATION)
+        applier = Applier(writer, HASH, GENERATION)
         yield Scene(world, applier, world.has_maker("owner"))
 
 

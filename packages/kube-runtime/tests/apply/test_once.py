@@ -27,7 +27,7 @@ async def a_scene() -> AsyncIterator[tuple[World, Applier]]:
     async with world.synced():
         yield (
             world,
-            Applier(world.client, Writer(world.client, world.cache), world.cache, HASH, GENERATION),
+            Applier(Writer(world.client, world.cache), HASH, GENERATION),
         )
 
 

@@ -55,7 +55,7 @@ async def a_scene() -> AsyncIterator[Scene]:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        applier = Applier(world.client, writer, world.cache, HASH, GENERATION)
+        applier = Applier(writer, HASH, GENERATION)
         yield Scene(world, applier, world.has_maker("owner"))
 
 
@@ -94,11 +94,11 @@ async def test_an_end_between_any_two_writes_is_made_up_for_by_the_next_process(
         ending = Writer(world.client, world.cache, holds_lease=lambda: next(left, None) is not None)
         before = scene.writes()
         with suppress(LeadershipLost):
-            first = Applier(world.client, ending, world.cache, *keys)
+            first = Applier(ending, *keys)
             await first.apply(scene.owner, *all_policies(2))
         await settle()
         assert until == scene.writes() - before
-        second = Applier(world.client, world.writer, world.cache, *keys)
+        second = Applier(world.writer, *keys)
         await second.apply(scene.owner, *all_policies(2))
         await settle()
         assert {"data": 1, "shared": 2, "ours": 2} == world.sizes()

@@ -25,9 +25,7 @@ async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker, Maker]]:
     """A synced world with an applier on it, and two users."""
     world = a_world()
     async with world.synced():
-        applier = Applier(
-            world.client, Writer(world.client, world.cache), world.cache, HASH, GENERATION
-        )
+        applier = Applier(Writer(world.client, world.cache), HASH, GENERATION)
         yield world, applier, world.has_maker("one"), world.has_maker("two")
 
 

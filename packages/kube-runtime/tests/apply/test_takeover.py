@@ -144,8 +144,8 @@ async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_t
     world.server.storage.create(GADGETS, earlier("a", 1))
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        take_over = ManagedFieldsUpgrade(world.client, writer, MARK)
-        applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
+        take_over = ManagedFieldsUpgrade(writer, MARK)
+        applier = Applier(writer, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 1, 2):
             await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
@@ -170,8 +170,8 @@ async def test_what_we_made_ourselves_is_not_read_first() -> None:
     world = a_world()
     async with world.synced():
         writer = Writer(world.client, world.cache)
-        take_over = ManagedFieldsUpgrade(world.client, writer, MARK)
-        applier = Applier(world.client, writer, world.cache, HASH, GENERATION, take_over)
+        take_over = ManagedFieldsUpgrade(writer, MARK)
+        applier = Applier(writer, HASH, GENERATION, take_over)
         world.server.requests.clear()
         for size in (1, 2):
             await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))

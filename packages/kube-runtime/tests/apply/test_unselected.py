@@ -29,7 +29,7 @@ async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker]]:
     """A world whose watch selects by the label, with an applier and an owner."""
     world = a_world(labels=LABEL)
     async with world.synced():
-        applier = Applier(world.client, world.writer, world.cache, "example.com/h", "example.com/g")
+        applier = Applier(world.writer, "example.com/h", "example.com/g")
         yield world, applier, world.has_maker("owner")
 
 
@@ -143,15 +143,14 @@ async def test_an_outage_delays_the_look() -> None:
 async def looking(world: World, owner: Maker) -> AsyncIterator[None]:
     """Have a leader look for objects without their label."""
     look = UnselectedObjects(
-        *(world.client, world.writer, world.cache),
-        complements={Gadget: Selector(labels=complement(LABEL))},
+        world.writer,
+        selectors={Gadget: Selector(labels=complement(LABEL))},
         is_ours=lambda each: (
             each.metadata.controller is not None
             and each.metadata.controller.uid == owner.metadata.uid
         ),
     )
     task = asyncio.create_task(look.run())
-    await look.start()
     await settle()
     try:
         yield

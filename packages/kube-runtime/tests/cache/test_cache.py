@@ -4,8 +4,8 @@ import weakref
 
 import pytest
 
-from kube_runtime.cache.cache import Cache, Change
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Change, Store
 from kube_runtime.kind import Key
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource

@@ -1,4 +1,4 @@
-"""Logins that the `kubernetes` package does for us: exec plugins and OIDC."""
+"""Logins by exec plugins and by OIDC."""
 
 import asyncio
 import base64
@@ -184,9 +184,9 @@ async def test_a_refused_token_makes_the_plugin_run_again(tmp_path: Path) -> Non
 
 BAD_PLUGINS = {
     "sys.exit('no ticket\\nlog in first')": "process returned 1. no ticket log in first",
-    "print('hello')": "failed to decode process output",
-    "print('{}')": "missing key 'apiVersion'",
-    'print(\'{"apiVersion":"v2","kind":"x","status":{}}\')': "does not match",
+    "print('hello')": "unexpected output: JSON is malformed",
+    "print('{}')": "missing required field `apiVersion`",
+    'print(\'{"apiVersion":"v2","kind":"x","status":{}}\')': "answered with apiVersion 'v2'",
     f'print(\'{{"apiVersion":"{V1}","kind":"x","status":{{}}}}\')': "neither token nor",
     f'print(\'{{"apiVersion":"{V1}","kind":"x","status":{{"token":1}}}}\')': "token",
     f'print(\'{{"apiVersion":"{V1}","kind":"x","status":'
@@ -223,11 +223,13 @@ async def test_a_plugin_that_is_not_installed_says_how_to_get_it(tmp_path: Path)
 async def test_without_the_extra_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(sys.modules, "kube_runtime.client.login_library", raising=False)
+    monkeypatch.delitem(sys.modules, "kube_runtime.client.login_provider", raising=False)
     monkeypatch.setitem(sys.modules, "kubernetes", None)
     monkeypatch.setitem(sys.modules, "kubernetes.client", None)
     config = write_config(tmp_path, a_plugin(tmp_path))
-    with pytest.raises(ConfigError, match=r"exec plugins need the package kubernetes: "):
+    assert "Bearer token-1" == await token_of(Kubeconfig([config]))  # plugins do without it
+    config = write_config(tmp_path, an_oidc_user("https://issuer.example", a_jwt(3600)))
+    with pytest.raises(ConfigError, match=r"login providers need the package kubernetes: "):
         await token_of(Kubeconfig([config]))
 
 

@@ -66,7 +66,7 @@ class World:
         ends = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < ends:
             for _ in range(MANY_A_SECOND):
-                self.writer.activity.note()
+                self.writer.activity.record()
             await asyncio.sleep(0.5)
 
     @property

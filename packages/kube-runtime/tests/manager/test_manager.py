@@ -168,6 +168,21 @@ async def test_a_standby_is_warm_and_ready_and_reconciles_nothing() -> None:
         assert ["server starts", "hook", "begin g", "end g"] == standby.log
 
 
+async def test_a_server_for_the_leader_runs_while_it_leads() -> None:
+    server = a_server()
+    leader, standby = World(server, elects=True), World(server, elects=True, name="b")
+    for world in (leader, standby):
+        world.manager.serve(Probe(world), while_leading=True)
+    async with running(leader) as run, running(standby):
+        await asyncio.sleep(10)
+        assert ["server starts", "hook", "server starts"] == leader.log
+        assert ["server starts", "hook"] == standby.log
+        await leader.end(run)
+        assert ["server ends", "server ends"] == leader.log[-2:]
+        await asyncio.sleep(3)
+        assert ["server starts", "hook", "server starts"] == standby.log
+
+
 async def test_a_stop_ends_reconciles_then_events_then_the_lease_then_the_rest() -> None:
     world = World(a_server("g", "never"), elects=True)
     world.controller.seconds = 8

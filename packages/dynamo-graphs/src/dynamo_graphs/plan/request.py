@@ -21,9 +21,10 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
 )
 from dynamo_graphs.plan.request_graph import renamed_config_maps, tracking
+from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
+from kube_runtime.types.batch import Job
 from kube_runtime.types.meta import Condition, Resource, condition
 
 

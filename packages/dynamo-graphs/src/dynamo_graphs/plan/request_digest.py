@@ -14,9 +14,9 @@ from typing import Any
 
 from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE, TOKEN_FOLDER
 from dynamo_graphs.plan.request_output import BadOutput
+from dynamo_graphs.types.profiling import JobInFull, JobPodInFull
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import JobInFull, JobPodInFull
 
 _DIGEST_LENGTH = 64
 _SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)

@@ -24,9 +24,9 @@ from dynamo_graphs.plan.request_output import (
     named_config_maps,
     parse_results,
 )
+from dynamo_graphs.types.profiling import Output
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.batch import Output
 
 _LISTS = ("tolerations", "imagePullSecrets")
 _CONTENT = ("data", "binaryData", "immutable")

@@ -10,8 +10,9 @@ from datetime import datetime
 from dynamo_graphs.plan.request_output import ProfilingProgress
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.status.reasons import POD_REASONS, GraphReason
+from dynamo_graphs.types.profiling import JobPod
 from kube_runtime.text import fitted
-from kube_runtime.types.batch import Job, JobPod
+from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ContainerStatus
 from kube_runtime.types.meta import Condition
 

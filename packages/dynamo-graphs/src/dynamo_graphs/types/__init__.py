@@ -1,1 +1,1 @@
-"""Kinds of other projects, as far as the operator reads them."""
+"""Kinds of other projects, and core kinds that are watched by what they are for: the fields that are read."""

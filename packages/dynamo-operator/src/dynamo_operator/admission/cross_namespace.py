@@ -104,7 +104,7 @@ class AccessReviews:
             return cached[0]
         if not self._are_clients_known:
             self._spend(client)
-        async with self._turns.place(client):
+        async with self._turns.slot(client):
             body = question(SubjectAccessReview.KIND, spec)
             review = await self._client.create(SubjectAccessReview, body)
         self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))

@@ -15,7 +15,7 @@ from dynamo_graphs.validation import Problem
 from dynamo_operator.admission.decision import ALLOWED, Decision, decide
 from dynamo_operator.admission.review import Request
 from dynamo_operator.admission.rules import RULES, ReviewContext, Rules, rules_of
-from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.controller.worker_pool import WorkEnded
 from kube_runtime.serving.clients import FairSemaphore
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class DecisionPool:
         self, rules: Rules[Any], new: Raw, request: Request, client: str
     ) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
-        async with self.turns.place(client, request.namespace):
+        async with self.turns.slot(client, request.namespace):
             context = self.context_of(request)
             args = (rules.type_.KIND.name, bytes(memoryview(new)), old, context)
             tenant = f"{client} {request.namespace}"

@@ -27,7 +27,7 @@ from dynamo_operator.admission.review import NotAReview, Request, answer, reques
 from dynamo_operator.admission.rules import Rules
 from dynamo_operator.admission.webhook_configuration import path_of
 from dynamo_operator.observability.metrics import WebhookMetrics
-from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.controller.worker_pool import WorkBusy
 from kube_runtime.errors import ConfigError
 from kube_runtime.serving.clients import client_of
 from kube_runtime.serving.connection_limit import ConnectionLimit

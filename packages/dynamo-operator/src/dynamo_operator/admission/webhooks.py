@@ -30,7 +30,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
 from kube_runtime.controller.manager import Manager
-from kube_runtime.controller.worker import Bounds, WorkerPool
+from kube_runtime.controller.worker_pool import Bounds, WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.serving.tls import Certificate

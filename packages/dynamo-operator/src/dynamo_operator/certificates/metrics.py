@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 
 from dynamo_graphs.settings import MetricsSettings
+from dynamo_graphs.types.secrets import MetricsSecret
 from dynamo_operator.certificates.lifecycle import Terms
 from dynamo_operator.certificates.rotation import RESYNC_SECONDS, RETRY_SECONDS, Rotation
 from dynamo_operator.certificates.store import (
@@ -28,7 +29,6 @@ from kube_runtime.clock import loop_time
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.serving.tls import Certificate, new_authority
-from kube_runtime.types.admission import MetricsSecret
 
 _LIFE: Final = timedelta(days=90)
 _SETTLE: Final = timedelta(minutes=10)

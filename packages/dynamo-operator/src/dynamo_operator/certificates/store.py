@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from dynamo_graphs.types.secrets import ServingSecret
 from dynamo_operator.certificates.lifecycle import Hosts, Stored, Terms, decide, hosts_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
@@ -21,7 +22,6 @@ from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, Conflict
 from kube_runtime.kind import Key, Object
 from kube_runtime.serving.tls import Pair
-from kube_runtime.types.admission import ServingSecret
 
 FILES_SECONDS: Final = 10.0
 """Seconds between reads of the files. The kubelet takes a minute to update them."""

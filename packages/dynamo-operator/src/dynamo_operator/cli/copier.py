@@ -21,11 +21,11 @@ import msgspec
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.product import user_agent
+from dynamo_graphs.types.profiling import Output
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.batch import Output
 from kube_runtime.types.core import ContainerStatus
 from kube_runtime.types.meta import Resource, Struct
 

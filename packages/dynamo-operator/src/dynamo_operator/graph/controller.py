@@ -188,7 +188,7 @@ class GraphController:
         desired = await render(self.settings)
         if not is_on_grove(graph):
             return adopted_components(desired, live)
-        adopted = await adopted_set(graph, desired, live, self.applier.client)
+        adopted = await adopted_set(graph, desired, live, self.applier.writer.client)
         if not set_starts_to_drain(adopted, live):
             return adopted
         undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)

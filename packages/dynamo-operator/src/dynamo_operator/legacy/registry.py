@@ -24,7 +24,7 @@ from dynamo_graphs.facts import registry_of_credential
 from dynamo_legacy.build.image import BuiltImage, Reference, parse_reference
 from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
 from dynamo_legacy.settings import LegacySettings
-from kube_runtime.controller.places import worker_slot_released
+from kube_runtime.controller.worker_slots import worker_slot_released
 from kube_runtime.text import cut
 
 SECONDS: Final = 10.0

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from dynamo_legacy.archive import ArchiveError, config_in
 from dynamo_legacy.build.source import TOKEN_HEADER, store_url, store_user
 from dynamo_legacy.settings import LegacySettings
-from kube_runtime.controller.places import worker_slot_released
+from kube_runtime.controller.worker_slots import worker_slot_released
 
 ANSWER_SECONDS: Final = 30.0
 """Seconds that the store may be silent."""

@@ -138,7 +138,7 @@ class ModelController:
     ) -> DynamoModel:
         """Write the status, record its Events, and return the model with it."""
         stored = await patch_status(
-            self.reporter.writer, model, status, pace=self._pace(model, status)
+            self.reporter.writer, model, status, limit=self._pace(model, status)
         )
         state.written = _written(stored)
         self._report(model, stored)

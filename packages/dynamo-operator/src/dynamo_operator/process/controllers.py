@@ -60,15 +60,8 @@ class Parts:
 
     def applier(self) -> Applier:
         """A new applier for the objects of controllers."""
-        take_over = ManagedFieldsUpgrade(self.client, self.writer, labels.LAST_APPLIED_GENERATION)
-        return Applier(
-            self.client,
-            self.writer,
-            self.cache,
-            labels.LAST_APPLIED_HASH,
-            labels.OWNER_GENERATION,
-            take_over,
-        )
+        take_over = ManagedFieldsUpgrade(self.writer, labels.LAST_APPLIED_GENERATION)
+        return Applier(self.writer, labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over)
 
     def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
         """A reporter for one kind, whose Events name `component` as their source."""
@@ -92,9 +85,9 @@ def control_graphs(parts: Parts) -> PodIndex:
     applier, pods = parts.applier(), PodIndex(parts.cache)
     of_graphs = StatusRateLimit(
         goal="Ready",
-        greets=True,
-        records=("restart", "rollingUpdate", SUSPENDED),
-        passing=(GraphState.INITIALIZING, GraphState.PENDING),
+        first_at_once=True,
+        never_delayed=("restart", "rollingUpdate", SUSPENDED),
+        transient_states=(GraphState.INITIALIZING, GraphState.PENDING),
         activity=parts.events.activity,
     )
     of_components = StatusRateLimit(goal="Available", activity=parts.events.activity)

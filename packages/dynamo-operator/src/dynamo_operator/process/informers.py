@@ -16,6 +16,7 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import ModelService, PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.bounds import most_bytes
@@ -28,14 +29,7 @@ from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.informer import Informer
 from kube_runtime.types.apps import ControllerRevision, Deployment, StatefulSet
-from kube_runtime.types.core import (
-    ConfigMap,
-    PersistentVolumeClaim,
-    Pod,
-    PullSecret,
-    Service,
-    ServiceAccount,
-)
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Pod, Service, ServiceAccount
 from kube_runtime.types.discovery import EndpointSlice
 from kube_runtime.types.meta import Resource
 from kube_runtime.types.networking import Ingress

@@ -86,7 +86,7 @@ def control(parts: Parts, pods: PodIndex) -> None:
     legacy = read_legacy_settings(os.environ)
     UNREADABLE.update(_UNREADABLE)
     applier, settings = parts.applier(), parts.settings.render
-    applier.take_over = ManagedFieldsUpgrade(parts.client, parts.writer, _EARLIER_OPERATOR)
+    applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
     cache, offload = parts.cache, parts.offload
     reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
     nims = NimController(cache, applier, reporter, pods, settings, legacy, offload)

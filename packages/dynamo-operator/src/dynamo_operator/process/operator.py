@@ -27,7 +27,7 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.controller.stall import StallWatch
-from kube_runtime.controller.worker import WorkerPool
+from kube_runtime.controller.worker_pool import WorkerPool
 from kube_runtime.coordination.leader_election import Election, Terms
 from kube_runtime.coordination.leader_election import identity as candidate
 from kube_runtime.kind import Key
@@ -123,25 +123,18 @@ def manager(
         holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
         offload=Offload(workers, metrics),
     )
-    _look_for_unselected(parts, leads)
+    _look_for_unselected(parts)
     control_all(parts, dial)
     serve_all(parts, scope, leads, user)
     built.serve(StartupWatch([*scope.informers, *watched]))
     return built
 
 
-def _look_for_unselected(parts: Parts, leads: Election | None) -> None:
+def _look_for_unselected(parts: Parts) -> None:
     """Look once, when this process becomes the leader, for objects of ours that no watch selects."""
-    look = UnselectedObjects(
-        parts.client,
-        parts.writer,
-        parts.cache,
-        complements=unselected(parts.settings.render),
-        is_ours=is_controlled_by_us,
-        elected=leads.elected if leads else None,
-    )
-    parts.manager.on_synced(look.start)
-    parts.manager.serve(look)
+    selectors = unselected(parts.settings.render)
+    look = UnselectedObjects(parts.writer, selectors=selectors, is_ours=is_controlled_by_us)
+    parts.manager.serve(look, while_leading=True)
 
 
 def _election(client: Client, settings: Settings, user: str) -> Election | None:

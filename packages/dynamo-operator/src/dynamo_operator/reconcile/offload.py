@@ -17,8 +17,8 @@ from kube_runtime.apply.drift import fingerprint_of
 from kube_runtime.apply.suppression import Recent
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.controller import Result
-from kube_runtime.controller.places import worker_slot_released
-from kube_runtime.controller.worker import SECONDS, WorkEnded, WorkerPool
+from kube_runtime.controller.worker_pool import SECONDS, WorkEnded, WorkerPool
+from kube_runtime.controller.worker_slots import worker_slot_released
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
 

@@ -23,6 +23,7 @@ from dynamo_graphs.types.inference import InferencePool
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.reconcile.grove import live_templates
@@ -30,7 +31,7 @@ from dynamo_operator.reconcile.ssh_keys import missing_ssh_keys
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.kind import Key, Kind
-from kube_runtime.types.core import PersistentVolumeClaim, PullSecret, ServiceAccount
+from kube_runtime.types.core import PersistentVolumeClaim, ServiceAccount
 from kube_runtime.types.meta import Resource
 
 _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {

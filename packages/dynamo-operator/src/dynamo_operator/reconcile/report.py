@@ -69,7 +69,7 @@ class Reporter:
         if wait := self.limit.wait(resource, status):
             record_events(self.recorder, resource, resource, applied=applied)
             return earliest(Result(wait), *seconds)
-        stored = await patch_status(self.writer, resource, status, pace=self.limit)
+        stored = await patch_status(self.writer, resource, status, limit=self.limit)
         self.written(resource, stored)
         record_events(self.recorder, resource, stored, applied=applied)
         return replace(earliest(result_of(applied), *seconds), written=stored)

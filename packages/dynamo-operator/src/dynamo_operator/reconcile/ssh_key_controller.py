@@ -24,6 +24,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.secrets import SshKeysCopy
 from dynamo_operator.reconcile.ssh_keys import ssh_key_secret
 from kube_runtime.apply.ownership import Shared
 from kube_runtime.apply.writer import Writer
@@ -33,7 +34,6 @@ from kube_runtime.client.requests import ABSENT
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import SshKeysCopy
 from kube_runtime.types.meta import Resource
 
 _BITS = 3072

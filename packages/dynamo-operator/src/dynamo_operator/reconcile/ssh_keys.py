@@ -12,12 +12,12 @@ from typing import Any
 from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.transforms import strip_unowned
 from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.informer import Informer, PermittedInformer, Watches
+from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import SshKeys, SshKeysCopy
 from kube_runtime.types.meta import Resource
 
 
@@ -26,15 +26,17 @@ def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
-    copies = PermittedInformer(
+    copies = Informer(
         SshKeysCopy,
         namespace=settings.restricted_namespace,
         fields=name,
         transform=strip_unowned,
+        tolerate_forbidden=True,
     )
     if not (source := shared_source(settings)):
         return [copies]
-    return [copies, PermittedInformer(SshKeys, namespace=source.namespace, fields=name)]
+    keys = Informer(SshKeys, namespace=source.namespace, fields=name, tolerate_forbidden=True)
+    return [copies, keys]
 
 
 def shared_source(settings: RenderSettings) -> Key | None:

@@ -18,7 +18,8 @@ from dynamo_graphs.plan.model_endpoints import READ_LABELS, restarts
 from dynamo_graphs.status.pods import READ_CONDITIONS, READY, is_over, is_ready
 from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.leaderworkerset import SET_NAME
-from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus, PullSecret
+from dynamo_graphs.types.secrets import PullSecret
+from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference, R, Resource
 
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)

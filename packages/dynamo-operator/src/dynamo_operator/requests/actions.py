@@ -31,6 +31,7 @@ from dynamo_graphs.render.profiling import (
 )
 from dynamo_graphs.render.profiling_config import BASE_FILE
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.profiling import Output
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from dynamo_operator.requests.read import RequestReader, job_key, target_of
 from kube_runtime.apply.applier import Applier
@@ -41,7 +42,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
 from kube_runtime.errors import Forbidden, Invalid, NotFound
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.batch import Job, Output
+from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
 from kube_runtime.types.meta import Resource
 from kube_runtime.types.rbac import RoleBinding
@@ -94,7 +95,7 @@ class RequestActions:
         body = {**desired, "metadata": desired["metadata"] | owners}
         target = Target(request.metadata.uid, Job.KIND.name, job_key(request))
         try:
-            with self.suppression.attempting(target, digest_of(body), ""):
+            with self.suppression.suppressing_repeats(target, digest_of(body), ""):
                 return await self.writer.apply(Job, body, force=False, uid=ABSENT)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
@@ -161,7 +162,7 @@ class RequestActions:
         body = deployed(request, spec, graph_key)
         target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, graph_key)
         try:
-            with self.suppression.attempting(target, digest_of(body), ""):
+            with self.suppression.suppressing_repeats(target, digest_of(body), ""):
                 return await self.writer.create(DynamoGraphDeployment, body)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error

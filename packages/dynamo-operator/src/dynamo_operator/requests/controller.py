@@ -59,7 +59,7 @@ from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.worker import WorkEnded
+from kube_runtime.controller.worker_pool import WorkEnded
 from kube_runtime.errors import Invalid
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
@@ -352,7 +352,7 @@ class RequestController:
     ) -> Result:
         """Write the status, then queue the events; neither if the status is unchanged."""
         late = status.change_rejected(request)
-        stored = await patch_status(self.reporter.writer, request, report.status, pace=pace)
+        stored = await patch_status(self.reporter.writer, request, report.status, limit=pace)
         if stored is not request:
             for event in (*report.events, *late):
                 self.reporter.recorder.event(

@@ -26,6 +26,7 @@ from dynamo_graphs.plan.request_graph import target
 from dynamo_graphs.plan.request_output import named_config_maps
 from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
 from dynamo_graphs.validation.request import request_problems
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
@@ -35,7 +36,7 @@ from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.batch import Job, JobInFull, JobPod, JobPodInFull, Output
+from kube_runtime.types.batch import Job
 from kube_runtime.types.core import PersistentVolumeClaim
 from kube_runtime.types.meta import Resource
 

@@ -25,8 +25,8 @@ from kube_runtime.apply.result import (
     Obstacle,
     Obstructed,
     Verb,
+    apply_each,
     controls,
-    each_applied,
     merge,
     name_conflict,
     rejected,
@@ -68,7 +68,7 @@ async def apply_adapters(
     owners = {"ownerReferences": [controller_reference(graph)]}
     desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
-    created = await each_applied(desired, (Adapter,), attempt)
+    created = await apply_each(desired, (Adapter,), attempt)
     changes, blocked = list[Change](), list[Blocked]()
     if plan.orphans:
         await writer.ensure_newest(graph)
@@ -97,7 +97,7 @@ async def _attempt(
         raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
     if live is None:
         target = Target(graph.metadata.uid, type_.KIND.name, key)
-        with suppression.attempting(target, digest_of(desired), ""):
+        with suppression.suppressing_repeats(target, digest_of(desired), ""):
             attempt.present = await writer.create(type_, desired)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
     elif not controls(graph, live):

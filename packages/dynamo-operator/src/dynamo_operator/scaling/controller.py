@@ -87,14 +87,14 @@ class ScalingController:
                 return await self._refused(adapter, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the watch delivers the deletion, which wakes us
-            self.write_pace.note(adapter.metadata.uid)
+            self.write_pace.record(adapter.metadata.uid)
             self._report(adapter, graph, spec, before)
             is_scaled = True
         status = acting_status(adapter, spec, graph, utc_now() if is_scaled else None)
         if not is_scaled and (wait := self.reporter.limit.wait(adapter, status)):
             return Result(wait)
         pace = None if is_scaled else self.reporter.limit
-        return Result(written=await patch_status(self.reporter.writer, adapter, status, pace=pace))
+        return Result(written=await patch_status(self.reporter.writer, adapter, status, limit=pace))
 
     async def _write(
         self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
@@ -109,7 +109,7 @@ class ScalingController:
         patch: Object = {"metadata": version, "spec": {"services": services}}
         target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
         digest = digest_of({"services": services, "generation": graph.metadata.generation})
-        with self.suppression.attempting(target, digest, graph.metadata.uid):
+        with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
             return await self.reporter.writer.merge_patch(
                 DynamoGraphDeployment,
                 graph.key,

@@ -13,6 +13,7 @@ from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_reader import Document, documents
 from dynamo_graphs.offline.expansion import Beside
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
@@ -20,7 +21,7 @@ from dynamo_operator.reconcile.read import namespace_facts
 from dynamo_operator.reconcile.transforms import registries_only
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PullSecret, ServiceAccount
+from kube_runtime.types.core import ServiceAccount
 
 _PULL_SECRET = "kubernetes.io/dockerconfigjson"  # noqa: S105  the type of one
 

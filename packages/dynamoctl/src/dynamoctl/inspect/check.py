@@ -10,6 +10,7 @@ from rich.text import Text
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
@@ -27,7 +28,7 @@ from kube_runtime.errors import ConfigError, Forbidden, NotFound, Unreachable
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
-from kube_runtime.types.core import Node, Pod, PullSecret
+from kube_runtime.types.core import Node, Pod
 
 T = TypeVar("T")
 

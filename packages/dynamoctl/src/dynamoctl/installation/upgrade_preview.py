@@ -29,6 +29,7 @@ from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqu
 from dynamo_graphs.types.istio import VirtualService
 from dynamo_graphs.types.kai import Queue
 from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import PodServiceAccount
 from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
@@ -46,7 +47,6 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import PullSecret
 from kube_runtime.types.meta import OwnerReference, Resource
 from kube_runtime.watch.events import Present, Started, Synced
 

@@ -1,12 +1,13 @@
-"""Makes the objects of an owner what they should be: server-side applies, then deletions, in order.
+"""Bring the objects of an owner to their desired state: server-side applies, then deletions, in order.
 
-It writes only when something is different, and never what is not ours. What is ours depends on the policy of
-the objects (`ownership.py`); an object of the same name that is not ours is a conflict that is reported,
-never an overwrite. Each write names what it was made for: a first apply fails on any present object, later
-ones and deletions carry the uid. So a process may be killed between any two requests.
+The applier writes only what differs, and only what is ours. What is ours depends on the ownership policy of
+the objects (`ownership.py`); another object of the same name is reported as a conflict, never overwritten. A
+first apply fails on any present object; later ones and deletions carry the uid. So the process may be killed
+between any two requests.
 
-The owner's generation is kept in an annotation of what it controls, which alone makes no apply due. An object
-that was written for a newer spec than we know shows that our cache is behind: then we read the owner first.
+An annotation records the owner's generation on what it controls; a new generation alone causes no apply. An
+object that was written for a newer generation than the cache has shows that the cache is behind; the applier
+then reads the owner before it writes.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -42,8 +43,8 @@ from kube_runtime.apply.result import (
     Change,
     Obstructed,
     Verb,
+    apply_each,
     controls,
-    each_applied,
     forbidden,
     manager_conflict,
     merge,
@@ -54,30 +55,27 @@ from kube_runtime.apply.result import (
 )
 from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import ABSENT, Client
+from kube_runtime.client.requests import ABSENT
 from kube_runtime.errors import Conflict, Forbidden, Invalid
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
 _DIGITS = 19
-"""Of the largest generation, a signed number of 64 bits. Python refuses to read thousands of digits."""
+"""Digits of the largest int64. Python refuses to parse thousands of them."""
 
 
 @dataclass(slots=True)
 class Applier:
-    """Applies the objects of one owner after the other.
+    """Applies the objects of one owner at a time.
 
-    `hash_annotation` and `generation_annotation` are the keys of the annotations that remember what was
-    applied last, and for which generation of the owner. `take_over` is for objects that an earlier operator
-    made; None means: there are none.
+    `hash_annotation` and `generation_annotation` are the annotations that record what was applied last, and
+    for which generation of the owner. `take_over` takes over objects that an earlier operator created, if
+    any.
     """
 
-    client: Client
     writer: Writer
-    cache: Cache
-    hash_annotation: str
-    generation_annotation: str
+    hash_annotation: str = "kube-runtime/applied-hash"
+    generation_annotation: str = "kube-runtime/owner-generation"
     take_over: ManagedFieldsUpgrade | None = None
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
     _settled: SettledObjects = field(init=False)
@@ -86,54 +84,52 @@ class Applier:
         self._settled = SettledObjects(self.hash_annotation)
 
     def forget(self, uid: str) -> None:
-        """Remember nothing of an object that is gone."""
+        """Forget an object that is gone."""
         self._settled.forget(uid)
         self.suppression.forget(uid)
 
     async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
-        """Write what differs, one set of desired objects after the other, each in the order of its objects.
+        """Apply one set of desired objects after the other, each in the order of its objects.
 
-        At the end of each set, what `owner` has of the types of the set beyond its objects is deleted, or
-        left to its other owners.
-
-        A refusal of one object (400, 403, 422, a name that is taken, a kind that is not served) does
-        not stop the others.
+        After each set, the objects of its types that `owner` owns and no longer desires are deleted, or left
+        to their other owners. A refusal of one object (400, 403, 422, a name that is taken, a kind that is
+        not served) does not stop the others.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
-            OperatorError: the API server could not be reached or failed; nothing more was written.
+            OperatorError: the API server is unreachable or failed; nothing more was written.
         """
-        return merge([await self._applied(owner, policy) for policy in policies])
+        return merge([await self._apply_set(owner, policy) for policy in policies])
 
-    async def _applied(self, owner: Resource, policy: DesiredObjects) -> Applied:
+    async def _apply_set(self, owner: Resource, policy: DesiredObjects) -> Applied:
         types = tuple(policy.types)
         kept = set(policy.spared) if isinstance(policy, Controlled) else set[tuple[str, Key]]()
 
-        def noted() -> Iterator[Object]:
+        def tracked() -> Iterator[Object]:
             for desired in policy.objects:
                 kept.add((desired["kind"], key_of(desired)))
                 yield desired
 
-        applied = await each_applied(noted(), types, partial(self._attempt, owner, policy))
+        applied = await apply_each(tracked(), types, partial(self._apply_one, owner, policy))
         if not may_prune(policy, applied.blocked):
             return applied
-        return merge((applied, await self._pruned(owner, policy, types, kept)))
+        return merge((applied, await self._prune(owner, policy, types, kept)))
 
-    async def _attempt(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
+    async def _apply_one(self, owner: Resource, policy: DesiredObjects, attempt: Attempt) -> None:
         desired, type_ = attempt.desired, attempt.type_
-        if not self.cache.serves(type_):
-            if self.cache.forbids(type_):
-                raise Obstructed(forbidden(desired, self.cache.store(type_).granted_by))
+        if not self.writer.cache.serves(type_):
+            if self.writer.cache.forbids(type_):
+                raise Obstructed(forbidden(desired, self.writer.cache.store(type_).granted_by))
             raise Obstructed(not_served(desired))
         attempt.digest = digest_of(desired)
-        live: Resource | None = self.cache.get(type_, key_of(desired))
+        live: Resource | None = self.writer.cache.get(type_, key_of(desired))
         try:
-            await self._bring(owner, policy, attempt, live)
+            await self._apply_by_policy(owner, policy, attempt, live)
         except Conflict as error:
             if live is not None:
                 raise
-            # The name is taken, but the cache has no such object: it is behind, or does not select it. One of
-            # ours is in the cache from now on, and what was decided without it is decided again at once.
+            # The name is taken, but the cache has no such object: it is behind, or does not select it. If the
+            # object is ours, it is in the cache from now on, and the Conflict makes the caller decide again.
             is_ours = partial(self._is_ours, owner, policy)
             existing = await self.writer.read_existing(type_, key_of(desired), is_ours=is_ours)
             if existing is not None and not is_ours(existing):
@@ -145,62 +141,62 @@ class Applier:
             case Controlled():
                 return controls(owner, live)
             case Shared():
-                return policy.is_shared(live) or self._earlier(owner, policy, live) is not None
+                return policy.is_shared(live) or self._upgrade_for(owner, policy, live) is not None
             case CreateOnly():
                 return True  # its creator does not matter: it is left alone
 
-    async def _bring(
+    async def _apply_by_policy(
         self, owner: Resource, policy: DesiredObjects, attempt: Attempt, live: Resource | None
     ) -> None:
         match policy:
             case Controlled():
                 _ensure_decided_with(owner, policy, attempt, live)
-                await self._control(owner, attempt, live)
+                await self._apply_controlled(owner, attempt, live)
                 if attempt.present is not None:
                     attempt.present = policy.reduced(attempt.present)
             case Shared():
-                await self._share(owner, policy, attempt, live)
+                await self._apply_shared(owner, policy, attempt, live)
             case CreateOnly():
-                await self._create_once(owner, policy, attempt, live)
+                await self._apply_create_only(owner, policy, attempt, live)
 
-    def _attempting(
+    def _suppressing_repeats(
         self, owner: Resource, attempt: Attempt, live: Resource | None
     ) -> AbstractContextManager[None]:
         desired = attempt.desired
         target = Target(owner.metadata.uid, desired["kind"], key_of(desired))
-        return self.suppression.attempting(
+        return self.suppression.suppressing_repeats(
             target, attempt.digest, live.metadata.uid if live else ABSENT
         )
 
-    async def _create_once(
+    async def _apply_create_only(
         self, owner: Resource, policy: CreateOnly, attempt: Attempt, live: Resource | None
     ) -> None:
         attempt.present = live
         if live is None:
             body = _with_metadata(attempt.desired, policy.references(owner, attempt.desired))
-            with self._attempting(owner, attempt, live):
+            with self._suppressing_repeats(owner, attempt, live):
                 await self._create(attempt, body)
-        elif policy.is_to_be_released(owner, live):
-            attempt.present, attempt.verb = await self._disown(owner, live), Verb.UPDATE
+        elif policy.loses_owner(owner, live):
+            attempt.present, attempt.verb = await self._remove_owner(owner, live), Verb.UPDATE
             attempt.cause = Cause.OWNERS
 
-    async def _share(
+    async def _apply_shared(
         self, owner: Resource, policy: Shared, attempt: Attempt, live: Resource | None
     ) -> None:
-        earlier = self._earlier(owner, policy, live)
-        if live is not None and earlier is not None:
-            live = await earlier(live)
+        upgrade = self._upgrade_for(owner, policy, live)
+        if live is not None and upgrade is not None:
+            live = await upgrade(live)
         elif live is not None and not policy.is_shared(live):
             raise Obstructed(name_conflict(live, owner))
         body = policy.body(owner, attempt.desired, live)
         if live is None:
-            with self._attempting(owner, attempt, live):
+            with self._suppressing_repeats(owner, attempt, live):
                 await self._create(attempt, body)
             return
         attempt.present = live
-        if earlier is None and has_no_drift(content(body), content_of(live)):
+        if upgrade is None and has_no_drift(content(body), content_of(live)):
             return
-        with self._attempting(owner, attempt, live):
+        with self._suppressing_repeats(owner, attempt, live):
             if binds_another_role(live, attempt.desired):
                 await self._replace(owner, attempt, body, live)
                 return
@@ -208,10 +204,10 @@ class Applier:
             attempt.present = await self.writer.apply(type(live), body, force=True, uid=uid)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.OWNERS
 
-    def _earlier(
+    def _upgrade_for(
         self, owner: Resource, policy: Shared, live: Resource | None
     ) -> ManagedFieldsUpgrade | None:
-        """What takes over an object that an earlier operator made for one owner of our kinds."""
+        """The upgrade of an object that an earlier operator created for a single owner of our kinds."""
         if self.take_over is None or live is None or not self.take_over.is_due(live):
             return None
         controller = live.metadata.controller
@@ -224,7 +220,7 @@ class Applier:
     ) -> None:
         """Delete a binding and create it with the same owners.
 
-        A process that is killed in between leaves none, and the next reconcile of any owner creates it.
+        If the process is killed in between, the next reconcile of any owner creates the binding.
         """
         if live.metadata.deletion_timestamp:
             raise Obstructed(replacement_pending(live))
@@ -236,18 +232,20 @@ class Applier:
         await self._create(attempt, body)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
-    async def _control(self, owner: Resource, attempt: Attempt, live: Resource | None) -> None:
+    async def _apply_controlled(
+        self, owner: Resource, attempt: Attempt, live: Resource | None
+    ) -> None:
         if live is not None and not controls(owner, live):
             raise Obstructed(name_conflict(live, owner))
         if live is not None and live.metadata.deletion_timestamp:
-            return  # its removal wakes the owner, which then recreates it
+            return  # its removal requeues the owner, which then recreates it
         annotations = {self.hash_annotation: attempt.digest}
         references = {"ownerReferences": [controller_reference(owner)]}
         body = _with_metadata(attempt.desired, references, annotations)
         if live is not None and self._settled.contains(live, body, attempt.digest):
             attempt.present = live
             return
-        with self._attempting(owner, attempt, live):
+        with self._suppressing_repeats(owner, attempt, live):
             if live is not None and self._generation(live) > owner.metadata.generation:
                 await self.writer.ensure_newest(owner)
             stamp = {self.generation_annotation: str(owner.metadata.generation)}
@@ -259,7 +257,7 @@ class Applier:
                 await self._update(attempt, body, live)
 
     async def _create(self, attempt: Attempt, body: Object) -> None:
-        """Create by an apply that fails on any present object, because we would merge into it."""
+        """Create by an apply that fails on any present object, into which it would merge otherwise."""
         attempt.present = await self.writer.apply(attempt.type_, body, force=False, uid=ABSENT)
         attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
 
@@ -298,17 +296,17 @@ class Applier:
             bare = without_emptied(body, content_of(live))
             if bare == body:
                 raise
-            # Without the hash: were we to end here, the next pass would know that it is not done.
+            # Without the hash, so that the next reconcile applies again if this one ends here.
             del bare["metadata"]["annotations"][self.hash_annotation]
             await self.writer.apply(type_, bare, force=True, uid=uid)
             return await self.writer.apply(type_, body, force=True, uid=uid)
 
     def _generation(self, live: Resource) -> int:
-        """The generation of the owner that an object was written for last; 0 when it is not recorded."""
+        """The generation of the owner that was applied last; 0 if it is not recorded."""
         recorded = live.metadata.annotations.get(self.generation_annotation, "")
         return int(recorded) if recorded.isdecimal() and len(recorded) <= _DIGITS else 0
 
-    async def _pruned(
+    async def _prune(
         self,
         owner: Resource,
         policy: DesiredObjects,
@@ -318,7 +316,7 @@ class Applier:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
         unwanted = [
             live
-            for live in self.cache.owned_by(uid, types, namespace)
+            for live in self.writer.cache.owned_by(uid, types, namespace)
             if (live.KIND.name, live.key) not in kept and is_removable(policy, owner, live)
         ]
         if unwanted:
@@ -334,20 +332,20 @@ class Applier:
         return Applied((), tuple(changes), tuple(blocked))
 
     async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
-        """Delete an object, or take one of its owners away; returns what was done."""
+        """Delete an object, or remove one of its owners. Returns what was done."""
         uid, version = live.metadata.uid, live.metadata.resource_version
         if not isinstance(policy, Shared):
             await self.writer.delete(type(live), live.key, uid=uid)
             self._settled.forget(uid)
             return Verb.DELETE
         if references_without(owner, live):
-            await self._disown(owner, live)
+            await self._remove_owner(owner, live)
             return Verb.UPDATE
         await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
         return Verb.DELETE
 
-    async def _disown(self, owner: Resource, live: Resource) -> Resource:
-        """The object without that owner, so that it stays when the owner is deleted."""
+    async def _remove_owner(self, owner: Resource, live: Resource) -> Resource:
+        """Remove the reference to that owner, so that the object stays when the owner is deleted."""
         references, version = references_without(owner, live), live.metadata.resource_version
         patch = {"metadata": {"ownerReferences": references, "resourceVersion": version}}
         return await self.writer.merge_patch(type(live), live.key, patch, uid=live.metadata.uid)
@@ -356,7 +354,7 @@ class Applier:
 def _with_metadata(
     desired: Object, more: Object, annotations: dict[str, str] | None = None
 ) -> Object:
-    """An object with more metadata and more annotations."""
+    """Merge metadata and annotations into those of an object."""
     metadata = {**desired["metadata"], **more}
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
@@ -366,7 +364,7 @@ def _with_metadata(
 def _ensure_decided_with(
     owner: Resource, policy: Controlled, attempt: Attempt, live: Resource | None
 ) -> None:
-    """Raise Conflict if the owner did not know of its own object when it decided what to apply."""
+    """Raise Conflict if the desired objects were decided before this object of the owner was in the cache."""
     if live is None or policy.decided_with is None or not controls(owner, live):
         return
     if (attempt.desired["kind"], live.key) not in policy.decided_with:

@@ -1,9 +1,8 @@
-"""Whether a live object still contains what we applied.
+"""Detect drift: whether a live object still contains what we applied.
 
-The API server fills in defaults, other managers add fields of their own, and both keep what we wrote. So
-the question is not "equal" but "contained": every value that we want is there. Some values others must not
-extend: a Service's selector, a Role's rules and the like are one value each, in which an addition is a
-change. There, only what the API server itself fills in may be added to ours.
+The API server fills in defaults and other managers add fields of their own, so the live object is not equal
+to the desired one but contains it. Atomic values, such as a Service's selector or a Role's rules, must not
+be extended by others; only defaults of the API server may be added there.
 """
 
 import hashlib
@@ -13,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity, is_left_out_when_zero
+from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity, is_omitted_when_zero
 from kube_runtime.kind import Object
 from kube_runtime.quantity import is_same_amount
 from kube_runtime.types.meta import Resource
 
 
 def has_no_drift(desired: Object, live: Object) -> bool:
-    """Whether `live` still says all of `desired`; both as `content` and `content_of` give them."""
+    """Whether `live` contains all of `desired`. Both come from `content` or `content_of`."""
     return _holds(desired, live, field_of(desired), is_whole=False)
 
 
 def _holds(desired: object, live: object, field: FieldSchema, *, is_whole: bool) -> bool:
-    """Whether a value still says what is wanted. `is_whole` means: it is part of one that is one value."""
+    """Whether a value contains the desired one. `is_whole`: it is part of an atomic value."""
     is_whole = is_whole or field.is_whole
     if isinstance(desired, dict):
         return _map_holds(desired, live, field, is_whole=is_whole)
@@ -34,7 +33,7 @@ def _holds(desired: object, live: object, field: FieldSchema, *, is_whole: bool)
     if desired == live and type(desired) is type(live):
         return True
     if live is None:
-        # Of custom resources; see `_means_nothing` for others.
+        # A field of a custom resource, whose schema is not known; see `_means_nothing` for others.
         return not desired and not field.is_known
     return field.is_quantity and is_same_amount(desired, live)
 
@@ -50,7 +49,7 @@ def _map_holds(desired: Object, live: object, field: FieldSchema, *, is_whole: b
     for name, value in desired.items():
         theirs = live.get(name)
         if type(value) is str and value == theirs:
-            continue  # most values are texts, and looking up what they are costs more than comparing them
+            continue  # most values are text; comparing it costs less than looking up its schema
         if theirs is None and field.is_known:
             if not _means_nothing(name, value):
                 return False
@@ -80,20 +79,19 @@ def _list_holds(desired: list[Any], live: object, field: FieldSchema, *, is_whol
 
 
 def _means_nothing(name: str, value: object) -> bool:
-    """Whether the API server leaves a field out that is applied with this value.
+    """Whether the API server drops a field that is applied with this value.
 
-    Not every zero: `false` for a field that is true when it is absent must be there.
+    Not every zero: `false` must be kept where an absent field means true.
     """
-    return value in (None, {}, []) or (not value and is_left_out_when_zero(name))
+    return value in (None, {}, []) or (not value and is_omitted_when_zero(name))
 
 
 def without_emptied(desired: Object, live: Object) -> Object:
     """`desired` without the maps that are empty in it and not empty in `live`.
 
-    Equal to `desired` if there is no such map. An apply takes away the fields that we applied before and do
-    not apply any more. When these are all that a map has, the API server makes it null and not `{}`, although
-    `{}` is what we apply, and a custom resource's schema refuses null (measured on v1.36). So the map is
-    first left out, which removes it, and then applied.
+    An apply removes the fields that we applied before and no longer apply. If a map has no other fields, the
+    API server makes it null instead of the `{}` that we apply, and the schema of a custom resource refuses
+    null (measured on v1.36). So the first apply omits the map, which removes it, and the second one sets it.
     """
     body: Object = _without(desired, live, field_of(desired))
     return body
@@ -103,7 +101,7 @@ def _without(desired: object, live: object, field: FieldSchema) -> Any:
     if isinstance(desired, dict) and isinstance(live, dict):
         return {
             name: _without(value, live.get(name), field.child(name))
-            if isinstance(value, dict | list)  # looking up what a field is costs more than all else
+            if isinstance(value, dict | list)  # the schema of a field is expensive to look up
             else value
             for name, value in desired.items()
             if not (value == {} and isinstance(live.get(name), dict) and live[name])
@@ -120,22 +118,22 @@ def _without(desired: object, live: object, field: FieldSchema) -> Any:
 
 
 def content(body: Object) -> Object:
-    """Everything that an object to be applied sets, but for what names and guards it."""
-    return {**body, "metadata": _claims(body["metadata"])}
+    """What a desired object sets, without its name and preconditions."""
+    return {**body, "metadata": _compared_metadata(body["metadata"])}
 
 
 def content_of(live: Resource) -> Object:
-    """A live object as plain JSON, without its status and without what the API server counts."""
+    """A live object as plain JSON, without its status and the metadata of the API server."""
     body: Object = plain(live)
     body.pop("status", None)
     kind = {"apiVersion": live.KIND.api_version, "kind": live.KIND.name}
-    return {**body, **kind, "metadata": _claims(body.get("metadata", {}))}
+    return {**body, **kind, "metadata": _compared_metadata(body.get("metadata", {}))}
 
 
 def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collection[str]) -> bool:
     """Whether two states of an object differ in `spec.replicas`, and in nothing else.
 
-    Of the annotations `but_for` it does not matter whether they differ.
+    The annotations `but_for` may differ.
     """
     old, new = content_of(before), content_of(after)
     sizes = [body.get("spec", {}).pop("replicas", None) for body in (old, new)]
@@ -150,7 +148,7 @@ def differ_in_size_only(before: Resource, after: Resource, *, but_for: Collectio
 
 
 def fingerprint_of(live: Resource) -> bytes:
-    """A hash of all that `content_of` gives: the same for two states that differ in nothing of it."""
+    """A hash of what `content_of` returns."""
     metadata = live.metadata
     claims = (metadata.labels, metadata.annotations, metadata.owner_references)
     rest = [getattr(live, name) for name in _content_fields(type(live))]
@@ -163,7 +161,7 @@ def _content_fields(type_: type[Resource]) -> tuple[str, ...]:
 
 
 def plain(value: object) -> Any:
-    """A decoded value as JSON, with the defaults of structs and without None, so that it can be compared."""
+    """A decoded value as plain JSON, with the defaults of structs and without None, for comparison."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
     if isinstance(value, msgspec.Struct):
@@ -177,6 +175,6 @@ def plain(value: object) -> Any:
     return msgspec.to_builtins(value)
 
 
-def _claims(metadata: Object) -> Object:
+def _compared_metadata(metadata: Object) -> Object:
     names = ("labels", "annotations", "ownerReferences")
     return {name: metadata[name] for name in names if name in metadata}

@@ -1,10 +1,9 @@
 """Take over objects that another operator wrote by PUT, so that undesired fields disappear.
 
-The API server remembers who set each field, and an apply removes only what its own manager set and now
-leaves out. Fields that another program has once PUT would stay forever. So before the first apply, its
-entry in `managedFields` becomes ours; values do not change by that. The name of a manager is that of some
-binary, so the entry to take is the one that owns the annotation in which the other operator kept its
-records.
+An apply removes only the fields that its own manager set before. Fields of another manager would stay
+forever. So before the first apply, the entry of that manager in `managedFields` becomes ours, as client-go's
+`csaupgrade` does; no value changes. The name of a manager is that of some binary, so its entry is found by
+an annotation that the other operator wrote on each object.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from typing import Any
 import structlog
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import R, Resource
@@ -24,30 +22,31 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ManagedFieldsUpgrade:
-    """Makes us the manager of what an earlier operator set; `mark` is the annotation that it wrote."""
+    """Makes us the manager of what an earlier operator set; `mark` is an annotation that it wrote."""
 
-    client: Client
     writer: Writer
     mark: str
 
     def is_due(self, live: Resource) -> bool:
-        """Whether the earlier operator has written an object, and we have not applied it since."""
+        """Whether the earlier operator wrote an object, and we have not applied it since."""
         return self.mark in live.metadata.annotations
 
     async def __call__(self, live: R) -> R:
-        """The object after we have become the manager of its fields: one read and at most one patch.
+        """Become the manager of the fields of an object: one read and at most one patch.
 
         Raises:
             Conflict: it has changed since it was read; the caller retries at once.
-            OperatorError: the API server could not be asked.
+            OperatorError: the API server is unreachable or failed.
         """
         try:
-            stored = await self.client.get_json(live.KIND.path(*live.key))
+            stored = await self.writer.client.get_json(live.KIND.path(*live.key))
         except NotFound:
-            return live  # the apply that follows finds that out
+            return live  # the apply that follows fails
         metadata = stored["metadata"]
         entries = with_manager(
-            metadata.get("managedFields", ()), mark=self.mark, manager=self.client.field_manager
+            metadata.get("managedFields", ()),
+            mark=self.mark,
+            manager=self.writer.client.field_manager,
         )
         if entries is None:
             return live
@@ -60,10 +59,10 @@ class ManagedFieldsUpgrade:
 
 
 def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[Object] | None:
-    """The managed fields with what the writer of `mark` has updated moved to what `manager` has applied.
+    """Move the fields that the writer of `mark` updated to those that `manager` applied.
 
-    Others' entries stay as they are, and so do those of subresources and of other API versions.
-    None means: there is nothing to move.
+    Entries of others, of subresources and of other API versions stay as they are. None means: nothing to
+    move.
     """
     marked = [entry for entry in entries if _is("Update", entry) and _owns(entry, mark)]
     if not marked:
@@ -84,7 +83,7 @@ def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[
 
 
 def _is(operation: str, entry: Object) -> bool:
-    """Whether an entry is of that operation on the object itself, in the one format that there is."""
+    """Whether an entry is about that operation, and not about a subresource."""
     is_readable = entry.get("fieldsType") == "FieldsV1" and {"fieldsV1", "manager"} <= entry.keys()
     return is_readable and not entry.get("subresource") and entry.get("operation") == operation
 
@@ -95,9 +94,9 @@ def _owns(entry: Object, annotation: str) -> bool:
 
 
 def _union(left: Object, right: Object) -> Object:
-    """All fields of two sets in the format FieldsV1.
+    """The union of two sets of fields in the format FieldsV1.
 
-    A field is in a set if it is a leaf, or has "." beside what is in it.
+    A field with members is itself in a set if it has the member ".".
     """
     result = dict(left)
     for name, theirs in right.items():

@@ -1,7 +1,6 @@
-"""Who owns a desired object: the policies of `Applier`, and what each of them says of a live object.
+"""Ownership policies of `Applier`, each with the desired objects that it is for.
 
-A policy comes with the objects that it is for. A reconcile passes several such sets to the applier, in the
-order in which they are needed.
+A reconcile passes several such sets to the applier, in the order in which they are needed.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
@@ -22,11 +21,12 @@ class Controlled:
     """Objects that the owner controls: kept as desired, and deleted when they are not desired any more.
 
     An object of that name without this controller, by uid, is a conflict. `types` are all kinds that the
-    owner ever has in this way. `spared` are kinds and keys of objects that are neither written nor deleted.
-    Each of `objects` is read once, and `reduced` is what is kept of what the API server holds of it, so that
-    a thousand large ones are never in memory together. `decided_with` are the kinds and keys of the owner's
-    objects that were known when `objects` were decided: one that came into the cache since then is a
-    Conflict, so that the owner decides again with it. None means: they do not depend on live objects.
+    owner may control. `spared` are kinds and keys of objects that are neither written nor deleted.
+
+    `objects` may be a generator, and `reduced` drops fields of each result, so that a thousand large objects
+    are never in memory together. `decided_with` are the kinds and keys of the owner's live objects on which
+    `objects` depend: one that came into the cache since then is a Conflict, so that the owner decides again.
+    None means: they depend on none.
     """
 
     objects: Iterable[Object]
@@ -40,10 +40,10 @@ class Controlled:
 class Shared:
     """Objects with several owners at once, such as the headless Service of a base model.
 
-    None of them is the controller. The garbage collector removes the object with its last owner, and so does
-    an owner that does not want it any more. `marker` is the label, as name and value, that identifies
-    our shared objects; an object of that name without it is a conflict. The role of a RoleBinding is
-    immutable, so a binding to another role is deleted and created again.
+    None of them is the controller. The garbage collector deletes the object with its last owner, and so does
+    the last owner that no longer desires it. `marker` is the label, as name and value, that identifies our
+    shared objects; an object of that name without it is a conflict. The role of a RoleBinding is immutable,
+    so a binding to another role is deleted and created again.
     """
 
     objects: Iterable[Object]
@@ -51,23 +51,24 @@ class Shared:
     marker: tuple[str, str]
 
     def is_marked(self, live: Resource) -> bool:
-        """Whether an object has the label of shared objects."""
+        """Whether an object has the marker label."""
         name, value = self.marker
         return live.metadata.labels.get(name) == value
 
     def is_shared(self, live: Resource) -> bool:
-        """Whether an object is one of these."""
+        """Whether an object is a shared object of ours."""
         return live.metadata.controller is None and self.is_marked(live)
 
     def body(self, owner: Resource, desired: Object, live: Resource | None) -> Object:
-        """What to apply: all owners that there are and `owner`, for exactly the live version.
+        """The object to apply: with the present owners and `owner`, for exactly the live version.
 
-        Two owners write the same list of references. The version makes the one that is late fail.
+        Several owners write the same list of references; the version makes the late one fail.
         """
         name, value = self.marker
         references = live.metadata.owner_references if live else ()
         owners = {reference.uid: reference for reference in references}
-        owners[owner.metadata.uid] = _as_owner(owner)  # in its place, or two owners never agree
+        # At its present place in the list: two writers with another order would never agree.
+        owners[owner.metadata.uid] = _as_owner(owner)
         changed = {
             "labels": {**desired["metadata"].get("labels", {}), name: value},
             "ownerReferences": [_plain_reference(reference) for reference in owners.values()],
@@ -81,9 +82,9 @@ class Shared:
 class CreateOnly:
     """Objects that hold data: created where none exist, controlled by the owner, and never changed again.
 
-    An object that exists is left alone, no matter who created it and what it contains, and one that is not
-    desired any more is not deleted. Only the deletion of its owner deletes it. `retained` are names of those
-    that outlive it: they get no owner, and lose `owner` if they have it.
+    An object that exists is left alone, also that of another client, and one that is no longer desired is not
+    deleted. The garbage collector deletes it with its owner. `retained` are names of objects that outlive
+    the owner: they get no owner reference, and lose that to `owner` if they have it.
     """
 
     objects: Iterable[Object]
@@ -91,12 +92,12 @@ class CreateOnly:
     retained: Container[str] = ()
 
     def references(self, owner: Resource, desired: Object) -> Object:
-        """The part of the metadata that says who owns a new object."""
+        """The metadata with the owner reference of a new object."""
         is_retained = desired["metadata"]["name"] in self.retained
         return {} if is_retained else {"ownerReferences": [controller_reference(owner)]}
 
-    def is_to_be_released(self, owner: Resource, live: Resource) -> bool:
-        """Whether an object is retained, but would be deleted with its owner."""
+    def loses_owner(self, owner: Resource, live: Resource) -> bool:
+        """Whether an object is retained, but has a reference to its owner."""
         is_retained = live.metadata.name in self.retained
         return is_retained and controls(owner, live) and not live.metadata.deletion_timestamp
 
@@ -106,9 +107,9 @@ DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 
 
 def may_prune(policy: DesiredObjects, blocked: Iterable[Blocked]) -> bool:
-    """Whether to remove what a set of desired objects does not contain any more.
+    """Whether to delete the objects that are no longer desired.
 
-    While a name is taken or a kind is missing, a controlled object that is to go may be all that serves.
+    Not while a name is taken or a kind is missing: the old objects may be all that serves.
     """
     match policy:
         case Controlled():
@@ -120,7 +121,7 @@ def may_prune(policy: DesiredObjects, blocked: Iterable[Blocked]) -> bool:
 
 
 def is_removable(policy: DesiredObjects, owner: Resource, live: Resource) -> bool:
-    """Whether an object that has `owner` as an owner belongs to a set, and is not on its way out."""
+    """Whether an object of `owner` is subject to this policy, and is not being deleted."""
     if isinstance(policy, Shared):
         return policy.is_shared(live)
     return controls(owner, live) and live.metadata.deletion_timestamp is None
@@ -133,13 +134,13 @@ def controller_reference(owner: Resource) -> Object:
 
 
 def references_without(owner: Resource, live: Resource) -> Sequence[Object]:
-    """The owner references of an object but for that of `owner`."""
+    """The owner references of an object, without that to `owner`."""
     uid, references = owner.metadata.uid, live.metadata.owner_references
     return [msgspec.to_builtins(reference) for reference in references if reference.uid != uid]
 
 
 def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
-    """What wakes every owner of that kind when a shared object of that type changes."""
+    """Reconcile every owner of that kind when a shared object of that type changes."""
 
     def keys(changed: Resource) -> Iterator[Key]:
         for reference in changed.metadata.owner_references:
@@ -151,7 +152,7 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
 
 
 def binds_another_role(live: Resource, desired: Object) -> bool:
-    """Whether it is a binding to another role than the wanted one. Other kinds have no `roleRef`."""
+    """Whether a live binding has another role than the desired one. Other kinds have no `roleRef`."""
     return bool(content_of(live).get("roleRef") != desired.get("roleRef"))
 
 

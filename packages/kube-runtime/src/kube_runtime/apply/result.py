@@ -1,7 +1,7 @@
-"""What came of an attempt to make objects what they should be: what there is, what was done, what was not.
+"""The result of an apply: the objects as they are now, the changes, and what is blocked or contested.
 
-A refusal of one object must not stop the others, and must not be forgotten either. So all code that
-writes several objects goes through the one loop here.
+A refusal of one object must not stop the others, nor get lost. So all code that writes several objects goes
+through one loop, `apply_each`.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from kube_runtime.errors import Forbidden, Invalid
 from kube_runtime.kind import Object
@@ -20,10 +20,10 @@ _TURN_SECONDS = 0.01
 
 
 class Verb(StrEnum):
-    """What was done to an object; together with its kind it is the reason of an Event.
+    """What was done to an object; with its kind, the reason of an Event.
 
-    SCALE means: nothing changed but `spec.replicas`. It makes no Event: autoscalers do it all day, and the
-    status and the workload's own controller report it.
+    SCALE: only `spec.replicas` changed. There is no Event for it: autoscalers do it all day, and the status
+    and the workload's own controller report it.
     """
 
     CREATE = "Create"
@@ -47,7 +47,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A write that the API server accepted. `cause` says why it was made, often with a `Cause`."""
+    """A write that the API server accepted. `cause` is the reason for the log, usually a `Cause`."""
 
     verb: Verb
     kind: str
@@ -66,7 +66,7 @@ class Change:
 
 
 class Obstacle(StrEnum):
-    """Why an object is not what we want, although we know what to do."""
+    """Why an object could not be brought to its desired state."""
 
     NAME_CONFLICT = "name_conflict"
     REJECTED = "rejected_by_api_server"
@@ -87,12 +87,12 @@ class Blocked:
 
     @property
     def passes_by_itself(self) -> bool:
-        """Whether waiting is all that is needed."""
+        """Whether waiting is enough."""
         return self.obstacle is Obstacle.PREDECESSOR
 
 
 class Obstructed(Exception):
-    """Ends the attempt at one object; seen by `each_applied` only."""
+    """Ends the attempt at one object; caught by `apply_each`."""
 
     def __init__(self, blocked: Blocked) -> None:
         super().__init__(blocked.message)
@@ -101,9 +101,9 @@ class Obstructed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What the API server holds after an apply; status is computed from this, never from the desired state.
+    """The objects as the API server holds them after an apply. A status is computed from these.
 
-    `contested` lists objects that another client changes again and again: they are as they are.
+    `contested` has a message for each object that another client keeps reverting; it is left as it is.
     """
 
     objects: tuple[Resource, ...] = ()
@@ -124,7 +124,7 @@ class Applied:
 
 
 def merge(parts: Iterable[Applied]) -> Applied:
-    """All of it as one."""
+    """Concatenate results."""
     results = tuple(parts)
     return Applied(
         tuple(chain.from_iterable(part.objects for part in results)),
@@ -136,10 +136,10 @@ def merge(parts: Iterable[Applied]) -> Applied:
 
 @dataclass(slots=True)
 class Attempt:
-    """One object that is wanted, while it is being worked on, and what has come of it so far."""
+    """One desired object while it is being applied, and the result so far."""
 
     desired: Object
-    type_: type[Any]
+    type_: type[Resource]
     present: Resource | None = None
     verb: Verb | None = None
     cause: str = ""
@@ -148,7 +148,7 @@ class Attempt:
 
     @property
     def applied(self) -> Applied:
-        """What has come of it."""
+        """The result."""
         kind, name = self.desired["kind"], self.desired["metadata"]["name"]
         return Applied(
             (self.present,) if self.present else (),
@@ -158,15 +158,15 @@ class Attempt:
 
 
 ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
-"""Brings one object to what is wanted. Raises Obstructed, Invalid or Forbidden for that object alone."""
+"""Applies one object. Raises Obstructed, Invalid or Forbidden for that object alone."""
 
 
-async def each_applied(
+async def apply_each(
     objects: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
 ) -> Applied:
-    """What came of `step` for each wanted object, in their order. One that is refused stops no other.
+    """Run `step` for each desired object, in order. A refusal of one does not stop the others.
 
-    Where nothing is written nothing is awaited, so the event loop gets a turn in between.
+    A step that writes nothing awaits nothing, so the loop yields to the event loop from time to time.
 
     Raises:
         OperatorError: any error except the refusal of one object.
@@ -197,7 +197,7 @@ def controls(owner: Resource, live: Resource) -> bool:
 
 
 def name_conflict(live: Resource, owner: Resource) -> Blocked:
-    """That the name is taken, and by whom: by another, or by an object of ours that is on its way out."""
+    """The name is taken by another object, or by one of an earlier owner that is being deleted."""
     kind, name, controller = live.KIND.name, live.metadata.name, live.metadata.controller
     own = (owner.KIND.api_version, owner.KIND.name, owner.metadata.name)
     if controller and (controller.api_version, controller.kind, controller.name) == own:
@@ -216,14 +216,14 @@ def name_conflict(live: Resource, owner: Resource) -> Blocked:
 
 
 def replacement_pending(live: Resource) -> Blocked:
-    """That a binding to another role is being deleted; its removal wakes its owners."""
+    """A binding to another role is being deleted; its removal requeues its owners."""
     kind, name = live.KIND.name, live.metadata.name
-    text = f"{kind} {name} binds another role and is going"
+    text = f"{kind} {name} binds another role and is being deleted"
     return Blocked(Obstacle.PREDECESSOR, kind, name, text)
 
 
 def manager_conflict(live: Resource) -> str:
-    """Another client reverts what is applied to an object."""
+    """The message for an object that another client keeps reverting."""
     return (
         f"another client reverts {live.KIND.name} {live.metadata.name} each time the operator "
         "applies it; the operator leaves it alone for a minute (see its managedFields)"
@@ -231,12 +231,12 @@ def manager_conflict(live: Resource) -> str:
 
 
 def rejected(kind: str, name: str, error: Invalid | Forbidden) -> Blocked:
-    """That the API server refuses an object, in its own words."""
+    """The API server refuses an object; the message is its own."""
     return Blocked(Obstacle.REJECTED, kind, name, f"{kind} {name}: {error.message}")
 
 
 def not_served(desired: Object) -> Blocked:
-    """That the API server does not know the kind; its coming wakes the owner."""
+    """The API server does not serve the kind; the owner is requeued once it does."""
     kind, name = desired["kind"], desired["metadata"]["name"]
     return Blocked(
         Obstacle.NOT_SERVED, kind, name, f"{kind} {name}: {desired['apiVersion']} is not served"
@@ -244,7 +244,7 @@ def not_served(desired: Object) -> Blocked:
 
 
 def forbidden(desired: Object, granted_by: str) -> Blocked:
-    """That the kind is installed and may not be read; the right to it wakes the owner."""
+    """The kind is installed, but may not be read; the owner is requeued once it may."""
     kind, name = desired["kind"], desired["metadata"]["name"]
     text = (
         f"{kind} {name}: {desired['apiVersion']} is installed, but the operator may not read it"

@@ -1,10 +1,9 @@
-"""Whether two pod templates start the same pods, although one was read back from the API server.
+"""Whether two pod templates are the same, although one was read back from the API server.
 
-`drift.py` decides whether a live object still has what we want. Here an addition counts as well: a
-field that only one side has must be one that the API server writes with that value.
+Unlike in `drift.py`, an addition counts: a field that only one side has must be a default of the API server.
 """
 
-from kube_runtime.apply.merge_schema import FieldSchema, is_left_out_when_zero, type_field
+from kube_runtime.apply.merge_schema import FieldSchema, is_omitted_when_zero, type_field
 from kube_runtime.kind import Object
 from kube_runtime.quantity import is_same_amount
 
@@ -13,10 +12,10 @@ _LATEST = ("", "latest")
 
 
 def is_same_template(left: Object, right: Object, *, by_amount: bool) -> bool:
-    """Whether two pod templates are equal but for defaults of the API server and empty fields.
+    """Whether two pod templates are equal, apart from defaults of the API server and empty fields.
 
-    `by_amount`: two spellings of one quantity are the same. That holds where the API server itself reads the
-    template; a custom resource keeps the text, and its controller may see a change in it.
+    `by_amount`: two spellings of one quantity are equal. Not so in a custom resource, which keeps the text,
+    so that its controller may see a change.
     """
     return _same(left, right, type_field("PodTemplateSpec"), by_amount=by_amount)
 
@@ -45,9 +44,9 @@ def _same(left: object, right: object, field: FieldSchema, *, by_amount: bool) -
 
 
 def _filled(name: str, parent: Object, field: FieldSchema) -> object:
-    """The value of a field, or what the API server writes there. None means: nothing."""
+    """The value of a field, or its default; None if it has none."""
     value = parent.get(name)
-    if value in _EMPTY or (not value and field.is_known and is_left_out_when_zero(name)):
+    if value in _EMPTY or (not value and field.is_known and is_omitted_when_zero(name)):
         return _default(name, parent, field)
     return value
 
@@ -62,7 +61,7 @@ def _default(name: str, parent: Object, field: FieldSchema) -> object:
 
 
 def _tag(image: str) -> str:
-    """The tag of an image, "" if it has none; a digest stands for one."""
+    """The tag of an image, "" if it has none, "@" if it has a digest."""
     if "@" in image:
         return "@"
     return image.rpartition("/")[2].partition(":")[2]

@@ -1,10 +1,10 @@
-"""Write a status: a merge patch of the difference only, and no request when there is none.
+"""Write a status: a merge patch of the difference, and no request when there is none.
 
-The desired status is computed from the stored one: `msgspec.structs.replace(live.status, state=...)`. So a
-field that is not mentioned stays as it is, and one that gets its default is removed.
+Compute the desired status from the stored one, `msgspec.structs.replace(live.status, state=...)`, to keep
+the other fields. A field that has its default is removed.
 
-A transition time is the moment when a condition's status flipped, so it is taken over from the stored
-condition unless the status really changed.
+A transition time is the moment when a condition's status flipped: the stored one is kept unless the status
+changed.
 """
 
 from collections.abc import Collection, Iterable
@@ -21,24 +21,24 @@ from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
 
 _log = structlog.get_logger()
 
-_WORDS = ("observed_generation", "state")
-"""What programs wait for, besides conditions."""
+_AWAITED_FIELDS = ("observed_generation", "state")
+"""Fields that programs wait for, besides conditions."""
 
 SETTLE_SECONDS = 1.0
-"""How long the first status of a new spec may wait for the last one."""
+"""How long the first status of a new spec may wait for the final one."""
 
 BUSY_SECONDS = 3.0
-"""The same while there is much to do. Of a hundred graphs that are made at once, most are ready so long after
-the first of their three services."""
+"""The same in busy times. Of a hundred graphs that are created at once, most are ready that long after the
+first of their three services."""
 
 
 async def patch_status(
-    writer: Writer, resource: R, desired: Status, *, pace: "StatusRateLimit | None" = None
+    writer: Writer, resource: R, desired: Status, *, limit: "StatusRateLimit | None" = None
 ) -> R:
-    """The resource with this status; one request, or none when the stored status says the same.
+    """Write this status and return the resource with it; no request when the stored status is equal.
 
-    The conditions of `desired` need no transition times; stored ones of other types stay. `pace` takes note
-    of the write once it has succeeded.
+    The conditions of `desired` need no transition times; stored ones of other types stay. `limit` records
+    the write once it has succeeded.
 
     Raises:
         Conflict: the object changed meanwhile; the caller retries at once.
@@ -56,15 +56,15 @@ async def patch_status(
         {"metadata": {"resourceVersion": version}, "status": patch},
         subresource="status",
     )
-    if pace is not None:
-        pace.wrote(resource)
-    if changes := _news(resource, desired):
+    if limit is not None:
+        limit.record_write(resource)
+    if changes := _changes_for_log(resource, desired):
         _log.info("status changed", generation=resource.metadata.generation, **changes)
     return stored
 
 
-def _news(resource: Resource, desired: Status) -> Object:
-    """What the log says of a new status: its state and the conditions that flipped or have another reason."""
+def _changes_for_log(resource: Resource, desired: Status) -> Object:
+    """The new state, and the conditions that flipped or have another reason."""
     stored = status_of(resource)
     reported = {(old.type, old.status, old.reason) for old in stored.conditions}
     flipped = [
@@ -78,23 +78,22 @@ def _news(resource: Resource, desired: Status) -> Object:
 
 
 class StatusRateLimit:
-    """Keeps a status from being written more often than readers can use it.
+    """Delays statuses, so that an object's status is not written more often than readers can use it.
 
-    *Progress*, counts and texts while nothing is decided, is written once in `seconds`: a rollout changes
-    its counts several times a second, and each status is a request that wakes others. What a program waits
-    for, a condition that flips or gets another reason, is not held back by that. `passing` are states on the
-    way to another one; to go from one of them to the next is progress too.
+    *Progress*, such as counts and messages, is written once in `seconds`: a rollout changes counts several
+    times a second, and each write is a request that wakes other clients. *Transitions*, for which programs
+    wait, are written at once: a condition that flips or gets another reason, another `state` or
+    `observedGeneration`. A change from one of `transient_states` to another is progress.
 
-    *A status of an older generation* is not reliable, as its `observedGeneration` shows.
-    So the first status of a new spec waits up to `SETTLE_SECONDS` for the final one: `goal` is the type
-    of the condition that is true then, and with it the status is written at once. Most changes of a number
-    of replicas are over by then. "" as `goal` means: no such wait.
+    *The first status of a new spec* waits up to `SETTLE_SECONDS` for the final one, in which the condition
+    `goal` is true: until then readers know from the older `observedGeneration` that the status is out of
+    date. Most changes of replicas are over by then. Without `goal` there is no such wait. `first_at_once`:
+    an object without a status gets one at once, because a user watches it, except in busy times.
 
-    *In busy times*, as `activity` reports, both wait up to `BUSY_SECONDS`, progress for more of it too.
+    *In busy times*, as `activity` reports, both wait up to `BUSY_SECONDS`.
 
-    `greets`: in other times an object that has no status yet gets one at once, because a user watches it.
-    `records` are what later steps are decided by, such as how far a restart is, by their wire names in the
-    status or as types of conditions: a change of one never waits.
+    `never_delayed` are names of status fields on the wire, and types of conditions, on which later steps of
+    the reconciler depend, such as the progress of a restart. A change of one is written at once.
     """
 
     def __init__(
@@ -102,70 +101,70 @@ class StatusRateLimit:
         seconds: float = 1.0,
         *,
         goal: str = "",
-        greets: bool = False,
-        records: Collection[str] = (),
-        passing: Collection[str] = (),
+        first_at_once: bool = False,
+        never_delayed: Collection[str] = (),
+        transient_states: Collection[str] = (),
         activity: WriteActivity | None = None,
     ) -> None:
         self._write_rate = WriteRate(seconds)
         self._goal = goal
-        self._greets = greets
-        self._records = frozenset(records)
-        self._passing = frozenset(passing)
+        self._first_at_once = first_at_once
+        self._never_delayed = frozenset(never_delayed)
+        self._transient_states = frozenset(transient_states)
         self._activity = activity or WriteActivity()
         self._settling = Debounce()
         self._progress = Debounce()
 
     @property
     def remembered(self) -> int:
-        """Of how many objects something is remembered."""
+        """Number of entries in memory."""
         return self._write_rate.remembered + self._settling.remembered + self._progress.remembered
 
     def wait(self, resource: Resource, desired: Status) -> float:
-        """Seconds to wait before this status is to be written; 0 means at once."""
+        """Seconds to wait before this status is written; 0 means now."""
         uid, is_busy = resource.metadata.uid, self._activity.is_high
         patch = difference(resource, desired)
         if not patch:
             self._progress.forget(uid)
             return 0.0
-        is_record = self._is_record(resource, desired, patch)
-        if is_record or not self._may_settle(resource, desired):
+        is_never_delayed = self._changes_never_delayed(resource, desired, patch)
+        if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.forget(uid)
         elif left := self._settling.wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
             return left
-        if not (is_record or self._decides(resource, desired)):
-            gathering = self._progress.wait(uid, BUSY_SECONDS) if is_busy else 0.0
-            if left := max(self._write_rate.wait(uid), gathering):
+        if not (is_never_delayed or self._is_transition(resource, desired)):
+            busy_wait = self._progress.wait(uid, BUSY_SECONDS) if is_busy else 0.0
+            if left := max(self._write_rate.wait(uid), busy_wait):
                 return left
         return 0.0
 
-    def wrote(self, resource: Resource) -> None:
-        """Take note that a status of that object was written."""
+    def record_write(self, resource: Resource) -> None:
+        """Record that a status of that object was written."""
         uid = resource.metadata.uid
         self._progress.forget(uid)
-        self._write_rate.note(uid)
+        self._write_rate.record(uid)
 
-    def _decides(self, resource: Resource, desired: Status) -> bool:
-        """Whether a status says more than that counts or texts have moved."""
+    def _is_transition(self, resource: Resource, desired: Status) -> bool:
+        """Whether more than counts and messages changes."""
         stored = status_of(resource)
-        for name in _WORDS:
+        for name in _AWAITED_FIELDS:
             old, new = getattr(stored, name, None), getattr(desired, name, None)
-            if old != new and not (name == "state" and {old, new} <= self._passing):
+            if old != new and not (name == "state" and {old, new} <= self._transient_states):
                 return True
         reported = {_reported(condition) for condition in stored.conditions}
         return any(_reported(condition) not in reported for condition in desired.conditions)
 
-    def _is_record(self, resource: Resource, desired: Status, patch: Object) -> bool:
+    def _changes_never_delayed(self, resource: Resource, desired: Status, patch: Object) -> bool:
         stored = {(old.type, old.status) for old in status_of(resource).conditions}
         flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
-        return bool(self._records & (patch.keys() | flipped))
+        return bool(self._never_delayed & (patch.keys() | flipped))
 
-    def _may_settle(self, resource: Resource, desired: Status) -> bool:
-        """Whether the stored status is of an older spec, and this one is not final for the newest."""
+    def _may_wait_for_goal(self, resource: Resource, desired: Status) -> bool:
+        """Whether the stored status is of an older spec, and the desired one is not the final one."""
         observed = getattr(status_of(resource), "observed_generation", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False
-        if self._greets and not observed and not self._activity.is_high:
+        if self._first_at_once and not observed and not self._activity.is_high:
             return False
         return not any(
             new.type == self._goal and new.status == "True" for new in desired.conditions
@@ -177,7 +176,7 @@ def _reported(condition: Condition) -> tuple[str, str, str, int | None]:
 
 
 def difference(resource: Resource, desired: Status) -> Object:
-    """The merge patch from the stored status to the wanted one; empty when they are equal.
+    """The merge patch from the stored status to the desired one; empty when they are equal.
 
     Raises:
         TypeError: the kind has no status with conditions.
@@ -189,7 +188,7 @@ def difference(resource: Resource, desired: Status) -> Object:
 
 
 def _as_json(status: Status) -> Object:
-    """A status on the wire, without fields that have their default, and with whole conditions."""
+    """A status as JSON, without fields that have their default, but with all fields of conditions."""
     body: Object = msgspec.to_builtins(status)
     return {**body, "conditions": plain(status.conditions)}
 
@@ -197,9 +196,9 @@ def _as_json(status: Status) -> Object:
 def with_transition_times(
     desired: Iterable[Condition], stored: Iterable[Condition], *, now: str
 ) -> tuple[Condition, ...]:
-    """The wanted conditions, then the stored ones of other types.
+    """The desired conditions, then the stored ones of other types.
 
-    `lastTransitionTime` is the stored one unless the status differs; then it is `now` (RFC 3339).
+    `lastTransitionTime` is the stored one, or `now` (RFC 3339) if the status differs.
     """
     rest = {condition.type: condition for condition in stored}
     conditions = []
@@ -218,10 +217,10 @@ def merge_patch(stored: Fields, desired: Fields) -> Object:
         if isinstance(old, dict) and isinstance(new, dict):
             if inner := merge_patch(old, new):
                 patch[name] = inner
-        elif not _same(old, new):
+        elif not _is_equal(old, new):
             patch[name] = new
     return patch
 
 
-def _same(old: object, new: object) -> bool:
+def _is_equal(old: object, new: object) -> bool:
     return old == new or (old is None and new in ({}, [])) or (new is None and old in ({}, []))

@@ -1,11 +1,10 @@
-"""Which writes are left out: those that would change nothing, and those that were tried in vain.
+"""Suppress writes that would change nothing, that were just refused, or that another client keeps reverting.
 
-A hash of the desired object is kept in an annotation of the live one. An apply is due when the hash differs
-(something else is desired) or when the live object no longer contains what is desired (drift). And two things
-make a write pointless: the API server has just refused it, or another client reverts it each time.
+An annotation of the live object records a hash of the desired one. An apply is due when the hash differs (the
+desired state changed) or when the live object no longer contains the desired state (drift).
 
-All of it is remembered in memory only. Without it, as after a restart, the answers are the same: forgetting
-costs time, and a request.
+What is remembered is in memory only. A restart forgets it, which costs time and a request, and changes no
+result.
 """
 
 import hashlib
@@ -28,23 +27,19 @@ from kube_runtime.types.meta import Resource
 V = TypeVar("V")
 
 REFUSED_SECONDS = 110.0
-"""How long a refusal counts. A little less than the controllers wait before they look again."""
+"""How long a refusal counts: a little less than controllers wait before they retry."""
 
 CONTEST_SECONDS = 60.0
 CONTEST_WRITES = 5
-"""So many equal writes to one object within `CONTEST_SECONDS` are a contest with another client."""
+"""So many equal writes to one object within `CONTEST_SECONDS`: another client reverts them."""
 
 REMEMBERED = 4096
 SETTLED_REMEMBERED = 32_768
-"""Objects that were found settled; a graph of three services has thirteen."""
+"""Number of settled objects to remember."""
 
 
 class Recent(Generic[V]):
-    """So many values by key: those that were put or asked for last.
-
-    What is asked for is in use, however long ago it was put. What is gone from the cluster is asked for
-    no more.
-    """
+    """An LRU cache: the values by key that were put or read last."""
 
     def __init__(self, limit: int = REMEMBERED) -> None:
         self._limit = limit
@@ -54,38 +49,38 @@ class Recent(Generic[V]):
         return len(self._values)
 
     def get(self, key: object) -> V | None:
-        """The value of that key, if it is remembered."""
+        """The value of that key, if it is still in the cache."""
         if key not in self._values:
             return None
         self._values.move_to_end(key)
         return self._values[key]
 
     def put(self, key: object, value: V) -> None:
-        """Remember a value; the one least in use is forgotten when there are too many."""
+        """Add or replace a value; drops the least recently used one when the cache is full."""
         self._values[key] = value
         self._values.move_to_end(key)
         if len(self._values) > self._limit:
             self._values.popitem(last=False)
 
     def forget(self, key: object) -> None:
-        """Remember nothing of that key."""
+        """Remove the value of that key."""
         self._values.pop(key, None)
 
 
 @dataclass(frozen=True, slots=True)
 class SettledObjects:
-    """What needs no write. `hash_annotation` is the key of the annotation with the hash."""
+    """Objects that need no write. `hash_annotation` is the annotation with the hash of the desired object."""
 
     hash_annotation: str
-    # What our own last apply returned, for objects that the API server changes beyond recognition:
-    # by uid, the hash that was applied and the content that came back. Empty in a normal cluster.
+    # For objects that a webhook changes, so that they never contain the desired state: by uid, the hash that
+    # was applied and the content that the API server returned. Empty in most clusters.
     _accepted: Recent[tuple[str, bytes]] = field(default_factory=Recent[tuple[str, bytes]])
-    # By uid, the fingerprint of what was last found settled. Most reconciles find the same again, because
-    # only a status has changed; to compare the contents costs a hundred times as much.
+    # By uid, the fingerprint of the last settled state. Most reconciles find it again, because only a status
+    # has changed; comparing the contents costs a hundred times as much.
     _fingerprints: Recent[bytes] = field(default_factory=partial(Recent[bytes], SETTLED_REMEMBERED))
 
     def contains(self, live: Resource, body: Object, digest: str) -> bool:
-        """Whether a live object is what an apply of `body`, whose hash is `digest`, would leave as it is."""
+        """Whether an apply of `body`, whose hash is `digest`, would not change the live object."""
         if live.metadata.annotations.get(self.hash_annotation) != digest:
             return False
         # The digest is in the fingerprint too: it is an annotation of the live object.
@@ -102,19 +97,19 @@ class SettledObjects:
         return True
 
     def accept(self, applied: Resource, body: Object, digest: str) -> None:
-        """Take note of the answer to an apply, which counts as what is desired even if it is not."""
+        """Record the answer to an apply. It counts as settled, even if it lacks some of the desired state."""
         applied_content = content_of(applied)
         if not has_no_drift(content(body), applied_content):
             self._accepted.put(applied.metadata.uid, (digest, msgspec.json.encode(applied_content)))
 
     def forget(self, uid: str) -> None:
-        """Remember nothing of an object that is gone."""
+        """Forget an object that is gone."""
         self._accepted.forget(uid)
         self._fingerprints.forget(uid)
 
 
 class Target(NamedTuple):
-    """Who wants which object."""
+    """A desired object and its owner."""
 
     owner_uid: str
     kind: str
@@ -136,17 +131,17 @@ class _Writes(NamedTuple):
 
 @dataclass(slots=True)
 class WriteSuppression:
-    """What need not be asked again yet. Times are the event loop's."""
+    """Remembers refused and contested writes."""
 
     _refusals: Recent[_Refusal] = field(default_factory=Recent[_Refusal])
     _writes: Recent[_Writes] = field(default_factory=Recent[_Writes])
 
     @contextmanager
-    def attempting(self, target: Target, digest: str, live_uid: str) -> Iterator[None]:
-        """Around a write: a refusal is remembered, and one that still counts ends it at once.
+    def suppressing_repeats(self, target: Target, digest: str, live_uid: str) -> Iterator[None]:
+        """Run the write in the block unless the same one was just refused, and remember a refusal.
 
         Raises:
-            Obstructed: refused, now or a moment ago, in the same words.
+            Obstructed: refused now or within `REFUSED_SECONDS`.
         """
         refusal = self._refusals.get(target)
         is_same = refusal is not None and (refusal.digest, refusal.live_uid) == (digest, live_uid)
@@ -162,18 +157,18 @@ class WriteSuppression:
             raise Obstructed(blocked) from error
 
     def is_refused(self, target: Target) -> bool:
-        """Whether a write of that object was refused a moment ago, whatever it said."""
+        """Whether any write of that object was refused within `REFUSED_SECONDS`."""
         refusal = self._refusals.get(target)
         return refusal is not None and loop_time() < refusal.until
 
     def forget(self, uid: str) -> None:
-        """Remember no writes of an object that is gone."""
+        """Forget the writes of an object that is gone."""
         self._writes.forget(uid)
 
     def is_contested(self, object_: str, digest: str) -> bool:
-        """Whether another client reverts this write again and again; if not, it counts as written now.
+        """Whether another client keeps reverting this write. If not, counts the write.
 
-        `object_` is its uid, or its name where each write makes another uid.
+        `object_` is the uid of the object, or its name where each write creates another uid.
         """
         writes, now = self._writes.get(object_), loop_time()
         if writes is None or writes.digest != digest or now - writes.since > CONTEST_SECONDS:
@@ -185,5 +180,5 @@ class WriteSuppression:
 
 
 def digest_of(desired: Object) -> str:
-    """A hash of everything that is wanted, in the order in which it is rendered."""
+    """A hash of the desired object; the order of its lists counts."""
     return hashlib.sha256(msgspec.json.encode(desired, order="deterministic")).hexdigest()

@@ -1,10 +1,10 @@
-"""Finds objects of ours that no watch brings, because their label is missing.
+"""Find objects of ours that no watch brings, because their label is missing.
 
-The watch of a kind that others use selects by a label that we write. An earlier operator may have
-written no such label, and a user may remove one while no process of ours leads. What is still wanted is
-found when a reconcile creates it; what is not wanted any more, and has to go, is found here only.
+The watch of a kind that others use selects by a label that we write. An earlier operator may not have
+written the label, and a user may remove it while no process of ours leads. A reconcile finds such an object
+when it creates one of that name; objects that are no longer desired are found here only.
 
-Each process looks once, when it begins to lead: page by page, and only at metadata.
+Each process lists them once, when it begins to lead: page by page, and only metadata.
 """
 
 import asyncio
@@ -15,15 +15,13 @@ import msgspec
 import structlog
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
 from kube_runtime.errors import Forbidden, NotFound, OperatorError
 from kube_runtime.rate_limits import Backoff
 from kube_runtime.types.meta import Resource
 from kube_runtime.watch.selector import Selector
 
 SHOWN_SECONDS = 300.0
-"""How long such an object is in the cache, unless a write gives it the label: its owner's time to act."""
+"""How long such an object stays in the cache, unless a write adds the label: its owner's time to act."""
 
 _RETRY = Backoff(first_seconds=1, limit_seconds=60)
 
@@ -31,49 +29,36 @@ _log = structlog.get_logger()
 
 
 class UnselectedObjects:
-    """Puts them into the cache, once. `is_ours` decides by the metadata.
+    """Puts such objects into the cache, once. Run it as a server of the manager, while leading.
 
-    `complements` are, by type, the label selector of what its watch does not bring.
+    `selectors` select, by type, the objects that the watch of the type leaves out (see `complement`).
+    `is_ours` decides by the metadata which of them belong to this operator.
     """
 
     def __init__(
         self,
-        client: Client,
         writer: Writer,
-        cache: Cache,
         *,
-        complements: Mapping[type[Resource], Selector],
+        selectors: Mapping[type[Resource], Selector],
         is_ours: Callable[[Resource], bool],
-        elected: asyncio.Event | None = None,
     ) -> None:
-        self._client = client
         self._writer = writer
-        self._cache = cache
-        self._complements = complements
+        self._selectors = selectors
         self._is_ours = is_ours
-        self._elected = elected
-        self._synced = asyncio.Event()
-
-    async def start(self) -> None:
-        """The caches are full: look as soon as this process leads."""
-        self._synced.set()
 
     async def run(self) -> NoReturn:
-        """Look once, then do nothing until cancelled."""
-        await self._synced.wait()
-        if self._elected is not None:
-            await self._elected.wait()
-        for type_, selection in self._complements.items():
-            if self._cache.serves(type_):
-                await self._look_until_seen(type_, selection)
+        """List them once, then do nothing until cancelled."""
+        for type_, selector in self._selectors.items():
+            if self._writer.cache.serves(type_):
+                await self._list_with_retries(type_, selector)
         await asyncio.Event().wait()
         raise AssertionError("the event is never set")
 
-    async def _look_until_seen(self, type_: type[Resource], selection: Selector) -> None:
+    async def _list_with_retries(self, type_: type[Resource], selector: Selector) -> None:
         failures = 0
         while True:
             try:
-                return await self._look(type_, selection)
+                return await self._list(type_, selector)
             except (Forbidden, NotFound):
                 return None  # not installed, or not ours to read: the watch reports it
             except OperatorError as error:
@@ -87,10 +72,10 @@ class UnselectedObjects:
                 )
                 await asyncio.sleep(seconds)
 
-    async def _look(self, type_: type[Resource], selection: Selector) -> None:
-        async for page in self._client.pages(_metadata_of(type_), **selection.query()):
+    async def _list(self, type_: type[Resource], selector: Selector) -> None:
+        async for page in self._writer.client.pages(_metadata_of(type_), **selector.query()):
             for live in page.items:
-                if self._is_ours(live) and self._cache.get(type_, live.key) is None:
+                if self._is_ours(live) and self._writer.cache.get(type_, live.key) is None:
                     _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
                     await self._writer.read_existing(
                         *(type_, live.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
@@ -98,10 +83,10 @@ class UnselectedObjects:
 
 
 def complement(labels: str) -> str:
-    """The label selector of what a selector of one label leaves out.
+    """The label selector for the objects that a selector of one label leaves out.
 
     Raises:
-        ValueError: it is not one of `a` or `a=b`.
+        ValueError: the selector is neither `a` nor `a=b`.
     """
     [rule] = Selector(labels=labels).rules
     if rule.is_negated:
@@ -110,7 +95,7 @@ def complement(labels: str) -> str:
 
 
 def _metadata_of(type_: type[Resource]) -> type[Resource]:
-    """A type of the same kind of which only metadata are read."""
+    """A type of the same kind that reads metadata only."""
     metadata_type = msgspec.defstruct(
         f"{type_.__name__}Metadata",
         [],

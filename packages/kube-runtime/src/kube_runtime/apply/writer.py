@@ -1,20 +1,18 @@
-"""Writes whose outcome the cache shows at once, so that the next reconcile does not act on the past.
+"""Writes whose result the cache shows at once, so that the next reconcile does not act on an older state.
 
-Of two writes to one object, the answer that comes last need not be of the write that was last. So writes
-to one object are serialized. Each store then decides how long an answer is shown.
+Writes to one object are serialized: otherwise the answer that arrives last might not be that of the last
+write. The store decides how long it shows an answer (`pending_writes`).
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Generic
 from weakref import WeakValueDictionary
 
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.pending_writes import InFlightWrite
-from kube_runtime.cache.store import FETCHED_SECONDS, Store
+from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.coordination.leader_election import LeadershipLost
@@ -23,35 +21,15 @@ from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn(Generic[R]):
-    """The permission to write one object now. A store of None means: it has no watch."""
-
-    store: Store[R] | None
-    flight: InFlightWrite[R]
-
-    def wrote(self, answer: R) -> R:
-        """The answer, which readers see from now on."""
-        if self.store is not None:
-            self.store.wrote(self.flight, answer)
-        return answer
-
-    def deleted(self, key: Key, uid: str) -> None:
-        """Have readers see that the object is on its way out."""
-        if self.store is not None:
-            self.store.deleted(key, uid)
-
-
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
-    `holds_lease` is asked before each request, and `is_excluded` with its namespace. None means: write
-    always, and everywhere.
+    It calls `holds_lease` before each request, and `is_excluded` with the namespace.
 
     Raises:
-        LeadershipLost: `holds_lease` said no; nothing was sent.
-        NamespaceExcluded: `is_excluded` said yes; nothing was sent.
-        OperatorError: as `Client` does; nothing is shown then, the watch brings the result.
+        LeadershipLost: `holds_lease` returned false; nothing was sent.
+        NamespaceExcluded: `is_excluded` returned true; nothing was sent.
+        OperatorError: as from `Client`; the cache then changes when the watch brings the result.
     """
 
     def __init__(
@@ -62,10 +40,10 @@ class Writer:
         holds_lease: Callable[[], bool] | None = None,
         is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
-        self._client = client
+        self.client = client
         self._holds_lease = holds_lease
         self._is_excluded = is_excluded
-        self._cache = cache
+        self.cache = cache
         self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
             WeakValueDictionary()
         )
@@ -73,14 +51,15 @@ class Writer:
     async def apply(
         self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
     ) -> R:
-        """Server-side apply; see `Client.apply`."""
-        async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self._client.apply(type_, desired, force=force, uid=uid))
+        """Apply server-side; see `Client.apply`."""
+        async with self._turn(type_, key_of(desired)) as flight:
+            written = await self.client.apply(type_, desired, force=force, uid=uid)
+            return self._show(flight, written)
 
     async def create(self, type_: type[R], desired: Object) -> R:
         """Create; see `Client.create`."""
-        async with self._turn(type_, key_of(desired)) as turn:
-            return turn.wrote(await self._client.create(type_, desired))
+        async with self._turn(type_, key_of(desired)) as flight:
+            return self._show(flight, await self.client.create(type_, desired))
 
     async def merge_patch(
         self,
@@ -93,27 +72,27 @@ class Writer:
         field_manager: str = "",
     ) -> R:
         """Merge-patch an object or its subresource; see `Client.merge_patch`."""
-        async with self._turn(type_, key) as turn:
-            answer = await self._client.merge_patch(
+        async with self._turn(type_, key) as flight:
+            written = await self.client.merge_patch(
                 *(type_, key, patch),
                 subresource=subresource,
                 uid=uid,
                 field_manager=field_manager,
             )
-            return turn.wrote(answer)
+            return self._show(flight, written)
 
     async def ensure_newest(self, owner: Resource) -> None:
-        """Ask the API server whether this state of `owner` is its newest.
+        """Check with the API server that this state of `owner` is its newest.
 
-        Before a deletion, and before a change of what was written for a newer owner. A cache that is behind
-        on owners (an operator that just started, from old lists) may know objects that were made for a newer
-        spec, would take them for unwanted or wrong, and the next reconcile cannot bring their pods back.
+        To be called before a deletion, and before a change of an object that was written for a newer
+        generation. If the cache is behind on owners, as after a start from an old list, such objects look
+        undesired or wrong, and no later reconcile can bring their pods back.
 
         Raises:
-            Conflict: there is a newer one; the watch brings it.
-            NotFound: there is none any more.
+            Conflict: there is a newer state; the watch will bring it.
+            NotFound: the owner is gone.
         """
-        newest = await self._client.get(type(owner), owner.key)
+        newest = await self.client.get(type(owner), owner.key)
         if newest.metadata.resource_version != owner.metadata.resource_version:
             message = "is newer on the API server than in the cache"
             raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, owner.KIND, owner.key)
@@ -121,10 +100,11 @@ class Writer:
     async def delete(
         self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
     ) -> None:
-        """Delete; see `Client.delete`. The cache shows the object as being deleted."""
-        async with self._turn(type_, key) as turn:
-            await self._client.delete(type_, key, uid=uid, resource_version=resource_version)
-            turn.deleted(key, uid)
+        """Delete; see `Client.delete`. The cache shows the object as being deleted at once."""
+        async with self._turn(type_, key):
+            await self.client.delete(type_, key, uid=uid, resource_version=resource_version)
+            if self.cache.holds(type_):
+                self.cache.store(type_).deleted(key, uid)
 
     async def read_existing(
         self,
@@ -134,17 +114,17 @@ class Writer:
         is_ours: Callable[[Resource], bool],
         seconds: float = FETCHED_SECONDS,
     ) -> R | None:
-        """The object that a create ran into. One of ours is in the cache from now on.
+        """Read an object that a create ran into, and put it into the cache if it is ours.
 
-        The watch does not bring an object that its selector does not match: one whose label a user removed,
-        or one of an earlier operator. Readers see it for `seconds`, in which our next write adds the label.
-        None means: it is gone again, or may not be read.
+        The watch does not bring an object without the label that it selects by: a user removed the label, or
+        an earlier operator created the object. The cache shows it for `seconds`, until our next write adds
+        the label. None means: it is gone, or may not be read.
         """
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
-            store = self._cache.store(type_)
+            store = self.cache.store(type_)
             with store.writing(key) as flight:
                 try:
-                    existing = await self._client.get(type_, key)
+                    existing = await self.client.get(type_, key)
                 except (NotFound, Forbidden):
                     return None
                 if is_ours(existing):
@@ -152,15 +132,22 @@ class Writer:
                 return existing
 
     @asynccontextmanager
-    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[_Turn[R]]:
+    async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
+        """Wait for other writes of the object, and record what the watch brings during this one."""
         async with self._turns.setdefault((type_, key), asyncio.Lock()):
             if self._holds_lease is not None and not self._holds_lease():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if self._is_excluded is not None and self._is_excluded(key.namespace):
-                raise NamespaceExcluded(f"{type_.KIND} {key}: not written, another operator's now")
-            if not self._cache.holds(type_):
-                yield _Turn(None, InFlightWrite())
+                raise NamespaceExcluded(
+                    f"{type_.KIND} {key}: not written, another operator's namespace"
+                )
+            if not self.cache.holds(type_):
+                yield InFlightWrite()
                 return
-            store = self._cache.store(type_)
-            with store.writing(key) as flight:
-                yield _Turn(store, flight)
+            with self.cache.store(type_).writing(key) as flight:
+                yield flight
+
+    def _show(self, flight: InFlightWrite[R], written: R) -> R:
+        if self.cache.holds(type(written)):
+            self.cache.store(type(written)).wrote(flight, written)
+        return written

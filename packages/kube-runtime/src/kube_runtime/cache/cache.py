@@ -1,7 +1,7 @@
-"""The state of the cluster, by type: the stores of all informers behind one interface.
+"""The cache: the stores of all informers, by type.
 
-A type without an informer is a bug and raises; it must never look like a type without
-objects, or a controller will create what exists and delete what is missing.
+A type without an informer raises; it must never look like a type without objects, or a controller would
+create objects that exist.
 """
 
 import builtins
@@ -13,8 +13,6 @@ from kube_runtime.cache.store import Change, Handler, Store
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import R, Resource
-
-__all__ = ["Cache", "Change", "Handler"]
 
 T = TypeVar("T")
 
@@ -28,10 +26,10 @@ class _Derived:
 
 
 class Cache:
-    """Watched objects by type. They are shared by every reader, and frozen.
+    """The watched objects by type. They are frozen and shared by all readers.
 
     Raises:
-        LookupError: from every method but `serves`, `forbids` and `holds`, for a type that is not watched.
+        LookupError: the type is not watched; from every method but `serves`, `forbids` and `holds`.
     """
 
     def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
@@ -42,38 +40,38 @@ class Cache:
         """Add the store of one more type.
 
         Raises:
-            ValueError: the type is there already; two watches of one type would contradict each other.
+            ValueError: the type has a store already; two watches of one type would contradict each other.
         """
         if store.type_ in self._stores:
             raise ValueError(f"{store.type_.__name__} is watched twice")
         self._stores[store.type_] = store
 
     def holds(self, type_: type[Resource]) -> bool:
-        """Whether objects of this type are watched at all."""
+        """Whether the type is watched."""
         return type_ in self._stores
 
     def store(self, type_: type[R]) -> Store[R]:
-        """The objects of one type."""
+        """The store of a type."""
         store = self._stores.get(type_)
         if store is None:
             raise LookupError(f"{type_.__name__} is not watched")
         return cast("Store[R]", store)
 
     def get(self, type_: type[R], key: Key) -> R | None:
-        """The object of that type and key."""
+        """The object with that key, if there is one."""
         return self.store(type_).shown.get(key)
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
-        """The objects of a namespace; of all of them when it is empty."""
+        """The objects of a namespace; by default of all."""
         return self.store(type_).shown.list(namespace)
 
     def owned_by(
         self, uid: str, types: Iterable[type[Resource]], namespace: str = ""
     ) -> builtins.list[Resource]:
-        """The objects of these types that name this uid among their owners, as controller or not.
+        """The objects of these types with an owner reference to this uid, as controller or not.
 
-        Only those in that namespace, if one is given: an owner in another one is none to Kubernetes, but
-        any user may write its uid into their objects, and would so affect objects of others.
+        A namespace excludes objects of others: Kubernetes knows no owners across namespaces, but any user
+        may write the uid of an owner into an object in a namespace of their own.
         """
         return [
             resource
@@ -85,10 +83,10 @@ class Cache:
     def derived(
         self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
     ) -> T:
-        """The value of `compute`; recomputed only when an object of these types has changed.
+        """The value of `compute`, recomputed only when an object of these types has changed.
 
-        For values that every reconcile reads and few changes affect. A change of one object drops all
-        values derived from these types, also those that are never read again.
+        For values that every reconcile reads and few changes affect. A change of one object drops all values
+        derived from these types.
         """
         revisions = tuple(self.store(type_).revision for type_ in types)
         derived = self._derived.get(types)
@@ -101,11 +99,11 @@ class Cache:
         return value
 
     def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
-        """Why the newest state of that object could not be read, if so; `get` has the last good one."""
+        """Why the newest state of an object cannot be decoded, if so; `get` returns the last good one."""
         return self.store(type_).broken.get(key)
 
     def subscribe_deleted(self, type_: type[Resource], *handlers: Callable[[str], None]) -> None:
-        """Call the handlers with the uid of each object of that type that is gone."""
+        """Call the handlers with the uid of each deleted object of that type."""
 
         def on_change(change: Change[Any]) -> None:
             if change.new is None and change.old is not None:
@@ -115,23 +113,23 @@ class Cache:
         self.subscribe(type_, on_change)
 
     def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
-        """Call `handler` for each object of that type that becomes `broken`, or readable again."""
+        """Call `handler` when an object of that type becomes `broken`, or readable again."""
         self.store(type_).subscribe_broken(handler)
 
     def serves(self, type_: type[Resource]) -> bool:
-        """Whether that type is watched, and the API server serves its kind."""
+        """Whether the type is watched, and the API server serves its kind."""
         store = self._stores.get(type_)
         return store is not None and store.is_served
 
     def forbids(self, type_: type[Resource]) -> bool:
-        """Whether that type is watched and installed, and may not be read. It may still be `served`."""
+        """Whether the type is watched and its kind is installed, but may not be read."""
         store = self._stores.get(type_)
         return store is not None and store.is_forbidden
 
     def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
-        """Call `handler` for each change of that type, after it is stored."""
+        """Call `handler` for each change of that type, once it is stored."""
         self.store(type_).subscribe(handler)
 
     def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
-        """Call `handler` whenever `serves` or, of what is not served, `forbids` changes its answer."""
+        """Call `handler` when `serves` changes, or, while it is false, `forbids`."""
         self.store(type_).subscribe_served(handler)

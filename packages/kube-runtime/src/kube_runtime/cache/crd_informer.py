@@ -1,7 +1,7 @@
-"""Kinds of other projects, which may be installed, replaced and removed while we run.
+"""Informers of optional kinds, which may be installed, replaced and removed at any time.
 
-Nothing is requested while nothing changes: one watch of the CRDs, without their schemas, tracks which
-kinds there are, and the informer of an optional kind runs only while there is a CRD of it.
+One watch of the CRDs, without their schemas, tracks which kinds exist. The informer of an optional kind runs
+only while its CRD exists.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ class _Group(msgspec.Struct):
 
 
 class _Groups(msgspec.Struct):
-    """The fields of `/apis` that are used."""
+    """The part of `/apis` that is used."""
 
     groups: tuple[_Group, ...]
 
 
 class CrdInformer(Informer[CustomResourceDefinition]):
-    """Which custom kinds are installed.
+    """Tracks which custom kinds are installed.
 
-    Without permission to watch CRDs, one request lists which API groups are served, and what
-    comes or goes later is not noticed.
+    Without permission to watch CRDs, one request lists the API groups that are served; later changes go
+    unnoticed.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         self._groups: frozenset[str] | None = None
 
     def has(self, kind: Kind) -> bool:
-        """Whether there is a CRD of that kind, and it is not being deleted."""
+        """Whether the kind has a CRD that is not being deleted."""
         if self._groups is not None:
             return kind.group in self._groups
         crd = self.store.shown.get(Key("", str(kind)))
@@ -67,7 +67,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         await asyncio.get_running_loop().create_future()
 
     async def _served_groups(self, client: Client) -> frozenset[str]:
-        """The API groups that are served; asked until there is an answer that can be read."""
+        """The API groups that are served; retries until it has a valid answer."""
         while True:
             try:
                 served = msgspec.convert(await client.get_json("/apis"), _Groups)
@@ -77,24 +77,24 @@ class CrdInformer(Informer[CustomResourceDefinition]):
                 failure = error
             else:
                 return frozenset(group.name for group in served.groups)
-            await asyncio.sleep(self._failed(failure))
+            await asyncio.sleep(self._record_failure(failure))
 
     def silent_seconds(self) -> float:
-        """Seconds since the last response of the API server; 0 if none is expected."""
+        """Seconds since the last response; 0 if none is expected."""
         return super().silent_seconds() if self._groups is None else 0.0
 
-    def _failed(self, error: OperatorError) -> float:
+    def _record_failure(self, error: OperatorError) -> float:
         if isinstance(error, Forbidden) and not self.synced.is_set():
             self._forbidden.set()
-        return super()._failed(error)
+        return super()._record_failure(error)
 
 
 class OptionalInformer(Informer[R]):
-    """The watch of a kind that may not be there. While it is not, it counts as synced and asks nothing.
+    """The informer of a kind that may not be installed. Then it counts as synced and sends no request.
 
-    A kind that is installed and may not be read counts as synced as well, and its store says that it is
-    forbidden: others may install it at any time, and that must not end us. It is asked for again at the slow
-    pace of whatever is forbidden, so a right that comes later needs no restart.
+    A kind that is installed but may not be read counts as synced as well, and its store is marked as
+    forbidden: installing it must not break the operator. It is retried slowly, so that a later permission
+    needs no restart.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class OptionalInformer(Informer[R]):
         crds.store.subscribe(self._crd_changed)
 
     async def run(self, client: Client) -> None:
-        """Keep the store up to date until cancelled, as long as there is such a kind."""
+        """Keep the store up to date until cancelled, while the kind exists."""
         await self._crds.synced.wait()
         while True:
             self._changed.clear()
@@ -126,19 +126,19 @@ class OptionalInformer(Informer[R]):
                 await self._changed.wait()
 
     def silent_seconds(self) -> float:
-        """Seconds since the last response of the API server; 0 if none is expected."""
+        """Seconds since the last response; 0 if none is expected."""
         is_there = self._crds.has(self.type_.KIND)
         return super().silent_seconds() if is_there else 0.0
 
     def _crd_changed(self, change: Change[CustomResourceDefinition]) -> None:
         named = change.new or change.old
         is_ours = named is not None and named.metadata.name == str(self.type_.KIND)
-        if is_ours and _life(change.old) != _life(change.new):
+        if is_ours and _identity_of(change.old) != _identity_of(change.new):
             self._changed.set()
 
-    def _failed(self, error: OperatorError) -> float:
-        # One 404 is not enough to forget what we have: of several API servers, one may learn of a new
-        # CRD later than the others.
+    def _record_failure(self, error: OperatorError) -> float:
+        # One 404 is not enough to drop the objects: of several API servers, one may learn of a new CRD later
+        # than the others.
         if isinstance(error, NotFound) and isinstance(self.last_error, NotFound):
             self._gone()
         if isinstance(error, Forbidden):
@@ -150,23 +150,23 @@ class OptionalInformer(Informer[R]):
                 )
             self.store.mark_kind_forbidden()
             self.synced.set()
-        return super()._failed(error)
+        return super()._record_failure(error)
 
     def _gone(self) -> None:
-        """There is no such kind, hence there are no such objects."""
+        """The kind does not exist, hence it has no objects."""
         self.store.mark_kind_gone()
         self.synced.set()
 
 
-def _life(crd: CustomResourceDefinition | None) -> tuple[str, bool]:
-    """What of a CRD decides about its kind: which one it is, and whether it will stay."""
+def _identity_of(crd: CustomResourceDefinition | None) -> tuple[str, bool]:
+    """The uid of a CRD, and whether it stays: a change of either restarts the watch of its kind."""
     if crd is None:
         return "", False
     return crd.metadata.uid, crd.metadata.deletion_timestamp is None
 
 
 def _without_annotations(crd: CustomResourceDefinition) -> CustomResourceDefinition:
-    """The CRD without the copy of itself that `kubectl apply` leaves in an annotation."""
+    """The CRD without the copy of itself in the annotation of `kubectl apply`."""
     return replace(crd, metadata=replace(crd.metadata, annotations={}))
 
 

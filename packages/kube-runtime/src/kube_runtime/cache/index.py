@@ -1,7 +1,4 @@
-"""Objects of one kind by namespace and name, and by the uid of each of their owners.
-
-`put` is the only way to change them, which keeps them consistent.
-"""
+"""Index the objects of one kind by namespace and name, and by the uid of each owner."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -16,32 +13,32 @@ _Value = TypeVar("_Value")
 
 
 class Index(Generic[R]):
-    """Read-only lookups. Returned collections stay unchanged while the index changes."""
+    """Lookups, consistent with each other. Returned iterators do not change with the index."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, dict[str, R]] = {}
         self._owned: dict[str, dict[Key, R]] = {}
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of objects."""
         return sum(map(len, self._namespaces.values()))
 
     def get(self, key: Key) -> R | None:
-        """The object of that key."""
+        """The object with that key, if there is one."""
         return self._namespaces.get(key.namespace, {}).get(key.name)
 
     def list(self, namespace: str = "") -> Iterator[R]:
-        """The objects of a namespace; of all of them when it is empty."""
+        """The objects of a namespace; by default of all."""
         if namespace:
             return iter(tuple(self._namespaces.get(namespace, {}).values()))
         return iter(tuple(chain.from_iterable(map(dict.values, self._namespaces.values()))))
 
     def owned_by(self, uid: str) -> Iterator[R]:
-        """The objects that name this uid among their owners."""
+        """The objects with an owner reference to this uid."""
         return iter(tuple(self._owned.get(uid, {}).values()))
 
     def put(self, key: Key, new: R | None) -> None:
-        """Replace the object of that key by `new`; None removes it."""
+        """Replace the object with that key by `new`; None removes it."""
         old = self.get(key)
         if old is not None:
             for owner in old.metadata.owner_references:

@@ -1,9 +1,8 @@
 """Keep the store of one type in sync with the API server.
 
-Every failure is retried with a growing, jittered backoff, and none of them ends the informer or affects
-another. `last_error` holds the current error. A forbidden kind is retried at a slow and steady pace. A 404
-is an outage like any other: the kinds that are watched here always exist, even if one of several API
-servers does not know them (`crd_informer` has the rest).
+Every failure is retried with a jittered backoff; none ends the informer or affects another one. `last_error`
+holds the current error. A forbidden kind is retried at a slow, steady interval. A 404 is an outage like any
+other: these kinds always exist (`crd_informer` has the others).
 """
 
 import asyncio
@@ -29,10 +28,10 @@ from kube_runtime.watch.selector import Selector
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
 TEXTS = 20
-"""Number of different errors of one outage that are logged once each."""
+"""Number of different errors of one outage that are logged."""
 
 STEPS_PER_TURN = 64
-"""Steps after which other tasks get a turn, even if there is more to read."""
+"""Steps after which the informer yields, even if there is more to read."""
 
 _log = structlog.get_logger()
 
@@ -46,13 +45,14 @@ class Watches:
 
 
 class Informer(Generic[R]):
-    """The watch of one type, into its store.
+    """Lists and watches one type, into its store.
 
-    `transform` reduces an object before it is stored; of the metadata it may drop annotations only.
-    An object of more than `most_bytes` counts as one that cannot be read: of it there is the size only.
+    `transform` reduces an object before it is stored; of the metadata it may drop annotations only. An
+    object of more than `most_bytes` is not decoded; it is `broken`, and the error has its size. With
+    `tolerate_forbidden` the informer counts as synced, and empty, while listing is forbidden.
     """
 
-    def __init__(  # the options of a watch
+    def __init__(
         self,
         type_: type[R],
         *,
@@ -61,33 +61,35 @@ class Informer(Generic[R]):
         fields: str = "",
         transform: Callable[[R], R] | None = None,
         most_bytes: int = UNLIMITED,
+        tolerate_forbidden: bool = False,
     ) -> None:
         self._most_bytes = most_bytes
+        self._tolerate_forbidden = tolerate_forbidden
         self.type_ = type_
-        self.selection = Selector(namespace, labels, fields)
-        self.store = Store(type_, self.selection, transform)
+        self.selector = Selector(namespace, labels, fields)
+        self.store = Store(type_, self.selector, transform)
         self.synced = asyncio.Event()
         """Set once the first list is complete."""
         self.last_heard: float | None = None
-        """Time of the last response of the API server, errors included; the event loop's clock."""
+        """Time of the last response, errors included, on the event loop's clock."""
         self.last_error: OperatorError | None = None
         """The last error; None after a success."""
         self.interruptions = 0
-        """Number of times that the watch ended with an error and was restarted."""
+        """Number of errors after which the watch was restarted."""
         self._failures = 0
         self._logged: set[str] = set()
-        """Errors since the last success: streamed and paged lists fail with different texts."""
+        """Messages since the last success: streamed and paged lists fail with different ones."""
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
-        watch = Watch(client, self.type_, self.selection, most_bytes=self._most_bytes)
+        watch = Watch(client, self.type_, self.selector, most_bytes=self._most_bytes)
         steps = 0
         try:
             while True:
                 try:
                     await self._step(watch)
                 except OperatorError as error:
-                    await asyncio.sleep(self._failed(error))
+                    await asyncio.sleep(self._record_failure(error))
                 steps += 1
                 if steps % STEPS_PER_TURN == 0:
                     await asyncio.sleep(0)
@@ -95,7 +97,7 @@ class Informer(Generic[R]):
             await watch.aclose()
 
     def silent_seconds(self) -> float:
-        """Seconds since the last response of the API server; infinite before the first."""
+        """Seconds since the last response; infinite before the first."""
         if self.last_heard is None:
             return float("inf")
         return loop_time() - self.last_heard
@@ -110,12 +112,12 @@ class Informer(Generic[R]):
             self.last_error, self._failures = None, 0
             self._logged.clear()
         elif isinstance(before, Paging | Streaming) and isinstance(watch.state, Listed | Watching):
-            # A list alone does not reset the delay: its stream may fail again.
+            # A list alone does not reset the backoff: its stream may fail again.
             self.last_error = None
             self.synced.set()
 
-    def _failed(self, error: OperatorError) -> float:
-        """Record a failure, and return the seconds to wait."""
+    def _record_failure(self, error: OperatorError) -> float:
+        """Record a failure, and return the delay in seconds."""
         is_new = str(error) not in self._logged
         self._logged = {*self._logged, str(error)} if len(self._logged) < TEXTS else {str(error)}
         self.last_error = error
@@ -126,6 +128,8 @@ class Informer(Generic[R]):
         jitter = random.random()  # noqa: S311  # spreads load, guards nothing
         seconds = OUTAGE.seconds(self._failures, jitter)
         if isinstance(error, Forbidden):
+            if self._tolerate_forbidden:
+                self.synced.set()
             seconds = REFUSED_SECONDS * (0.75 + 0.5 * jitter)
         elif isinstance(error, Throttled):
             seconds = max(seconds, error.retry_after_seconds or 0.0)
@@ -138,12 +142,3 @@ class Informer(Generic[R]):
             retry_in_seconds=round(seconds, 2),
         )
         return seconds
-
-
-class PermittedInformer(Informer[R]):
-    """Counts as synced and empty while listing is forbidden."""
-
-    def _failed(self, error: OperatorError) -> float:
-        if isinstance(error, Forbidden):
-            self.synced.set()
-        return super()._failed(error)

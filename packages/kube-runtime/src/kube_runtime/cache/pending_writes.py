@@ -1,9 +1,9 @@
-"""How long our own writes stay visible until the watch has delivered them.
+"""Decide how long the store shows our own writes in front of the state of the watch.
 
-A write has an answer, and the same state comes back on the watch: before the answer, or after it.
-Versions are compared for equality only, so which of two states is newer must be known without an order.
-Three facts suffice: the watch of one object brings its versions in their order; a
-complete list is newer than whatever was known when it began; a uid that is gone never comes back.
+The result of a write comes as its response, and on the watch, before or after that. Resource versions are
+compared for equality only, so which of two states is newer must follow from other facts. Three suffice: the
+watch brings the versions of one object in order; a complete list is newer than everything known when it
+began; a uid that is gone never returns.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from kube_runtime.types.meta import R, Resource
 
 @dataclass(frozen=True, slots=True)
 class Relist(Generic[R]):
-    """A list that ended: the watched states before and after it, and uids removed while it was sent."""
+    """A complete list: the states of an object before and in it, and uids removed while it was sent."""
 
     before: R | None
     listed: R | None
     gone: Collection[str] = ()
 
     def is_newer(self, written: Resource, older: set[str]) -> bool:
-        """Whether the list was taken after `written` was stored.
+        """Whether the list is newer than `written`, with which it raced.
 
-        Asked only of a list that raced with the write. Where the facts leave it open, the answer is the one
-        that heals sooner: yes when the list brought another state of the same object (the watch follows at
-        once), no when the list does not know the object (a deadline follows).
+        Where the facts leave it open, the answer is the one whose error is corrected sooner: yes if the list
+        has another state of the same object (the watch follows at once), no if it lacks the object (the
+        overlay expires).
         """
         uid = written.metadata.uid
         if uid in self.gone:
@@ -39,18 +39,17 @@ class Relist(Generic[R]):
 
 @dataclass(slots=True)
 class InFlightWrite(Generic[R]):
-    """A write that has no answer yet, and what the watch brought for its key meanwhile.
+    """A write without a response yet, and what the watch brought for its key meanwhile.
 
-    `known_versions` are those that were known when the write was sent, and those that the watch has
-    brought since. If the outcome is not among them, they are all older.
-    `relists` are the lists that ended meanwhile.
+    `known_versions` are those known when the write was sent, and those that the watch has brought since. If
+    the result is not among them, they are all older. `relists` are the lists that ended meanwhile.
     """
 
     known_versions: set[str] = field(default_factory=set[str])
     relists: list[Relist[R]] = field(default_factory=list[Relist[R]])
 
     def is_overtaken(self, written: Resource) -> bool:
-        """Whether the store already was at `written`, or beyond it."""
+        """Whether the store is at `written` already, or beyond it."""
         return written.metadata.resource_version in self.known_versions or any(
             relist.is_newer(written, self.known_versions) for relist in self.relists
         )
@@ -58,28 +57,28 @@ class InFlightWrite(Generic[R]):
 
 @dataclass(slots=True)
 class Overlay(Generic[R]):
-    """A state of our own that is shown until the watch has brought it.
+    """A state from our own write that is shown until the watch brings it.
 
-    `watched` is what the watch says meanwhile; None means: no such object. `older` are versions
-    that are older than what is shown, and that a list may still bring.
+    `watched` is the state of the watch meanwhile, None if it has no such object. `older` are versions that
+    are older than the shown state, and that a list may still bring.
     """
 
     shown: R
     watched: R | None
     older: set[str]
-    alarm: asyncio.TimerHandle
+    timer: asyncio.TimerHandle
     is_deletion: bool = False
-    is_older_than_list: bool = False  # the running list began after our write's answer
+    is_older_than_list: bool = False  # the running list began after the response
 
-    def ends_with(self, heard: Resource) -> bool:
-        """Whether this state from the watch is the one that we wait for."""
+    def ends_with(self, event_state: Resource) -> bool:
+        """Whether the watch has brought the shown state."""
         if self.is_deletion:
-            same = heard.metadata.uid == self.shown.metadata.uid
-            return same and heard.metadata.deletion_timestamp is not None
-        return heard.metadata.resource_version == self.shown.metadata.resource_version
+            same = event_state.metadata.uid == self.shown.metadata.uid
+            return same and event_state.metadata.deletion_timestamp is not None
+        return event_state.metadata.resource_version == self.shown.metadata.resource_version
 
     def ends_with_list(self, listed: R | None, gone: Collection[str] = ()) -> bool:
-        """Whether a complete list that brought this state (None: no object) is newer than our write."""
+        """Whether a complete list with this state (None: without the object) is newer than our write."""
         if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
             return True
         return Relist(self.watched, listed, gone).is_newer(self.shown, self.older)

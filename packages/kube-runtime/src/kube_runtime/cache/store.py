@@ -1,9 +1,8 @@
-"""The objects of one kind: the state of its watch, and our own newer writes.
+"""The objects of one kind: the state of the watch, and newer writes of our own in front of it.
 
-Store first, wake second: a handler that reads the store finds the state it was woken for, or a newer one.
-Our own writes are shown at once, in front of the state of the watch, until the watch has brought them
-(`pending_writes`). Watch events meanwhile are recorded and not yet shown; so at rest the store equals the
-state of the watch, whatever happened on the way.
+The store changes before it notifies, so a handler reads the state that it is notified of, or a newer one.
+Our own writes are shown at once, until the watch has brought them (`pending_writes`). Watch events meanwhile
+are recorded but not shown yet, so at rest the store equals the state of the watch.
 """
 
 import asyncio
@@ -27,18 +26,17 @@ from kube_runtime.watch.selector import EVERYTHING, Selector
 _log = structlog.get_logger()
 
 OWN_WRITE_SECONDS = 30.0
-"""Seconds that our own write is shown if the watch does not deliver it."""
+"""How long our own write is shown if the watch does not bring it."""
 
 FETCHED_SECONDS = 30.0
-"""How long an object is shown that was read by name and that the watch does not bring."""
+"""How long an object that was read by name is shown if the watch does not bring it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[R]):
-    """A change of the store as its readers see it.
+    """A change of the store as its readers see it. `initial`: the object is from the first list.
 
-    None means: there was, or there is, no such object. Two uids mean: removed and recreated.
-    `initial`: it was there when we first looked.
+    None: there was, or is, no such object. Different uids: the object was deleted and recreated.
     """
 
     old: R | None
@@ -51,20 +49,20 @@ Handler: TypeAlias = Callable[[Change[R]], None]
 
 @dataclass(slots=True)
 class _Listing(Generic[R]):
-    """A running list; no reader sees it before it is complete. `gone` are uids removed while it was sent."""
+    """A list that is not complete, so not shown yet. `gone` are uids removed while it is sent."""
 
     objects: dict[Key, R] = field(default_factory=dict[Key, R])
     broken: dict[Key, DecodeError] = field(default_factory=dict[Key, DecodeError])
     gone: set[str] = field(default_factory=set[str])
 
     def take(self, resource: R) -> None:
-        """This is the newest state of the object."""
+        """Add the newest state of an object."""
         self.objects[resource.key] = resource
         self.broken.pop(resource.key, None)
         self.gone.discard(resource.metadata.uid)
 
     def remove(self, key: Key, uid: str) -> None:
-        """There is no such object any more."""
+        """Remove an object."""
         self.objects.pop(key, None)
         self.broken.pop(key, None)
         self.gone.add(uid)
@@ -73,28 +71,27 @@ class _Listing(Generic[R]):
 class Store(Generic[R]):
     """The objects of one kind, and the subscribers of their changes.
 
-    `broken`: objects that exist and do not fit their type; `shown` has their last good state, if there was
-    one.
+    `broken` has the objects that do not fit their type; `shown` has their last good state, if there was one.
     """
 
     def __init__(
         self,
         type_: type[R],
-        selection: Selector = EVERYTHING,
+        selector: Selector = EVERYTHING,
         transform: Callable[[R], R] | None = None,
     ) -> None:
         self.type_ = type_
         self.shown: Index[R] = Index()
         self.broken: dict[Key, DecodeError] = {}
         self.granted_by = ""
-        """How an administrator grants permission to read the kind, for messages."""
+        """How to grant the permission to read the kind, for messages."""
         self.revision = 0
-        """Number of changes that readers have seen."""
+        """Number of changes so far."""
         self.is_served = False
-        """Whether the API server knows the kind: from a complete list on, until the kind is gone."""
+        """Whether the API server serves the kind: from the first complete list until the kind is gone."""
         self.is_forbidden = False
-        """Whether the kind is installed, and may not be read; what was read before stays."""
-        self._selection = selection
+        """Whether the kind is installed but may not be read; objects that were read before stay."""
+        self._selector = selector
         self._transform = transform
         self._handlers: list[Handler[R]] = []
         self._served_handlers: list[Callable[[], None]] = []
@@ -105,17 +102,17 @@ class Store(Generic[R]):
         self._flights: dict[Key, InFlightWrite[R]] = {}
 
     def subscribe(self, handler: Handler[R]) -> None:
-        """Call `handler` for each change from now on, and once for each object that is already there."""
+        """Call `handler` once for each present object, and for each change from now on."""
         self._handlers.append(handler)
         for resource in self.shown.list():
             handler(Change(None, resource, initial=True))
 
     def subscribe_served(self, handler: Callable[[], None]) -> None:
-        """Call `handler` whenever the kind begins or ceases to be served, or, unserved, to be forbidden."""
+        """Call `handler` when the kind becomes served or not, or, while it is not, forbidden or not."""
         self._served_handlers.append(handler)
 
     def subscribe_broken(self, handler: Callable[[Key], None]) -> None:
-        """Call `handler` for each object whose newest state cannot be read, and when it can be again."""
+        """Call `handler` when the newest state of an object cannot be decoded, and when it can be again."""
         self._broken_handlers.append(handler)
         for key in self.broken:
             handler(key)
@@ -126,8 +123,6 @@ class Store(Generic[R]):
         if before != (is_served, is_forbidden and not is_served):
             for handler in self._served_handlers:
                 handler()
-
-    # Watch events.
 
     def on_watch_event(self, event: Event[R]) -> None:
         """Apply one watch event, then notify the subscribers."""
@@ -144,34 +139,34 @@ class Store(Generic[R]):
                 self._swap(self._listing)
                 self._set_served(is_served=True)
             case Changed(resource) | Present(resource):
-                self._read(resource.key, self._changed(resource.key, resource))
+                self._notify_readable(resource.key, self._changed(resource.key, resource))
             case Removed(key, uid):
-                self._read(key, self._removed(key, uid))
+                self._notify_readable(key, self._removed(key, uid))
             case Broken(error):
-                self._hear_broken(error)
+                self._on_broken(error)
             case _:
                 pass
 
-    def _read(self, key: Key, change: Change[R] | None) -> None:
-        """Notify of a state that could be read; the one before may have been broken."""
+    def _notify_readable(self, key: Key, change: Change[R] | None) -> None:
+        """Notify of a state that could be decoded; the one before may have been broken."""
         was_broken = self.broken.pop(key, None) is not None
         self._notify(change)
         self._notify_broken(key if was_broken else None)
 
     def mark_kind_gone(self) -> None:
-        """Forget all objects: the API server does not know their kind any more."""
+        """Remove all objects: the API server no longer serves their kind."""
         self._swap(_Listing())
         self._set_served(is_served=False)
 
     def mark_kind_forbidden(self) -> None:
-        """Record that the kind is installed, and may not be read."""
+        """Record that the kind is installed but may not be read."""
         self._set_served(is_served=self.is_served, is_forbidden=True)
 
-    def _hear_broken(self, error: DecodeError) -> None:
+    def _on_broken(self, error: DecodeError) -> None:
         _log.warning("object does not fit its type", error=str(error))
         if error.key is None:
-            return  # broken beyond a name
-        # Its traceback would keep the frames that read the object, and with them all of its text.
+            return  # even its name cannot be read
+        # The traceback would keep the frames that decoded the object, and so all of its text.
         error.__traceback__ = error.__cause__ = error.__context__ = None
         if self._listing is not None:
             self._listing.broken[error.key] = error
@@ -180,13 +175,13 @@ class Store(Generic[R]):
         self._notify_broken(error.key)
 
     def _swap(self, listing: _Listing[R]) -> None:
-        """Have the list in place of everything, then wake for what differs."""
+        """Replace the state of the watch by a complete list, then notify of the differences."""
         self._listing = None
         shown = {resource.key for resource in self.shown.list()}
         unlisted = shown | self._overlays.keys() | self._flights.keys()
         states: dict[Key, R | None] = dict.fromkeys(unlisted - listing.objects.keys())
         states.update(listing.objects)
-        # An object that was read first and broken later has its good state in the list.
+        # An object that was decoded first and broken later has its good state in the list.
         unread = listing.broken.keys() - listing.objects.keys()
         changes = [
             self._listed(key, state, listing.gone)
@@ -228,35 +223,33 @@ class Store(Generic[R]):
         return self._show(key, None)
 
     def _watched(self, key: Key) -> R | None:
-        """The watch's state of this key, shown or not."""
+        """The state of the watch for a key, shown or not."""
         overlay = self._overlays.get(key)
         return self.shown.get(key) if overlay is None else overlay.watched
 
     def _reduced(self, resource: R) -> R:
-        """What is kept of an object; the very object that we have, if it is in the same state."""
+        """The transformed object; the stored one if it has the same version."""
         have = self._watched(resource.key)
         if have is not None and _version(have) == _version(resource):
             return have
         return self._transform(resource) if self._transform else resource
 
     def _reduced_event(self, event: Event[R]) -> Event[R]:
-        """The event with its object reduced; an object that cannot be reduced is a broken one."""
+        """The event with its object transformed; an object that cannot be transformed is broken."""
         if not isinstance(event, Present | Changed):
             return event
         resource = event.resource
         try:
             kept = self._reduced(resource)
-        except Exception as error:  # noqa: BLE001  # whatever one object does to `transform`, the others are not affected
-            # Without the error's text, which may have a piece of a Secret.
-            message = f"it cannot be reduced: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001  # a failure for one object must not affect the others
+            # Without the message of the error, which may quote a Secret.
+            message = f"transform failed: {type(error).__name__}"
             return Broken(DecodeError(self.type_.KIND, resource.key, message))
         return Present(kept) if isinstance(event, Present) else Changed(kept)
 
-    # Own writes.
-
     @contextmanager
     def writing(self, key: Key) -> Iterator[InFlightWrite[R]]:
-        """Record watch events of `key` during a write; one write per key at a time."""
+        """Record the watch events of a key during a write; one write per key at a time."""
         flight = self._flights[key] = InFlightWrite(self._known_versions(key))
         try:
             yield flight
@@ -264,61 +257,59 @@ class Store(Generic[R]):
             del self._flights[key]
 
     def wrote(self, flight: InFlightWrite[R], written: R) -> None:
-        """Show the stored result of our write, unless the watch delivered it first."""
+        """Show the result of our write, unless the watch brought it first."""
         is_watched = self._watched(written.key) is not None
-        if self._selection.covers(written, is_watched=is_watched):
+        if self._selector.covers(written, is_watched=is_watched):
             self.fetched(flight, written, OWN_WRITE_SECONDS)
 
     def fetched(self, flight: InFlightWrite[R], read: R, seconds: float = FETCHED_SECONDS) -> None:
-        """Show an object as the API server answered, unless the watch was sooner.
+        """Show a response of the API server, unless the watch brought it first.
 
-        If it was read by name, the watch may never bring it: its selector does not match. So it is shown for
-        `seconds` or until a write of ours has another answer. Then it is gone, which wakes its owner.
+        The watch never brings an object that its selector does not match. So the object is shown for
+        `seconds`, or until a write of ours has another result. Then it is gone, which requeues its owner.
         """
         watched = self._watched(read.key)
         if flight.is_overtaken(read) or _version(watched) == _version(read):
             return
         kept = self._transform(read) if self._transform else read
-        self._lay_over(read.key, kept, flight.known_versions, seconds)
+        self._show_overlay(read.key, kept, flight.known_versions, seconds)
 
     def deleted(self, key: Key, uid: str) -> None:
-        """Show the object as being deleted until the watch reports that it is, or is deleted."""
+        """Show the object as being deleted, until the watch reports that or its removal."""
         shown = self.shown.get(key)
         if shown is None or shown.metadata.uid != uid:
             return
         if shown.metadata.deletion_timestamp is None:
             metadata = replace(shown.metadata, deletion_timestamp=utc_now())
             going, older = replace(shown, metadata=metadata), self._known_versions(key)
-            self._lay_over(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
+            self._show_overlay(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
 
-    def _lay_over(
+    def _show_overlay(
         self, key: Key, shown: R, older: set[str], seconds: float, *, is_deletion: bool = False
     ) -> None:
-        """Show this state in front of that of the watch, for so long at most."""
+        """Show a state in front of that of the watch, for that time at most."""
         watched = self._watched(key)
         change = self._show(key, shown)
-        alarm = asyncio.get_running_loop().call_later(seconds, self._give_up, key)
-        self._overlays[key] = Overlay(shown, watched, older, alarm, is_deletion)
+        timer = asyncio.get_running_loop().call_later(seconds, self._expire_overlay, key)
+        self._overlays[key] = Overlay(shown, watched, older, timer, is_deletion)
         self._notify(change)
 
     def _known_versions(self, key: Key) -> set[str]:
-        """The versions of this object that we know of, as far as a list may still bring them."""
+        """The known versions of an object that a list may still bring."""
         overlay = self._overlays.get(key)
         states = (self.shown.get(key), self._watched(key))
         versions = {_version(state) for state in states if state is not None}
         return versions | overlay.older if overlay else versions
 
-    def _give_up(self, key: Key) -> None:
-        """Fall back to the state of the watch, which did not deliver our write in time."""
+    def _expire_overlay(self, key: Key) -> None:
+        """Fall back to the state of the watch, which did not bring our write in time."""
         self._notify(self._show(key, self._overlays[key].watched))
 
-    # Readers.
-
     def _show(self, key: Key, new: R | None) -> Change[R] | None:
-        """Show this state without an overlay, and return what readers see differently."""
+        """Show a state without an overlay, and return the change for readers."""
         overlay = self._overlays.pop(key, None)
         if overlay is not None:
-            overlay.alarm.cancel()
+            overlay.timer.cancel()
         old = self.shown.get(key)
         if new is old:
             return None

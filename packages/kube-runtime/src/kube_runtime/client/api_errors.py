@@ -1,7 +1,7 @@
-"""Error answers of the API server → `ApiError`, with the server's own words.
+"""Turn error responses of the API server into `ApiError`, with its message.
 
-Not every answer comes from the API server: a proxy on the way answers with HTML, and the server itself
-answers an unknown path with plain text.
+Not every response is a `Status`: a proxy on the way answers with HTML, and the API server itself answers an
+unknown path with plain text.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Struct
 
 RETRY_AFTER_LIMIT_SECONDS = 60.0
-"""How long an answer can make us wait; one that asks for an hour is a mistake of something on the way."""
+"""Longest `Retry-After` that is honoured; an hour, for example, is a mistake of something on the way."""
 
 _TEXT_LIMIT = 300
 _GONE = 410
@@ -22,7 +22,7 @@ _UNKNOWN_FIELD = "failed to create typed patch object"
 
 
 class _Status(Struct, frozen=True):
-    """The `Status` object of an error answer."""
+    """The `Status` object of an error response."""
 
     code: int = 0
     reason: str = ""
@@ -40,7 +40,7 @@ def error_of_answer(
     kind: Kind | None = None,
     key: Key | None = None,
 ) -> ApiError:
-    """The error that an HTTP answer of status `code` stands for."""
+    """The error of an HTTP response with status `code`."""
     status = _status(body)
     if status is None:
         text = " ".join(body.decode("utf-8", "replace").split())
@@ -51,7 +51,7 @@ def error_of_answer(
 
 
 def error_of_watch(raw: bytes | msgspec.Raw, kind: Kind) -> ApiError:
-    """The error that an ERROR line of a watch carries; one that says nothing means: list again."""
+    """The error in an ERROR event of a watch; an empty one counts as 410, which makes the watch relist."""
     status = _status(raw) or _Status(message="the watch ended with an unreadable error")
     return _error(status.code or _GONE, status, kind, None)
 
@@ -67,8 +67,8 @@ def _status(body: bytes | msgspec.Raw) -> _Status | None:
 def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> ApiError:
     type_ = error_type(code)
     if status.message.startswith(_UNKNOWN_FIELD):
-        # Our object has a field that the API does not know, and always will have.
-        # Source: measured on v1.36, which answers such an apply with 500 and no reason.
+        # The object has a field that the API does not know, so a retry fails again.
+        # Source: v1.36, measured; it answers such an apply with 500 and no reason.
         type_ = Invalid
     return type_(
         code=code,
@@ -91,7 +91,7 @@ def _with_causes(status: _Status) -> str:
 
 
 def causes(details: Object | None) -> list[Object]:
-    """The causes in the details of an error: `reason`, `field` and `message` each."""
+    """The causes in the details of an error; each has `reason`, `field` and `message`."""
     entries = (details or {}).get("causes")
     return (
         [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []

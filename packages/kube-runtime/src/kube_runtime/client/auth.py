@@ -1,6 +1,6 @@
-"""What credentials are, and how they become a TLS context.
+"""Credentials, and the TLS context made from them.
 
-OpenSSL takes a client key from a file only: it is written to a private directory for the moment of loading.
+OpenSSL reads a client key from a file only, so the key is in a private directory while it is loaded.
 """
 
 import ssl
@@ -15,48 +15,45 @@ from kube_runtime.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
-    """Where the API server is, how to trust it, and who we are.
-
-    Two that are equal get the same answer: there is no use in asking again with the other one.
-    """
+    """The address of the API server, how to trust it, and the credentials to present."""
 
     server: str
-    """Its URL, without a slash at its end."""
+    """Its URL, without a slash at the end."""
     headers: Mapping[str, str] = field(repr=False)
-    """Those that authenticate a request."""
+    """The headers that authenticate a request."""
     tls: ssl.SSLContext | None = None
-    """None means: plain http."""
+    """None for plain HTTP."""
     tls_server_name: str | None = None
-    """The name that the server's certificate must have. None means: the host of the URL."""
+    """The name in the server's certificate, if it is not the host of the URL."""
     proxy: str | None = None
-    """URL of the proxy on the way, if there is one."""
+    """URL of the proxy, if there is one."""
 
 
 class Credentials(Protocol):
-    """Where a `ClientConfig` comes from, all of which may change while we run."""
+    """A source of `ClientConfig`, which may change over time."""
 
     async def config(self) -> ClientConfig:
-        """What to send a request with, renewed first if it is about to expire.
+        """The configuration for the next request, renewed first if it is about to expire.
 
         Raises:
-            ConfigError: it cannot be renewed.
+            ConfigError: they cannot be renewed.
         """
         ...
 
     async def refresh(self) -> None:
-        """Renew what can be renewed: the API server has just refused it.
+        """Renew the credentials, because the API server has just refused them.
 
         Raises:
-            ConfigError: it cannot be renewed.
+            ConfigError: they cannot be renewed.
         """
         ...
 
 
 def bearer(token: str, source: str) -> str:
-    """The Authorization header for a token, without the newline that files end with.
+    """The Authorization header for a token; strips the newline at the end of a file.
 
     Raises:
-        ConfigError: this cannot be a token. Names `source`.
+        ConfigError: the text cannot be a token; names `source`.
     """
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -66,9 +63,9 @@ def bearer(token: str, source: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """PEM of the trusted authorities, and of our certificate with its key.
+    """PEM of the trusted CAs, and of the client certificate with its key.
 
-    None means: the authorities of the system; no client certificate.
+    None means: the CAs of the system; no client certificate.
     """
 
     authorities: bytes | None = None
@@ -77,10 +74,10 @@ class TlsMaterial:
     verify: bool = True
 
     def context(self, source: str) -> ssl.SSLContext:
-        """The TLS context. Reads and writes files: not for the event loop.
+        """Build the TLS context. It reads and writes files: not for the event loop.
 
         Raises:
-            ConfigError: not PEM, or key and certificate do not belong together. Names `source`.
+            ConfigError: not PEM, or key and certificate do not match; names `source`.
         """
         try:
             context = ssl.create_default_context(
@@ -88,7 +85,7 @@ class TlsMaterial:
             )
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(source, f"unusable certificate authority: {error}") from error
-        # Python 3.13 turned this on. Clusters have authorities that fail it, and kubectl takes them.
+        # Python 3.13 turned this on. Some clusters have CAs that fail it, and kubectl accepts them.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not self.verify:
             context.check_hostname = False
@@ -106,7 +103,7 @@ def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, source: 
         pair.touch(mode=0o600)
         pair.write_bytes(key.rstrip() + b"\n" + certificate)
         try:
-            # Without a password, OpenSSL would ask for one on the terminal.
+            # Without a password, OpenSSL would prompt for one.
             context.load_cert_chain(pair, password="")
         except (ssl.SSLError, ValueError) as error:
             message = f"unusable client certificate or key: {error}"

@@ -1,4 +1,4 @@
-"""Finds the API server: which credentials count, in which order."""
+"""Find the API server and the credentials for it."""
 
 import asyncio
 import os
@@ -21,12 +21,10 @@ async def connect(
     home: Path | None = None,
     service_account: Path = FOLDER,
 ) -> AiohttpTransport:
-    """The transport to the API server, its credentials loaded; nothing has been sent yet.
+    """Load credentials and return the transport to the API server. It sends no request yet.
 
-    `user_agent` is who asks, such as `greetings/1.0`: the audit log has it.
-
-    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the service account of a pod (unless
-    a context is named), `~/.kube/config`.
+    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the ServiceAccount of a pod (unless a
+    `context` is given), `~/.kube/config`. `user_agent`, such as `greetings/1.0`, appears in audit logs.
 
     Raises:
         ConfigError: there are no usable credentials.
@@ -39,10 +37,10 @@ async def connect(
 
 
 async def default_namespace(transport: AiohttpTransport) -> str:
-    """The namespace that kubectl would take: that of the context, that of the pod, else `default`.
+    """The namespace that kubectl would use: that of the context, that of the pod, else `default`.
 
     Raises:
-        ConfigError: the files of the service account, or those of a kubeconfig, cannot be used.
+        ConfigError: a file of the ServiceAccount or a kubeconfig cannot be used.
     """
     from kube_runtime.client.kubeconfig import Kubeconfig
 
@@ -77,7 +75,7 @@ def _credentials(
         if not paths[0].exists():
             text = f"no --kubeconfig, KUBECONFIG is not set, not in a pod, no {paths[0]}"
             raise ConfigError("credentials", f"none found: {text}")
-    # A pod does not read kubeconfig files: it does not load the code for them and for logins either.
+    # Imported here, because a pod needs neither kubeconfig files nor logins.
     from kube_runtime.client.kubeconfig import Kubeconfig
 
     return Kubeconfig(paths, context)
@@ -88,7 +86,7 @@ def is_own_cluster(
     environ: Mapping[str, str] = os.environ,
     service_account: Path = FOLDER,
 ) -> bool:
-    """Whether the credentials are those of a pod, so that the cluster is the one that the process runs in."""
+    """Whether the credentials are those of a pod, so that the process runs in the cluster itself."""
     if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):
         return False
     return is_in_cluster(environ, service_account)

@@ -1,6 +1,6 @@
 """The transport to a real API server, on aiohttp.
 
-aiohttp has some twenty errors for a missing answer; each becomes one line that names what to check.
+aiohttp has some twenty errors for a missing response; each becomes one line that names what to check.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from kube_runtime.errors import ConfigError, NoAnswer, Unreachable, Untrusted
 USER_AGENT = "kube-runtime"
 CONNECT_SECONDS = 10.0
 KEEP_SECONDS = 75.0
-"""How long a connection without a request is kept: an autoscaler's next change shall find one. The API server
-closes its own after 90 (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
+"""How long an idle connection is kept, for example for an autoscaler's next change. The API server closes its
+idle ones after 90 s (`IdleTimeout` in k8s.io/apiserver, secure_serving.go)."""
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""The kernel gives up a connection whose other end has gone after a minute: 30 s of silence, 3 probes. Names
+"""The kernel closes a connection to a vanished peer after a minute: 30 s of silence, then 3 probes. Options
 that a platform lacks keep its default."""
 TLS_BUFFER_BYTES = 32 * 1024
-"""What a TLS connection receives at a time: two records. It keeps that much, and as much in OpenSSL, where
-it was ever filled. With the 256 KiB of asyncio memory grew for hours (docs/performance.md)."""
+"""Size of a TLS connection's receive buffer: two records. A buffer that was filled once stays allocated, here
+and in OpenSSL. With asyncio's 256 KiB memory grew for hours (docs/performance.md)."""
 _UNAUTHORIZED = 401
 
 
 class AiohttpTransport:
-    """A real API server, over one pool of connections. Use it as an async context manager."""
+    """One connection pool to an API server. Use it as an async context manager."""
 
     def __init__(self, credentials: Credentials, *, user_agent: str = USER_AGENT) -> None:
         self.credentials = credentials
@@ -53,10 +53,10 @@ class AiohttpTransport:
             self._session = None
 
     async def send(self, request: Request) -> Answer:
-        """The answer; a 401 is asked once more if the credentials could be renewed.
+        """Send a request; after a 401 once more, if the credentials could be renewed.
 
         Raises:
-            Unreachable: no answer, or no credentials to ask with.
+            Unreachable: no response, or no credentials.
         """
         try:
             config = await self.credentials.config()
@@ -69,7 +69,8 @@ class AiohttpTransport:
                 await answer.aclose()
                 raise
         except ConfigError as error:
-            # It worked when we connected, so this may pass: a login service is down, a file is being written.
+            # The credentials worked before, so this may pass: a login service is down, a file is being
+            # written.
             raise Unreachable(f"credentials: {error}") from error
         if renewed == config:
             return answer
@@ -78,7 +79,7 @@ class AiohttpTransport:
 
     async def _renew(self, refused: ClientConfig) -> ClientConfig:
         async with self._renewing:
-            # Many requests are refused at once when a token expires; the first one renews it for all.
+            # Many requests are refused at once when a token expires; the first one renews it.
             if await self.credentials.config() == refused:
                 await self.credentials.refresh()
             return await self.credentials.config()
@@ -112,10 +113,10 @@ class AiohttpTransport:
 
     def _pool(self) -> aiohttp.ClientSession:
         if self._session is None:
-            SSLProtocol.max_size = TLS_BUFFER_BYTES  # of all: there is no option for one
+            SSLProtocol.max_size = TLS_BUFFER_BYTES  # global: there is no option per connection
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    limit=0,  # watches hold theirs for good
+                    limit=0,  # watches keep theirs
                     keepalive_timeout=KEEP_SECONDS,
                     socket_factory=_socket,
                 ),
@@ -130,7 +131,7 @@ class AiohttpTransport:
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A TCP socket that notices when the other end is gone although nothing is sent."""
+    """A TCP socket with keepalive, which detects a vanished peer."""
     family, type_, protocol, _, _ = address
     opened = socket.socket(family, type_, protocol)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -146,7 +147,7 @@ def _timeout(seconds: float | None) -> aiohttp.ClientTimeout:
 
 
 class _Body:
-    """The chunks of a response. Not a generator, which would have to be closed on its own."""
+    """The chunks of a response. Not a generator, which would need to be closed."""
 
     def __init__(self, response: aiohttp.ClientResponse, server: str, request: Request) -> None:
         self._chunks = response.content.iter_any()
@@ -161,14 +162,14 @@ class _Body:
             return await anext(self._chunks)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Unreachable(f"{self._server}: {_why(error, self._request)}") from error
-        except RuntimeError as error:  # aiohttp's word for a connection that we closed ourselves
+        except RuntimeError as error:  # aiohttp raises this for a connection that we closed
             raise Unreachable(f"{self._server}: the connection was closed") from error
 
 
 def _end(response: aiohttp.ClientResponse) -> None:
-    """Give up the connection if the body was not read to its end.
+    """Close the connection if the body was not read to the end.
 
-    At once: to say goodbye over TLS takes an answer, for which nothing waits when the process ends.
+    Abort it: a TLS shutdown needs a response, which a process that ends does not wait for.
     """
     connection = response.connection
     if connection is not None and connection.transport is not None:
@@ -177,7 +178,7 @@ def _end(response: aiohttp.ClientResponse) -> None:
 
 
 def _failure(error: Exception, text: str, request: Request) -> Unreachable:
-    """The error of a request that got no response."""
+    """The error for a request without a response."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
             return Untrusted(text)
@@ -190,7 +191,7 @@ def _failure(error: Exception, text: str, request: Request) -> Unreachable:
 
 
 def _why(error: Exception, request: Request) -> str:
-    """What went wrong, in one line for a person."""
+    """What went wrong, in one line."""
     match error:
         case aiohttp.ClientConnectorError() | aiohttp.ClientConnectorCertificateError():
             line = _why_not_connected(error)

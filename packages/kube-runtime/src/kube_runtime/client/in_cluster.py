@@ -1,7 +1,7 @@
 """Credentials of a pod: the ServiceAccount that the kubelet mounts.
 
-The token lives for an hour and the kubelet replaces the file: it is read again every minute, and at once
-after a 401.
+The token lives for an hour and the kubelet replaces the file, so it is read again every minute and after a
+401.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ REREAD_SECONDS = 60.0
 
 
 def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
-    """Whether this process runs in a pod with a service account."""
+    """Whether this process runs in a pod with a ServiceAccount."""
     return "KUBERNETES_SERVICE_HOST" in environ and (folder / "token").exists()
 
 
 class InCluster:
-    """Credentials from the mounted service account."""
+    """Credentials from the mounted ServiceAccount."""
 
     def __init__(
         self,
@@ -41,20 +41,20 @@ class InCluster:
         self._read_at = float("-inf")
 
     async def config(self) -> ClientConfig:
-        """What to send a request with, its token at most a minute old.
+        """The configuration for the next request, its token read within the last minute.
 
         Raises:
-            ConfigError: a file of the service account cannot be used.
+            ConfigError: a file of the ServiceAccount cannot be used.
         """
         if self._config is None or loop_time() - self._read_at >= self._reread_seconds:
             return await self._renewed()
         return self._config
 
     async def refresh(self) -> None:
-        """Read token and certificate authority again.
+        """Read the token and the CA again.
 
         Raises:
-            ConfigError: a file of the service account cannot be used.
+            ConfigError: a file of the ServiceAccount cannot be used.
         """
         await self._renewed()
 
@@ -77,7 +77,7 @@ def namespace(folder: Path = FOLDER) -> str:
     """The namespace of this pod.
 
     Raises:
-        ConfigError: the file of the service account cannot be read.
+        ConfigError: the file of the ServiceAccount cannot be read.
     """
     return _content(folder / "namespace").decode("utf-8", "replace").strip()
 

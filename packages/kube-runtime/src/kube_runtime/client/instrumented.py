@@ -1,4 +1,4 @@
-"""A transport that counts what goes through it."""
+"""A transport with metrics."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,18 @@ _METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
 
 @dataclass(frozen=True, slots=True)
 class InstrumentedTransport:
-    """Another transport, with its requests counted by verb, resource and answer."""
+    """Wraps a transport, and counts its requests by verb, resource and status code."""
 
     transport: Transport
     metrics: RuntimeMetrics
 
     async def send(self, request: Request) -> Answer:
-        """The answer of the other transport.
+        """Send a request.
 
         Raises:
-            Unreachable: no answer; it is counted as code 0.
+            Unreachable: no response; counted as code 0.
         """
-        verb, resource = described(request)
+        verb, resource = verb_and_resource(request)
         started = loop_time()
         try:
             answer = await self.transport.send(request)
@@ -38,8 +38,8 @@ class InstrumentedTransport:
         return answer
 
 
-def described(request: Request) -> tuple[str, str]:
-    """The verb (as the audit log names it) and the resource, with its subresource, of a request."""
+def verb_and_resource(request: Request) -> tuple[str, str]:
+    """The verb, as in audit logs, and the resource with its subresource."""
     parts = request.path.strip("/").split("/")
     rest = parts[2:] if parts[0] == "api" else parts[3:]
     if rest[:1] == ["namespaces"] and len(rest) > 2:  # noqa: PLR2004 - a namespace's contents

@@ -1,8 +1,8 @@
-"""Credentials from kubeconfig files, with kubectl's rules of which file wins.
+"""Credentials from kubeconfig files, with kubectl's rules of precedence.
 
-Everything may change while we run: token files and certificates are replaced, plugins and logins hand
-out short-lived tokens. So renewing means to read it all again, in a thread, and
-connections are kept only as long as the TLS material is the same.
+Everything may change over time: token files and certificates are replaced, plugins and login servers issue
+short-lived tokens. So a renewal reads everything again, in a thread; connections are kept while the TLS
+material is the same.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class Kubeconfig:
         self._loading = asyncio.Lock()
 
     async def config(self) -> ClientConfig:
-        """What to send a request with, renewed first if it is about to expire.
+        """The configuration for the next request, renewed first if it is about to expire.
 
         Raises:
             ConfigError: a file or a login cannot be used.
@@ -55,7 +55,7 @@ class Kubeconfig:
             self._loaded = await asyncio.to_thread(self._load)
 
     async def _current(self) -> "_Loaded":
-        async with self._loading:  # one login for all who wait for it
+        async with self._loading:  # one login for all requests that wait
             if self._loaded is None or self._loaded.is_due(datetime.now(UTC)):
                 self._loaded = await asyncio.to_thread(self._load)
             return self._loaded
@@ -83,7 +83,7 @@ class _Loaded:
     due: datetime | None
 
     def is_due(self, now: datetime) -> bool:
-        """Whether it is time to read everything again."""
+        """Whether it is time to renew."""
         return self.due is not None and now >= self.due
 
 
@@ -113,17 +113,17 @@ def _proxy(cluster: Named[Cluster]) -> str | None:
 
 
 def _url(text: str) -> SplitResult | None:
-    """The parts of a URL. None means: it is none."""
+    """The parts of a URL; None if the text is not a URL."""
     try:
         url = urlsplit(text)
-        _ = url.port  # read, because this is when it is checked
+        _ = url.port  # checked on access
     except ValueError:
         return None
     return url
 
 
 def _shown(text: str) -> str:
-    """A URL as an error line may show it, without the user name and the password."""
+    """A URL for an error message, without user name and password."""
     scheme, slashes, rest = text.rpartition("//")
     return f"{scheme}{slashes}***@{rest.rpartition('@')[2]}" if "@" in rest else text
 

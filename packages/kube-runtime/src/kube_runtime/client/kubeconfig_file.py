@@ -1,7 +1,7 @@
-"""The text of kubeconfig files: which file, context, cluster and user count.
+"""Read kubeconfig files, and choose the context with its cluster and user.
 
-KUBECONFIG may list several files. The first file that names a thing wins, and a relative path is
-relative to the file that contains it.
+KUBECONFIG may list several files. The first file that names an entry wins, and a relative path is relative
+to the file that contains it.
 """
 
 import re
@@ -18,15 +18,15 @@ from kube_runtime.kind import Object
 
 T = TypeVar("T")
 _QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
-"""A word of the file in an error of the YAML reader, such as a tag; its own words are `'<block end>'`."""
+"""Content of the file in an error of the YAML reader; its own words look like `'<block end>'`."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="kebab"):
-    """Base of what a kubeconfig file contains; names on the wire have dashes."""
+    """Base of the parts of a kubeconfig; names in the file have dashes."""
 
 
 class Cluster(_Part, frozen=True):
-    """Where an API server is and how to trust it."""
+    """The address of an API server, and how to trust it."""
 
     server: str | None = None
     certificate_authority: str | None = None
@@ -37,26 +37,33 @@ class Cluster(_Part, frozen=True):
     extensions: list[Object] | None = None
 
 
+class ExecVariable(_Part, frozen=True):
+    """An environment variable of an exec plugin."""
+
+    name: str
+    value: str
+
+
 class ExecPlugin(_Part, frozen=True, rename="camel"):
     """A program that prints credentials."""
 
     command: str
     api_version: str
     args: list[str] | None = None
-    env: list[dict[str, str]] | None = None
+    env: list[ExecVariable] | None = None
     install_hint: str | None = None
     provide_cluster_info: bool = False
 
 
 class AuthProvider(_Part, frozen=True):
-    """A login that the client itself knows how to do."""
+    """A login that the client does itself."""
 
     name: str
     config: dict[str, str] | None = None
 
 
 class User(_Part, frozen=True):
-    """Who we are."""
+    """The credentials of a user."""
 
     client_certificate: str | None = None
     client_certificate_data: str | None = None
@@ -100,14 +107,14 @@ class _File(_Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Named(Generic[T]):
-    """A named part of a kubeconfig, and the file that contains it."""
+    """A named entry of a kubeconfig, and the file that contains it."""
 
     path: Path
     name: str
     value: T
 
     def content(self, field: str, file: str) -> bytes:
-        """What a file has that this entry points to.
+        """Read a file that this entry refers to.
 
         Raises:
             ConfigError: it cannot be read.
@@ -121,7 +128,7 @@ class Named(Generic[T]):
 
 
 class Choice(NamedTuple):
-    """What a context leads to. An empty namespace means: the context names none."""
+    """The entries of a context; the namespace is empty if the context has none."""
 
     cluster: Named[Cluster]
     user: Named[User]
@@ -129,12 +136,10 @@ class Choice(NamedTuple):
 
 
 def choose(paths: Sequence[Path], context: str | None) -> Choice:
-    """The cluster, the user and the namespace of a context.
-
-    None means: the current context of the first file that names one.
+    """Read the files and resolve a context; by default the current context of the first file that has one.
 
     Raises:
-        ConfigError: a file cannot be used, or a name in it leads nowhere.
+        ConfigError: a file cannot be used, or refers to an entry that does not exist.
     """
     files = {path: _read(path) for path in paths}
     source = ":".join(str(path) for path in paths)
@@ -178,7 +183,7 @@ def _read(path: Path) -> _File:
     except OSError as error:
         raise ConfigError(str(path), error.strerror or str(error)) from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        # Not with its cause, whose text has the line in question: it may contain a token.
+        # Without its cause, whose text quotes the line: it may contain a token.
         raise ConfigError(str(path), f"not YAML: {_where(error)}") from None
     if content is None:
         raise ConfigError(str(path), "the file is empty")
@@ -189,7 +194,7 @@ def _read(path: Path) -> _File:
 
 
 def _where(error: Exception) -> str:
-    """What is wrong and where, without the content of the file."""
+    """The problem and its position, without content of the file."""
     match error:
         case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
             detail = _QUOTED.sub("(…)", problem)

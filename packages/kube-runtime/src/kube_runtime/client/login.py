@@ -1,20 +1,14 @@
-"""Who we are, from the user of a kubeconfig: token, password, exec plugin or login provider.
-
-The last two run through the `kubernetes` package, which knows them; it is imported only then. The subtle
-thing is what it leaves out: it logs the failure of a plugin and continues without credentials, drops
-their expiry when they are certificates, and asks a login server without a certificate to verify.
-"""
+"""Log in as the user of a kubeconfig: token, password, exec plugin or login provider."""
 
 import base64
-import binascii
+import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
-from types import ModuleType
 
 import msgspec
-import yaml
 
 from kube_runtime.client.auth import bearer
 from kube_runtime.client.kubeconfig_file import AuthProvider, Cluster, ExecPlugin, Named, User
@@ -23,16 +17,17 @@ from kube_runtime.kind import Object
 
 REREAD_SECONDS = 60.0
 EXEC_SECONDS = 60.0
-"""How long an exec plugin may take."""
+"""How long an exec plugin may take: every request waits for it."""
 INTERACTIVE_SECONDS = 300.0
 """The same at a terminal, where a person may have to log in."""
 _MARGIN = timedelta(seconds=30)
-_TOKENS = ("id-token", "refresh-token", "access-token", "expiry")
+_PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that is meant for plugins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """What to present. None means for `due`: it does not expire, as far as we know."""
+    """What to present to the API server. A `due` of None: it does not expire, as far as is known."""
 
     authorization: str | None = None
     certificate: bytes | None = None
@@ -41,7 +36,7 @@ class Login:
 
 
 def login_of(cluster: Named[Cluster], user: Named[User]) -> Login:
-    """The login of a user. Runs plugins and asks login servers: not for the event loop.
+    """Log in as that user. Runs plugins and calls login servers: not for the event loop.
 
     Raises:
         ConfigError: it failed.
@@ -55,137 +50,17 @@ def login_of(cluster: Named[Cluster], user: Named[User]) -> Login:
     if auth_info.token:
         return Login(bearer(auth_info.token, source))
     if auth_info.auth_provider:
-        return _provided(user, auth_info.auth_provider)
+        return _provider_login(user, auth_info.auth_provider)
     if auth_info.exec:
-        return _executed(cluster, user, auth_info.exec)
+        return _plugin_login(cluster, user, auth_info.exec)
     if auth_info.username and auth_info.password is not None:
         pair = f"{auth_info.username}:{auth_info.password}".encode()
         return Login(f"Basic {base64.b64encode(pair).decode()}")
     return Login()
 
 
-class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What an exec plugin answers."""
-
-    token: str | None = None
-    client_certificate_data: str | None = None
-    client_key_data: str | None = None
-    expiration_timestamp: datetime | None = None
-
-
-def _executed(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> Login:
-    source = str(user.path)
-    library = _library(source, "exec plugins")
-    options: Object = msgspec.to_builtins(plugin)
-    if (
-        "/" in plugin.command
-    ):  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
-        options["command"] = str(user.path.parent / plugin.command)
-    node = library.ConfigNode("exec", options)
-    about = library.ConfigNode("cluster", _cluster_info(cluster))
-    try:
-        provider = library.TimedExecProvider(node, None, about)
-        status = provider.run_within(EXEC_SECONDS, INTERACTIVE_SECONDS)
-        answer = msgspec.convert(status, _ExecStatus)
-    except (library.ConfigException, OSError, KeyError, msgspec.ValidationError) as error:
-        hint = f". {plugin.install_hint}" if plugin.install_hint else ""
-        line = f"exec plugin {plugin.command}: {error}{hint}"
-        raise ConfigError(source, " ".join(line.split())) from error
-    if not answer.token and not answer.client_certificate_data:
-        raise ConfigError(source, f"exec plugin {plugin.command}: neither token nor certificate")
-    return Login(
-        authorization=bearer(answer.token, source) if answer.token else None,
-        certificate=(answer.client_certificate_data or "").encode() or None,
-        key=(answer.client_key_data or "").encode() or None,
-        due=_before(answer.expiration_timestamp),
-    )
-
-
-def _cluster_info(cluster: Named[Cluster]) -> Object:
-    """The cluster's data for a plugin, if it asks for them."""
-    value = cluster.value
-    info: Object = {
-        "server": value.server,
-        "tls-server-name": value.tls_server_name,
-        "insecure-skip-tls-verify": value.insecure_skip_tls_verify or None,
-        "certificate-authority-data": value.certificate_authority_data,
-        "proxy-url": value.proxy_url,
-        "extensions": value.extensions,  # the library takes the plugin's own out of it
-    }
-    if value.certificate_authority and not value.certificate_authority_data:
-        pem = cluster.content("certificate-authority", value.certificate_authority)
-        info["certificate-authority-data"] = base64.b64encode(pem).decode()
-    return {name: field for name, field in info.items() if field is not None}
-
-
-def _provided(user: Named[User], provider: AuthProvider) -> Login:
-    source = str(user.path)
-    library = _library(source, "login providers")
-    stored = provider.config or {}
-    config = dict(stored)
-    if provider.name == "oidc":
-        config.setdefault("client-secret", "")  # a public client has none
-        if not {"idp-certificate-authority", "idp-certificate-authority-data"} & config.keys():
-            config["idp-certificate-authority"] = library.certifi.where()
-    document = {
-        "current-context": "it",
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-        "clusters": [{"name": "it", "cluster": {}}],
-        "users": [
-            {"name": "it", "user": {"auth-provider": {"name": provider.name, "config": config}}}
-        ],
-    }
-    configuration = library.Configuration()
-    try:
-        library.KubeConfigLoader(document, config_base_path="").load_and_set(configuration)
-    except library.login_errors as error:
-        line = f"login with {provider.name}: {str(error) or type(error).__name__}"
-        raise ConfigError(source, " ".join(line.split())) from error
-    authorization = configuration.api_key.get("BearerToken")
-    if not authorization:
-        message = f"login with {provider.name} gave no token; use an exec plugin"
-        raise ConfigError(source, message)
-    expiry = _expiry_of_jwt(authorization)
-    if expiry is not None and expiry <= datetime.now(UTC):
-        message = f"login with {provider.name} has expired and was not renewed; log in again"
-        raise ConfigError(source, message)
-    changed = {name: config[name] for name in _TOKENS if config.get(name) != stored.get(name)}
-    if changed:
-        _store(user, changed)
-    return Login(authorization, due=_before(expiry))
-
-
-def _store(user: Named[User], changed: dict[str, str]) -> None:
-    """Keep renewed tokens, as kubectl does: a refresh token may be good for one use only."""
-    path = user.path.resolve()
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        content = yaml.safe_load(path.read_bytes())
-        for entry in content["users"]:
-            if entry["name"] == user.name:
-                entry["user"]["auth-provider"]["config"].update(changed)
-        new.touch(mode=0o600)
-        new.write_text(yaml.safe_dump(content, sort_keys=False))
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        message = f"renewed tokens cannot be stored: {error.strerror or error}"
-        raise ConfigError(str(path), message) from error
-
-
-def _expiry_of_jwt(authorization: str) -> datetime | None:
-    parts = authorization.removeprefix("Bearer ").split(".")
-    if len(parts) != 3:  # noqa: PLR2004 - header, claims, signature
-        return None
-    try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(parts[1] + "=="))
-        return datetime.fromtimestamp(claims["exp"], UTC)
-    except (msgspec.DecodeError, binascii.Error, KeyError, TypeError, ValueError):
-        return None  # not a JWT: only the API server knows when it ends
-
-
-def _before(expiry: datetime | None) -> datetime | None:
-    """When to renew: a little earlier, but not at once when the lifetime is short."""
+def renewal_time(expiry: datetime | None) -> datetime | None:
+    """When to renew: a little before the expiry, but not at once when the lifetime is short."""
     if expiry is None:
         return None
     if expiry.tzinfo is None:
@@ -193,9 +68,109 @@ def _before(expiry: datetime | None) -> datetime | None:
     return expiry - min(_MARGIN, max(expiry - datetime.now(UTC), timedelta(0)) / 10)
 
 
-def _library(source: str, feature: str) -> ModuleType:
+def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
     try:
-        return import_module("kube_runtime.client.login_library")
+        from kube_runtime.client.login_provider import provider_login
     except ModuleNotFoundError as error:
-        message = f"{feature} need the package kubernetes: pip install kubernetes"
-        raise ConfigError(source, message) from error
+        message = "login providers need the package kubernetes: pip install kubernetes"
+        raise ConfigError(str(user.path), message) from error
+    return provider_login(user, provider)
+
+
+class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The credentials that a plugin prints."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
+    """The object that a plugin prints."""
+
+    api_version: str
+    kind: str
+    status: _ExecStatus
+
+
+def _plugin_login(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> Login:
+    source = str(user.path)
+    try:
+        status = _plugin_status(cluster, user, plugin)
+    except (ValueError, OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+        if isinstance(error, subprocess.TimeoutExpired):
+            why = f"no answer within {error.timeout:g} s, ended"
+        hint = f". {plugin.install_hint}" if plugin.install_hint else ""
+        line = f"exec plugin {plugin.command}: {why}{hint}"
+        raise ConfigError(source, " ".join(line.split())) from error
+    if not status.token and not status.client_certificate_data:
+        raise ConfigError(source, f"exec plugin {plugin.command}: neither token nor certificate")
+    return Login(
+        authorization=bearer(status.token, source) if status.token else None,
+        certificate=(status.client_certificate_data or "").encode() or None,
+        key=(status.client_key_data or "").encode() or None,
+        due=renewal_time(status.expiration_timestamp),
+    )
+
+
+def _plugin_status(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> _ExecStatus:
+    """Run a plugin, and return what it prints.
+
+    Raises:
+        ValueError: it failed, or printed something else.
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took too long.
+    """
+    command = plugin.command
+    if (
+        "/" in command
+    ):  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
+        command = str(user.path.parent / command)
+    is_interactive = sys.stdout.isatty()
+    spec: Object = {"interactive": is_interactive}
+    if plugin.provide_cluster_info:
+        spec["cluster"] = _cluster_info(cluster)
+    request = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    variables = {variable.name: variable.value for variable in plugin.env or ()}
+    ended = subprocess.run(  # noqa: S603  # what the user's own kubeconfig names
+        [command, *(plugin.args or ())],
+        stdout=subprocess.PIPE,
+        stderr=None if is_interactive else subprocess.PIPE,
+        stdin=None if is_interactive else subprocess.DEVNULL,
+        env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(request)},
+        timeout=INTERACTIVE_SECONDS if is_interactive else EXEC_SECONDS,
+        check=False,
+    )
+    if ended.returncode:
+        message = (ended.stderr or b"").decode("utf-8", "replace")
+        raise ValueError(f"process returned {ended.returncode}. {message}".rstrip(" ."))
+    try:
+        credential = msgspec.json.decode(ended.stdout, type=_ExecCredential)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"unexpected output: {error}") from error
+    if credential.api_version != plugin.api_version:
+        answer = credential.api_version
+        raise ValueError(f"answered with apiVersion {answer!r} (expected {plugin.api_version!r})")
+    return credential.status
+
+
+def _cluster_info(cluster: Named[Cluster]) -> Object:
+    """The cluster as a plugin gets it; the extension for plugins becomes `config`."""
+    value = cluster.value
+    info: Object = {
+        "server": value.server,
+        "tls-server-name": value.tls_server_name,
+        "insecure-skip-tls-verify": value.insecure_skip_tls_verify or None,
+        "certificate-authority-data": value.certificate_authority_data,
+        "proxy-url": value.proxy_url,
+        "extensions": value.extensions,
+    }
+    if value.certificate_authority and not value.certificate_authority_data:
+        pem = cluster.content("certificate-authority", value.certificate_authority)
+        info["certificate-authority-data"] = base64.b64encode(pem).decode()
+    for extension in value.extensions or ():
+        if extension["name"] == _PLUGIN_EXTENSION:
+            info["config"] = extension["extension"]
+    return {name: field for name, field in info.items() if field is not None}

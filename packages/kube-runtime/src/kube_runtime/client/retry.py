@@ -1,6 +1,6 @@
-"""Retry requests when that may help and cannot do harm.
+"""Retry requests when that may help and does no harm.
 
-After a 429 nothing has happened, so every request is retried. After a 5xx or no answer at all a write may
+After a 429 nothing has happened, so every request is retried. After a 5xx or without a response a write may
 have taken effect, so only an idempotent request is retried.
 """
 
@@ -27,7 +27,7 @@ _NOT_IMPLEMENTED = 501
 
 @dataclass(slots=True)
 class RequestCount:
-    """How many requests a reconcile has sent: for its line in the log, and for how busy the operator is."""
+    """The number of requests of a reconcile, for its log line and for `WriteActivity`."""
 
     requests: int = 0
 
@@ -37,7 +37,11 @@ _count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
 
 @contextmanager
 def counting_requests() -> Iterator[RequestCount]:
-    """Count the requests that are sent inside the block, by it and by tasks that it starts."""
+    """Count the requests that the block and its tasks send.
+
+    A ContextVar, because one client serves all reconciles: without it, each call on the way from the
+    controller to the client would pass the count along.
+    """
     count = RequestCount()
     token = _count.set(count)
     try:
@@ -55,15 +59,14 @@ async def ask(
     repeatable: bool,
     waits: bool = True,
 ) -> bytes:
-    """The body of a successful answer.
+    """Send a request with retries, and return the body of the response.
 
-    `repeatable` says that doing this twice is as good as once. `kind` and `key` are for error texts.
-    `waits` is whether to ask again when there is no answer at all: not where a person waits, who sees
-    at once that a cluster is down.
+    `repeatable`: the request is idempotent. `kind` and `key` are for error messages. `waits`: retry also
+    without a response; a command line does not, so that its user learns at once that a cluster is down.
 
     Raises:
-        ApiError: the API server refused.
-        Unreachable: no answer.
+        ApiError: the API server answered with an error.
+        Unreachable: no response.
     """
     deadline = loop_time() + TOTAL_SECONDS
     tries = 0
@@ -83,11 +86,11 @@ async def ask(
 
 
 async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
-    """The body of a successful answer, asked for once.
+    """Send a request once, and return the body of the response.
 
     Raises:
-        ApiError: the API server refused.
-        Unreachable: no answer.
+        ApiError: the API server answered with an error.
+        Unreachable: no response.
     """
     if count := _count.get():
         count.requests += 1
@@ -102,15 +105,15 @@ def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
     if isinstance(error, Unreachable):
         return waits
     if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
-        return False  # the server has waited for it already; restored backups never have it
+        return False  # the server has waited already; after a restored backup it never has that version
     return error.code != _NOT_IMPLEMENTED
 
 
 def _pause(failure: ApiError | Unreachable, tries: int) -> float:
-    """Exponential and jittered; at least what the server asked for, up to a limit."""
+    """The jittered exponential backoff; at least what the server asked for, up to a limit."""
     pause = _FIRST_SECONDS * 2.0 ** (tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
     asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
     if asked is None:
         return pause
-    # The jitter is kept, so that not all clients with the same answer come back at once.
+    # With jitter, so that clients with the same response do not all return at once.
     return min(asked, RETRY_AFTER_LIMIT_SECONDS) + min(pause, 1.0)

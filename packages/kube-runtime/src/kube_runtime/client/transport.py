@@ -1,6 +1,6 @@
-"""What a request to the API server and its answer are. The seam for tests is `Transport.send`.
+"""Requests to the API server and their responses. Tests replace `Transport.send`.
 
-An `Answer` of any status is an answer, and everything else is `Unreachable`.
+A response of any status is an `Answer`; everything else is `Unreachable`.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -14,8 +14,8 @@ ANSWER_SECONDS = 30.0
 class Request:
     """One HTTP request. `path` is absolute.
 
-    Units: `timeout_seconds` covers everything up to the last byte of the answer.
-    None means: no limit but the caller's own, as a watch needs it.
+    `timeout_seconds` covers everything up to the last byte of the response; None, for watches, means without
+    limit.
     """
 
     method: str
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(slots=True)
 class Answer:
-    """Status, headers (lower-case names) and body of an answer. Read it or close it."""
+    """Status, headers (lower-case names) and body of a response. Read it or close it."""
 
     status: int
     headers: Mapping[str, str]
@@ -37,10 +37,10 @@ class Answer:
     close: Callable[[], None] = lambda: None
 
     async def read(self) -> bytes:
-        """The whole body.
+        """Read the whole body.
 
         Raises:
-            Unreachable: the connection broke off.
+            Unreachable: the connection broke.
         """
         try:
             return b"".join([chunk async for chunk in self.body])
@@ -48,7 +48,7 @@ class Answer:
             await self.aclose()
 
     async def aclose(self) -> None:
-        """Give the connection back, or end it if the body was not read to its end."""
+        """Return the connection to the pool, or close it if the body was not read to the end."""
         close_body = getattr(self.body, "aclose", None)  # a generator has to be closed
         if close_body is not None:
             await close_body()
@@ -56,12 +56,12 @@ class Answer:
 
 
 class Transport(Protocol):
-    """Where requests go: a real API server, or a script in a test."""
+    """Sends requests: to a real API server, or to a simulated one in tests."""
 
     async def send(self, request: Request) -> Answer:
-        """The answer, whatever its status; its body may still be on the way.
+        """Send a request, and return the response of any status; its body may still be on the way.
 
         Raises:
-            Unreachable: no answer.
+            Unreachable: no response.
         """
         ...

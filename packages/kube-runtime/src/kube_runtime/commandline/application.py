@@ -1,4 +1,4 @@
-"""What programs have in common: one line per usage error, exit code 2, no negative flags."""
+"""The common behaviour of command lines: one line per usage error, exit code 2, no negative flags."""
 
 import inspect
 import re
@@ -11,14 +11,14 @@ from cyclopts import App, CycloptsError, Parameter
 from kube_runtime.commandline.errors import ExitCode, exit_on_error, one_line
 
 NESTING_LIMIT: Final = 25_000
-"""In Python frames. The API server takes JSON of 10,000 levels, and code of ours needs up to two for each."""
+"""The recursion limit: the API server accepts JSON of 10,000 levels, and each may take two frames."""
 
 _BREAK = re.compile(r"(?<=\S)\n(?=[^\s*-])(?!Examples?:)")
-"""The end of a line within a paragraph: the next one is neither indented nor an item of a list."""
+"""A line break within a paragraph: the next line is neither indented nor a list item."""
 
 
 class _Application(App):
-    """Help texts fill the width of the terminal, not the lines of the source."""
+    """Wraps help texts at the width of the terminal."""
 
     @property
     def help(self) -> str:
@@ -33,7 +33,7 @@ class _Application(App):
 def application(
     name: str, text: str | None = None, *, version: Callable[[], str] | None = None
 ) -> App:
-    """An app without commands yet, but for `version`, which prints what `version` returns."""
+    """An app whose only command prints what `version` returns."""
     app = _Application(
         name=name,
         help=text,
@@ -52,14 +52,14 @@ def application(
 
 
 def _shown_default(value: object) -> object:
-    """The default as a help text shows it; None hides one that says nothing, such as that a flag is off."""
+    """The default as help texts show it; None hides it, as for a flag that is off."""
     return str(value) if value or (value == 0 and value is not False) else None
 
 
 def execute(app: App, arguments: Sequence[str]) -> object:
-    """Runs a command line and returns what its command returned.
+    """Run a command line, and return the result of its command.
 
-    Raises: SystemExit, after the lines that say why.
+    Raises: SystemExit, after one line for each error.
     """
     sys.setrecursionlimit(NESTING_LIMIT)
     try:

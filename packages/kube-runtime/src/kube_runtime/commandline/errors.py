@@ -1,6 +1,6 @@
-"""How a command line ends when something is wrong: one line per problem, and a fixed exit code.
+"""Exit codes and error messages of command lines: one line per expected error.
 
-Only expected errors are turned into lines. Anything else is a bug and keeps its traceback.
+Other exceptions are bugs and keep their traceback.
 """
 
 import os
@@ -14,7 +14,7 @@ from kube_runtime.errors import OperatorError, Unreachable, leaves
 
 
 class ExitCode(IntEnum):
-    """How both programs end."""
+    """Exit codes."""
 
     OK = 0
     PROBLEMS = 1
@@ -25,12 +25,11 @@ class ExitCode(IntEnum):
 
 @contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Turns the expected errors of the body into lines on stderr and an exit code.
+    """Turn expected errors of the block into lines on stderr and an exit code.
 
-    A reader that closed the pipe (`program … | head`) is not an error, nor is Ctrl-C: the program
-    ends silently.
+    A closed pipe (`program … | head`) and Ctrl-C end the program silently.
 
-    Raises: SystemExit, and whatever is not expected.
+    Raises: SystemExit, and unexpected exceptions.
     """
     try:
         yield
@@ -51,7 +50,7 @@ def exit_on_error() -> Iterator[None]:
 
 
 def reported(errors: list[OperatorError]) -> ExitCode:
-    """Prints each error as one line; the exit code that they mean together."""
+    """Print each error in one line, and return the exit code for all of them."""
     for line in dict.fromkeys(one_line(str(error)) for error in errors):
         print(f"error: {line}", file=sys.stderr)
     if errors and all(isinstance(error, Unreachable) for error in errors):
@@ -60,14 +59,14 @@ def reported(errors: list[OperatorError]) -> ExitCode:
 
 
 def one_line(text: str) -> str:
-    """The visible text on one line, words one space apart."""
+    """The visible text in one line, with single spaces."""
     return " ".join(visible(text).split())
 
 
 def visible(text: str) -> str:
-    """The whole text on one line, without control and invisible characters.
+    """The text in one line, without control and invisible characters.
 
-    Messages from a cluster may contain them: the end of a container's log, for example.
+    Messages from a cluster may contain them, for example the end of a container's log.
     """
     return "".join(
         char if char.isprintable() else " " if char.isspace() else "\N{REPLACEMENT CHARACTER}"
@@ -76,12 +75,12 @@ def visible(text: str) -> str:
 
 
 def _output_is_unread() -> bool:
-    """Whether the reader of stdout closed it. If so, the rest of the output is dropped."""
+    """Whether the reader of stdout closed the pipe. If so, drops the rest of the output."""
     output = sys.stdout.fileno()
     poll = select.poll()
     poll.register(output, 0)  # errors are always reported
     if not any(event & select.POLLERR for _, event in poll.poll(0)):
         return False
-    # The interpreter flushes once more at its end, and must not fail then.
+    # The interpreter flushes stdout at its end, which must not fail.
     os.dup2(os.open(os.devnull, os.O_WRONLY), output)
     return True

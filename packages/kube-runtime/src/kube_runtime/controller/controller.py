@@ -1,7 +1,7 @@
 """The contract of a reconciler, and the controller that turns changes into reconciles.
 
-A reconciler gets a key and never an event: it acts on the state that it reads. Errors are classified by
-what a retry can do: a conflict resolves at once, an outage needs a backoff, and a refusal needs a user.
+Reconciles are level-triggered: a reconciler gets a key, never an event, and acts on the state that it reads.
+`retry` (`work_queue.py`) decides when a failed reconcile is retried.
 """
 
 import asyncio
@@ -15,13 +15,14 @@ from typing import Any, ClassVar, Protocol
 
 import structlog
 
-from kube_runtime.cache.cache import Cache, Change
+from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Change
 from kube_runtime.client.retry import RequestCount, counting_requests
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.places import WORKER_SLOTS, WorkerSlots
 from kube_runtime.controller.stall import doing
 from kube_runtime.controller.work_queue import Priority, WorkQueue, retry
+from kube_runtime.controller.worker_slots import WORKER_SLOTS, WorkerSlots
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key
@@ -32,17 +33,19 @@ from kube_runtime.types.meta import Resource
 _log = structlog.get_logger()
 
 _STUCK_SECONDS = 30.0
-"""After its time limit, a reconcile that has not ended is reported."""
+"""Seconds after its timeout when a reconcile that ignores its cancellation counts as stuck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile ended. With `requeue_after_seconds` the key is reconciled again after that time.
+    """The outcome of a reconcile that succeeded.
 
-    `written` is the reconciled object as the last write of this reconcile left it: events up to it do not
-    requeue. Each write on the object names the version that it was made on, the first that of the state that
-    was read. So another client's change before it makes it fail, and one after it makes another version.
-    None means: every event requeues, as a reconciler needs that continues from its own status.
+    With `requeue_after_seconds` the key is reconciled again after that time.
+
+    `written` is the reconciled object as the last write of this reconcile left it: watch events up to that
+    state do not requeue the key. That loses no change: each write names the resource version that it is
+    based on, so a change by another client before it makes it fail, and one after it has another version.
+    Without `written` every event requeues, which suits a reconciler that continues from its own status.
     """
 
     requeue_after_seconds: float | None = None
@@ -53,32 +56,32 @@ DONE = Result()
 
 
 class Reconciler(Protocol):
-    """Reconciles the objects of one kind with their specs."""
+    """Brings the objects of one kind to their desired state."""
 
     reconciles: ClassVar[type[Resource]]
-    """The reconciled kind; each of its objects is a key."""
+    """The kind to reconcile."""
 
     owns: ClassVar[tuple[type[Resource], ...]] = ()
-    """Kinds whose changes wake the object that controls them."""
+    """Kinds whose changes requeue the object that controls them."""
 
     @property
     def watches(self) -> tuple[Watches, ...]:
-        """Other kinds that are read."""
+        """Other kinds whose changes requeue keys."""
         return ()
 
     async def reconcile(self, key: Key) -> Result:
-        """Compare actual with desired state, and act. The object may be deleted."""
+        """Compare the actual with the desired state, and write the difference. The object may be gone."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerOptions:
-    """Rate and order of a controller's reconciles.
+    """Concurrency, rate and order of a controller's reconciles.
 
-    `coalesce_seconds` is how long a change of a child waits for the next one, because a rollout
-    changes a child several times a second. A change of the object itself never waits.
-    `is_ahead` returns whether what this controller has created waits for another one. Then it begins few new
-    objects at a time, so that what has begun is finished first.
+    A change of a child is delayed by `coalesce_seconds`, because a rollout changes a child several times a
+    second. A change of the object itself is never delayed. `is_ahead` returns whether objects that this
+    controller created wait for another controller. It then starts few new objects at a time, so that those
+    in progress are finished first.
     """
 
     workers: int = 16
@@ -91,8 +94,9 @@ class ControllerOptions:
 class Controller:
     """Runs one reconciler on keys from the cache, with a bounded number of workers.
 
-    `is_excluded(namespace)`: another operator manages it. Checked when a key is dequeued, not when it is
-    queued; `wake_namespace` requeues what was skipped. `write_activity` counts reconciles that wrote.
+    `is_excluded` returns whether another operator manages a namespace. It is called when a key is dequeued;
+    its keys are skipped, and `wake_namespace` requeues them. `activity` records reconciles that sent
+    requests.
     """
 
     def __init__(
@@ -114,7 +118,9 @@ class Controller:
         self._options = options or ControllerOptions()
         self._queue = WorkQueue(is_ahead=self._options.is_ahead)
         self._started: dict[Key, float] = {}
-        self._heard: dict[Key, list[Change[Any]]] = {}  # of a key while it is worked on
+        self._own_changes: dict[
+            Key, list[Change[Resource]]
+        ] = {}  # of an object during its reconcile
         self.kind = reconciler.reconciles.KIND
         queue = self._queue
         metrics.observe_queue(
@@ -127,7 +133,7 @@ class Controller:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no key is due, delayed or being worked on."""
+        """Whether no key is queued, delayed or being reconciled."""
         return self._queue.is_settled
 
     def has_backlog(self) -> bool:
@@ -135,22 +141,22 @@ class Controller:
         return self._queue.depth > 0
 
     def subscribe(self) -> None:
-        """Queue keys from now on, first those of all existing objects; call once, before `run`.
+        """Queue the keys of all existing objects, and of changes from now on. Call it once, before `run`.
 
-        Not on a standby, whose queue would grow with every object that ever existed.
+        Not on a standby: its queue would grow with every object that ever existed.
         """
         reconciler, delay = self._reconciler, self._options.coalesce_seconds
         self._is_subscribed = True
-        self._cache.subscribe(reconciler.reconciles, self._wake_itself)
+        self._cache.subscribe(reconciler.reconciles, self._enqueue_own)
         self._cache.subscribe_broken(reconciler.reconciles, self._queue.add)
         for type_ in reconciler.owns:
-            wake = partial(self._wake, self._controlling_key, delay)
-            self._cache.subscribe(type_, wake)
+            enqueue = partial(self._enqueue, self._controlling_key, delay)
+            self._cache.subscribe(type_, enqueue)
         for watch in reconciler.watches:
-            wake = partial(self._wake, watch.map_to, delay)
-            self._cache.subscribe(watch.type_, wake)
+            enqueue = partial(self._enqueue, watch.map_to, delay)
+            self._cache.subscribe(watch.type_, enqueue)
         for type_ in {*reconciler.owns, *(watch.type_ for watch in reconciler.watches)}:
-            self._cache.subscribe_served(type_, self._wake_all)
+            self._cache.subscribe_served(type_, self._enqueue_all)
 
     async def run(self) -> None:
         """Reconcile until `close`, then finish the running reconciles."""
@@ -166,31 +172,31 @@ class Controller:
             resync.cancel()
 
     def close(self) -> None:
-        """Start no more reconciles."""
+        """Start no new reconciles."""
         self._queue.close()
 
     def stuck(self) -> list[Key]:
-        """Keys whose reconcile exceeded its time limit and does not react to cancellation."""
+        """Keys whose reconcile exceeded its timeout and ignores its cancellation."""
         oldest = loop_time() - self._options.timeout_seconds - _STUCK_SECONDS
         return [key for key, started in self._started.items() if started < oldest]
 
-    def _wake_itself(self, change: Change[Any]) -> None:
-        """Wake a key by a change of its object; while it is worked on, only when that is done."""
+    def _enqueue_own(self, change: Change[Resource]) -> None:
+        """Queue the key of an object that changed; during its reconcile, keep the change until the end."""
         state = change.new or change.old
         if change.new is None and state is not None:
             about = {"controller": self.kind.name, "namespace": state.key.namespace}
             _log.info("deleted", key=str(state.key), **about)
-        heard = self._heard.get(state.key) if state is not None else None
-        if heard is None:
-            self._wake(_own_key, 0.0, change)
+        during = self._own_changes.get(state.key) if state is not None else None
+        if during is None:
+            self._enqueue(_own_key, 0.0, change)
         else:
-            heard.append(change)
+            during.append(change)
 
-    def _wake(
+    def _enqueue(
         self,
         keys: Callable[[Any], Iterable[Key]],
         after_seconds: float,
-        change: Change[Any],
+        change: Change[Resource],
     ) -> None:
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
         if keys is _own_key and not change.initial:
@@ -203,16 +209,16 @@ class Controller:
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:
-        """Queue that key for a cause that no watch reports, with the delay of a child's change."""
+        """Queue a key for a reason that no watch reports, delayed like the change of a child."""
         self._queue.add(key, after_seconds=self._options.coalesce_seconds)
 
     def wake_namespace(self, namespace: str) -> None:
-        """Queue every key of a namespace that was skipped; its objects may have changed."""
-        if self._is_subscribed:  # `start` queues all that exists
-            self._wake_all(namespace)
+        """Queue every key of a namespace that was excluded: its objects may have changed."""
+        if self._is_subscribed:  # `subscribe` queues all existing objects
+            self._enqueue_all(namespace)
 
-    def _wake_all(self, namespace: str = "") -> None:
-        """Queue every key: a kind that they need was installed or removed."""
+    def _enqueue_all(self, namespace: str = "") -> None:
+        """Queue every key, also of objects that cannot be decoded."""
         type_ = self._reconciler.reconciles
         unreadable = self._cache.store(type_).broken
         for key in (*(object_.key for object_ in self._cache.list(type_, namespace)), *unreadable):
@@ -229,27 +235,28 @@ class Controller:
 
     async def _work(self, slots: WorkerSlots) -> None:
         WORKER_SLOTS.set(slots)
-        while not slots.is_surplus() and (taken := await self._queue.take()):
-            self._metrics.waited(self.kind.name, taken.waited_seconds)
-            structlog.contextvars.clear_contextvars()  # what the reconcile before has bound
+        while not slots.is_surplus() and (item := await self._queue.take()):
+            self._metrics.waited(self.kind.name, item.waited_seconds)
+            structlog.contextvars.clear_contextvars()  # of the previous reconcile
             with structlog.contextvars.bound_contextvars(
-                controller=self.kind.name, key=str(taken.key), namespace=taken.key.namespace
+                controller=self.kind.name, key=str(item.key), namespace=item.key.namespace
             ):
-                if self._is_excluded is not None and self._is_excluded(taken.key.namespace):
+                if self._is_excluded is not None and self._is_excluded(item.key.namespace):
                     _log.debug("skipped, the namespace belongs to another operator")
-                    self._queue.succeeded(taken.key)
-                    self._queue.done(taken.key)
+                    self._queue.succeeded(item.key)
+                    self._queue.done(item.key)
                 else:
-                    with doing(f"{self.kind.name} {taken.key}"):
-                        await self._attempt(taken.key)
-            # A settled object makes no request and so never yields. Without this, a thousand of them in a row
-            # would keep watches, probes and other controllers waiting for seconds.
+                    with doing(f"{self.kind.name} {item.key}"):
+                        await self._reconcile(item.key)
+            # A reconcile of a settled object sends no request, so it never yields. A thousand of them in a
+            # row would keep watches, probes and other controllers waiting for seconds.
             await asyncio.sleep(0)
 
-    async def _attempt(self, key: Key) -> None:
-        """Reconcile once. This is the one place where any exception is caught."""
+    async def _reconcile(self, key: Key) -> None:
+        """Reconcile once. This is the only place that catches every exception."""
         started = self._started[key] = loop_time()
-        heard, sent, written = self._heard.setdefault(key, []), RequestCount(), DONE.written
+        changes = self._own_changes.setdefault(key, [])
+        sent, written = RequestCount(), DONE.written
         try:
             with counting_requests() as sent:
                 async with asyncio.timeout(self._options.timeout_seconds):
@@ -258,7 +265,7 @@ class Controller:
             worker = asyncio.current_task()
             if worker and worker.cancelling():
                 raise
-            self._failed(key, error)  # something inside was cancelled; the worker lives on
+            self._failed(key, error)  # a task of the reconcile was cancelled, not the worker
             result = "error"
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
             if isinstance(error, NamespaceExcluded) or self._is_of_absent(key, error):
@@ -270,11 +277,11 @@ class Controller:
         else:
             result, written = self._succeeded(key, outcome), outcome.written
         finally:
-            del self._started[key], self._heard[key]
+            del self._started[key], self._own_changes[key]
             if sent.requests:
-                self._activity.note()
-            for change in _since(written, heard):
-                self._wake(_own_key, 0.0, change)
+                self._activity.record()
+            for change in _changes_after(written, changes):
+                self._enqueue(_own_key, 0.0, change)
             self._queue.done(key)
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
@@ -283,10 +290,10 @@ class Controller:
             self._metrics.forget(self.kind.name, key.namespace)
 
     def _is_of_absent(self, key: Key, error: Exception) -> bool:
-        """Whether the 404 is about the reconciled object, not about another one that it needs."""
+        """Whether the error is a 404 of the reconciled object, not of another one that it needs."""
         if not isinstance(error, NotFound) or (error.kind, error.key) != (self.kind, key):
             return False
-        # Of a kind that is not served it names no object.
+        # A 404 of a kind that is not served names no object.
         return (error.details or {}).get("name") == key.name
 
     def _succeeded(self, key: Key, outcome: Result) -> str:
@@ -310,7 +317,7 @@ class Controller:
         )
 
     async def _resync(self) -> None:
-        """Resync: queue every key once per period, spread over it; repairs even missed events."""
+        """Queue every key once per period, spread over it."""
         period = self._options.resync_seconds
         while True:
             await asyncio.sleep(period)
@@ -323,21 +330,23 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
     return (object_.key,)
 
 
-def _since(written: Resource | None, heard: list[Change[Any]]) -> list[Change[Any]]:
-    """The changes after a state that was written, which was made on all that came before it."""
-    states = [change.new and _state(change.new) for change in heard]
+def _changes_after(
+    written: Resource | None, changes: list[Change[Resource]]
+) -> list[Change[Resource]]:
+    """The changes after the state `written`, which is based on all before it."""
+    states = [change.new and _state(change.new) for change in changes]
     if written is None or _state(written) not in states:
-        return heard
-    return heard[states.index(_state(written)) + 1 :]
+        return changes
+    return changes[states.index(_state(written)) + 1 :]
 
 
 def _state(object_: Resource) -> tuple[str, str | None]:
-    """The version, and what the store shows in front of it when we have deleted the object."""
+    """The version, and whether the store shows the object as being deleted."""
     return object_.metadata.resource_version, object_.metadata.deletion_timestamp
 
 
-def _is_edit(change: Change[Any]) -> bool:
-    """Whether a change is a new desired state of an object, rather than a new object or a new status."""
+def _is_edit(change: Change[Resource]) -> bool:
+    """Whether a change is an edit of an existing object, rather than a new object or a new status."""
     return change.old is not None and (
         change.new is None or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)
     )

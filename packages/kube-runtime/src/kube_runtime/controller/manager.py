@@ -1,19 +1,21 @@
-"""Start everything in its order in one task group, and stop it in the reverse order.
+"""The manager starts everything in order in one task group, and stops it in the reverse order.
 
-Start: servers and informers; when the caches are full, the hooks; then the election; then the controllers.
-A standby therefore has warm caches and answers its probes. Stop: no new reconciles, a bounded time for
-those that run, their events, then the Lease, and only then servers and informers. Any failure on the way
-ends everything, and `run` raises the first cause.
+Start: servers and informers; once the caches are synced, the hooks; then the election; then the controllers.
+So a standby has warm caches and answers its probes. Stop: no new reconciles, a bounded time for running
+ones, their Events, then the Lease, and only then servers and informers. Any failure ends everything, and
+`run` raises the first cause.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 import structlog
 
+from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
 from kube_runtime.client.requests import Client
@@ -29,7 +31,7 @@ _log = structlog.get_logger()
 
 
 class Server(Protocol):
-    """A task that runs on every replica, leader or not, from start to stop."""
+    """A task beside the controllers. Its end is a bug, and ends the process."""
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -48,7 +50,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits, in seconds. `silence_seconds`: longest time without any line on a watch."""
+    """Timeouts of a stop, and thresholds of the liveness probe: lag of the event loop, silence of a watch."""
 
     reconciles_seconds: float = 3.0
     flush_seconds: float = 1.5
@@ -61,9 +63,9 @@ _BEAT_SECONDS = 1.0
 
 
 class Manager:
-    """One process's informers, controllers and servers. Built, filled, then run once.
+    """The informers, controllers and servers of one process. Add them, then call `run` once.
 
-    `is_excluded` returns whether a namespace is excluded now. None means: no namespace is.
+    `is_excluded` returns whether a namespace belongs to another operator.
     """
 
     def __init__(
@@ -77,32 +79,42 @@ class Manager:
         limits: Limits = LIMITS,
         is_excluded: Callable[[str], bool] | None = None,
     ) -> None:
-        self._client = client
-        self._cache = cache
+        self.client = client
+        self.cache = cache
         self._metrics = metrics or RuntimeMetrics()
-        self._events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
+        self.events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
         self._election = election
         self._limits = limits
         self._is_excluded = is_excluded
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._controllers: list[Controller] = []
         self._servers: list[Server] = []
+        self._leader_servers: list[Server] = []
         self._hooks: list[Callable[[], Awaitable[None]]] = []
         self._hooks_ran = False
         self._started_at = 0.0
         self._lag_seconds = 0.0
         self._stuck: set[tuple[str, str]] = set()
-        """The kinds and keys whose reconcile did not end when the probe was last answered."""
+        """Kinds and keys of the stuck reconciles at the last liveness probe."""
         self._renewing: asyncio.Task[None] | None = None
         self._working: list[asyncio.Task[None]] = []
+        self._leader_tasks: list[asyncio.Task[NoReturn]] = []
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The writer for reconcilers. It refuses to write once another process may lead."""
+        holds_lease = self._election.holds_lease if self._election else None
+        return Writer(
+            self.client, self.cache, holds_lease=holds_lease, is_excluded=self._is_excluded
+        )
 
     def inform(self, informer: Informer[Any]) -> None:
-        """Keep that type in the cache, for every controller; to be called before `control`.
+        """Keep the type of an informer in the cache. Call it before `control`.
 
         Raises:
             ValueError: the type has an informer already.
         """
-        self._cache.add(informer.store)
+        self.cache.add(informer.store)
         self._informers[informer.type_] = informer
         store = informer.store
         self._metrics.observe_watch(
@@ -115,33 +127,33 @@ class Manager:
     def control(
         self, reconciler: Reconciler, options: ControllerOptions | None = None
     ) -> Controller:
-        """Run a controller of that reconciler while this process leads."""
+        """Add a controller, which runs while this process leads."""
         controller = Controller(
             reconciler,
-            self._cache,
+            self.cache,
             metrics=self._metrics,
             options=options,
             is_excluded=self._is_excluded,
-            activity=self._events.activity,
+            activity=self.events.activity,
         )
         self._controllers.append(controller)
         return controller
 
     def wake_namespace(self, namespace: str) -> None:
-        """Have every controller reconcile all objects of that namespace, which was excluded until now."""
+        """Queue all keys of a namespace that is no longer excluded."""
         for controller in self._controllers:
             controller.wake_namespace(namespace)
 
-    def serve(self, server: Server) -> None:
-        """Run that server on every replica."""
-        self._servers.append(server)
+    def serve(self, server: Server, *, while_leading: bool = False) -> None:
+        """Add a server, which runs on every replica, or only on the leader."""
+        (self._leader_servers if while_leading else self._servers).append(server)
 
     def on_synced(self, hook: Callable[[], Awaitable[None]]) -> None:
-        """Have `hook` run once the caches are full, on every replica, before the election."""
+        """Add a hook, which runs once the caches are synced, on every replica, before the election."""
         self._hooks.append(hook)
 
     def ready(self) -> Health:
-        """Whether the caches are full and the hooks have run; a standby is ready as well."""
+        """The readiness probe: the caches are synced and the hooks have run. A standby is ready as well."""
         problems = [
             str(informer.last_error or f"{informer.type_.KIND}: not listed yet")
             for informer in self._informers.values()
@@ -152,7 +164,7 @@ class Manager:
         return Health(tuple(problems))
 
     def alive(self) -> Health:
-        """Whether work continues: the loop is on time, watches receive, reconciles end."""
+        """The liveness probe: the event loop is on time, watches receive, reconciles end."""
         problems: list[str] = []
         if self._lag_seconds > self._limits.lag_seconds:
             problems.append(f"event loop {self._lag_seconds:.1f} s late")
@@ -170,7 +182,7 @@ class Manager:
         for kind, name in sorted(stuck - self._stuck):
             _log.error("reconcile does not end", kind=kind, key=name)
         self._stuck = stuck
-        # Any client may read this: names of objects are for the log.
+        # Every client may read this, so it names no objects; the log does.
         problems += [
             f"{kind}: {count} reconciles do not end"
             for kind, count in sorted(Counter(kind for kind, _ in stuck).items())
@@ -181,7 +193,7 @@ class Manager:
         """Run everything until `stop` is set, then stop in order.
 
         Raises:
-            OperatorError: what made it end, such as `LeadershipLost`.
+            OperatorError: the first failure, such as `LeadershipLost`.
         """
         try:
             async with asyncio.TaskGroup() as group:
@@ -190,7 +202,7 @@ class Manager:
             cause = first_cause(failures)
             _log_others(cause, failures)
             raise cause from None
-        finally:  # every task has ended, in order or not, so that nothing of ours writes any more
+        finally:  # every task has ended, so nothing writes any more
             self._metrics.leadership(is_leader=False)
             if self._election:
                 await self._election.release()
@@ -209,13 +221,16 @@ class Manager:
             task.cancel()
 
     def _start_background(self, group: asyncio.TaskGroup) -> list[asyncio.Task[NoReturn]]:
-        runs: dict[str, Coroutine[Any, Any, None]] = {"events": self._events.run()}
-        for informer in self._informers.values():
-            runs[f"informer {informer.type_.__name__}"] = informer.run(self._client)
-        for number, server in enumerate(self._servers):
-            runs[f"server {number} {type(server).__name__}"] = server.run()
-        tasks = [group.create_task(_for_good(name, run), name=name) for name, run in runs.items()]
-        return [group.create_task(self._measure_lag(), name="loop lag"), *tasks]
+        informers = [
+            _run_for_good(group, f"informer {informer.type_.__name__}", informer.run(self.client))
+            for informer in self._informers.values()
+        ]
+        return [
+            group.create_task(self._measure_lag(), name="loop lag"),
+            _run_for_good(group, "events", self.events.run()),
+            *informers,
+            *_serve(group, self._servers),
+        ]
 
     async def _start(self, group: asyncio.TaskGroup) -> None:
         for informer in self._informers.values():
@@ -232,6 +247,7 @@ class Manager:
         self._metrics.leadership(is_leader=True)
         for controller in self._controllers:
             controller.subscribe()
+        self._leader_tasks = _serve(group, self._leader_servers)
         self._working = [
             group.create_task(controller.run(), name=f"controller {controller.kind}")
             for controller in self._controllers
@@ -240,8 +256,10 @@ class Manager:
     async def _stop_work(self) -> None:
         for controller in self._controllers:
             controller.close()
-        if self._working:
-            _, late = await asyncio.wait(self._working, timeout=self._limits.reconciles_seconds)
+        for server in self._leader_tasks:
+            server.cancel()
+        if running := [*self._working, *self._leader_tasks]:
+            _, late = await asyncio.wait(running, timeout=self._limits.reconciles_seconds)
             for task in late:
                 _log.warning("reconciles cut off", task=task.get_name())
                 task.cancel()
@@ -249,9 +267,9 @@ class Manager:
                 await asyncio.wait(late)
         try:
             async with asyncio.timeout(self._limits.flush_seconds):
-                await self._events.flush()
+                await self.events.flush()
         except TimeoutError:
-            _log.warning("events not written before the stop", events=self._events.give_up())
+            _log.warning("events not written before the stop", events=self.events.give_up())
 
     async def _stop_leading(self) -> None:
         if self._election and self._renewing:
@@ -268,13 +286,26 @@ class Manager:
             self._metrics.lagged(self._lag_seconds)
 
 
-async def _for_good(name: str, run: Coroutine[Any, Any, None]) -> NoReturn:
-    await run
-    raise RuntimeError(f"{name} ended unexpectedly")
+def _serve(group: asyncio.TaskGroup, servers: Iterable[Server]) -> list[asyncio.Task[NoReturn]]:
+    return [
+        _run_for_good(group, f"server {type(server).__name__}", server.run()) for server in servers
+    ]
+
+
+def _run_for_good(
+    group: asyncio.TaskGroup, name: str, run: Coroutine[Any, Any, None]
+) -> asyncio.Task[NoReturn]:
+    """Start a task of the group whose end is a bug."""
+
+    async def run_and_fail() -> NoReturn:
+        await run
+        raise RuntimeError(f"{name} ended unexpectedly")
+
+    return group.create_task(run_and_fail(), name=name)
 
 
 def first_cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error of a group to report: its first `OperatorError`, else its first error."""
+    """The first `OperatorError` of a group, else its first error."""
     errors = list(leaves(failures))
     return next((error for error in errors if isinstance(error, OperatorError)), errors[0])
 

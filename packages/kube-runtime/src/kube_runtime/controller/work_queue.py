@@ -1,8 +1,7 @@
-"""Which key to reconcile next, and when: also after a reconcile that failed, by what a retry can do.
+"""The work queue: which key to reconcile next and when, also after a failure.
 
-A key is in at most one place: waiting for its time, due, or being processed. A key that is added while it
-is processed is not handed out a second time, but queued again afterwards. So two workers never process one
-object at once, and no change is lost.
+The queue is deduplicated: a key is delayed, due or being processed. A key that is added while it is
+processed is queued again afterwards. So two workers never process one object at once, and no change is lost.
 """
 
 import asyncio
@@ -13,17 +12,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kube_runtime.clock import loop_time
-from kube_runtime.controller.worker import WorkBusy
+from kube_runtime.controller.worker_pool import WorkBusy
 from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, NoAnswer, OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
 
 class Priority(IntEnum):
-    """Order: edits of what exists, changes of children, new objects, then initial list and resync.
+    """Order: edits of existing objects, changes of children, new objects, then initial list and resync.
 
-    What has begun is finished before something new begins: a hundred new graphs that went first would keep
-    the first of them from reporting that it is ready until the last one is made.
+    Objects in progress go before new ones. If a hundred new graphs went first, the first of them would not
+    report that it is ready until the last one is created.
     """
 
     EDIT = 0
@@ -33,10 +32,10 @@ class Priority(IntEnum):
 
 
 AHEAD = 2
-"""New keys that are handed out at a time while what earlier ones led to waits (docs/decisions/0037)."""
+"""Concurrent new keys while `is_ahead` (docs/decisions/0037)."""
 
 FAIR_INTERVAL = 8
-"""Every so many keys, the one that has waited longest is next, so that no priority starves."""
+"""Each eighth key is the one that has waited longest, so that no priority starves."""
 
 
 CONFLICT = Backoff(first_seconds=0.05, limit_seconds=60)
@@ -44,13 +43,13 @@ OUTAGE = Backoff(first_seconds=0.1, limit_seconds=300)
 REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
 _QUIET_CONFLICTS = 5
 SERVER_TIMEOUT_SECONDS = 34.0
-"""After which the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
+"""When the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
 BUSY = Backoff(first_seconds=2, limit_seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """A key handed out to a worker, and how long it had been due."""
+    """A key for a worker, and how long it was due."""
 
     key: Key
     priority: Priority
@@ -64,10 +63,9 @@ class _Delayed:
 
 
 class WorkQueue:
-    """Keys by priority, first come first served. Time is the event loop's, which never jumps.
+    """Keys by priority, then first in, first out. Times are on the event loop's clock, which never jumps.
 
-    `is_ahead` returns whether what earlier new keys led to still waits elsewhere. Then only `AHEAD` new keys
-    are handed out at a time; all others as ever.
+    While `is_ahead` returns true, only `AHEAD` new keys are processed at a time (see `ControllerOptions`).
     """
 
     def __init__(self, *, is_ahead: Callable[[], bool] | None = None) -> None:
@@ -75,37 +73,37 @@ class WorkQueue:
         self._delayed: dict[Key, _Delayed] = {}
         self._due: dict[Priority, dict[Key, float]] = {priority: {} for priority in Priority}
         self._working: dict[Key, Priority] = {}
-        self._again: dict[Key, Priority] = {}  # became due while being worked on
+        self._again: dict[Key, Priority] = {}  # became due while being processed
         self._failures: dict[Key, int] = {}
-        self._handed_out = 0
+        self._taken = 0
         self.added = 0
-        """How often a key was added, retries included."""
+        """Number of keys added, retries included."""
         self.retried = 0
-        """How often one was added because it had failed."""
+        """Number of keys added after a failure."""
         self._wake = asyncio.Event()
         self._closed = False
 
     @property
     def depth(self) -> int:
-        """How many keys are due and wait for a worker."""
+        """Number of keys that wait for a worker."""
         return sum(map(len, self._due.values())) + len(self._again)
 
     @property
     def working(self) -> int:
-        """How many keys are handed out."""
+        """Number of keys being processed."""
         return len(self._working)
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is due, delayed or being worked on."""
+        """Whether no key is due, delayed or being processed."""
         return not (self.depth or self._delayed or self._working)
 
     def add(
         self, key: Key, *, priority: Priority = Priority.CHANGE, after_seconds: float = 0.0
     ) -> None:
-        """Have `key` handed out after that time.
+        """Queue a key after that delay.
 
-        Of two waits for one key the shorter counts, and of two priorities the higher.
+        If it is queued already, the shorter delay and the higher priority count.
         """
         self.added += 1
         loop = asyncio.get_running_loop()
@@ -116,13 +114,10 @@ class WorkQueue:
         if due <= loop.time() or self._is_due(key):
             self._make_due(key, priority)
         elif not self._closed:
-            self._delayed[key] = _Delayed(loop.call_at(due, self._ring, key), priority)
+            self._delayed[key] = _Delayed(loop.call_at(due, self._on_due, key), priority)
 
     async def take(self) -> WorkItem | None:
-        """Wait for the next key and hand it out; the caller must call `done` for it.
-
-        None means: the queue is closed.
-        """
+        """Wait for the next key, for which the caller must call `done`. None when the queue is closed."""
         while not self._closed:
             priority = self._next()
             if priority is not None:
@@ -130,7 +125,7 @@ class WorkQueue:
                 key = next(iter(keys))
                 since = keys.pop(key)
                 self._working[key] = priority
-                self._handed_out += 1
+                self._taken += 1
                 waited = loop_time() - since
                 return WorkItem(key, priority, waited)
             self._wake.clear()
@@ -138,21 +133,21 @@ class WorkQueue:
         return None
 
     def done(self, key: Key) -> None:
-        """Take `key` back from its worker; it is handed out again if it was added meanwhile."""
+        """End the processing of a key; it is queued again if it was added meanwhile."""
         del self._working[key]
         again = self._again.pop(key, None)
         if again is not None:
             self._make_due(key, again)
-        self._wake.set()  # it may have been a new key for which others wait
+        self._wake.set()  # other new keys may wait for this one
 
     def succeeded(self, key: Key) -> None:
-        """Forget the failures of `key`."""
+        """Forget the failures of a key."""
         self._failures.pop(key, None)
 
     def failed(self, key: Key, backoff: Backoff, *, at_least_seconds: float = 0.0) -> float:
-        """Have `key` handed out again after its backoff, and return that delay.
+        """Queue a key again after its backoff, and return the delay.
 
-        `at_least_seconds` is what the API server asked for; it may exceed the backoff's limit.
+        `at_least_seconds` is what the API server asked for; it may exceed the limit of the backoff.
         """
         self.retried += 1
         failures = self._failures[key] = self.failures(key) + 1
@@ -163,11 +158,11 @@ class WorkQueue:
         return seconds
 
     def failures(self, key: Key) -> int:
-        """How often `key` has failed in a row."""
+        """Number of consecutive failures of a key."""
         return self._failures.get(key, 0)
 
     def close(self) -> None:
-        """Hand out no more keys."""
+        """Return no more keys."""
         self._closed = True
         self._wake.set()
         for delayed in self._delayed.values():
@@ -177,7 +172,7 @@ class WorkQueue:
     def _is_due(self, key: Key) -> bool:
         return key in self._again or any(key in keys for keys in self._due.values())
 
-    def _ring(self, key: Key) -> None:
+    def _on_due(self, key: Key) -> None:
         self._make_due(key, self._delayed.pop(key).priority)
 
     def _make_due(self, key: Key, priority: Priority) -> None:
@@ -194,15 +189,15 @@ class WorkQueue:
         self._wake.set()
 
     def _next(self) -> Priority | None:
-        """The priority whose first key is next. None means: no key is due."""
+        """The priority whose first key is next; None if no key may be processed now."""
         due = [
-            priority for priority, keys in self._due.items() if keys and self._may_begin(priority)
+            priority for priority, keys in self._due.items() if keys and self._may_start(priority)
         ]
-        if due and self._handed_out % FAIR_INTERVAL == FAIR_INTERVAL - 1:
+        if due and self._taken % FAIR_INTERVAL == FAIR_INTERVAL - 1:
             return min(due, key=lambda priority: next(iter(self._due[priority].values())))
         return due[0] if due else None
 
-    def _may_begin(self, priority: Priority) -> bool:
+    def _may_start(self, priority: Priority) -> bool:
         if priority is not Priority.NEW or self._is_ahead is None or not self._is_ahead():
             return True
         return list(self._working.values()).count(Priority.NEW) < AHEAD
@@ -210,7 +205,7 @@ class WorkQueue:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """When to retry after an error, and at which level to log it; ERROR has a traceback."""
+    """When to retry after an error, and the level to log it; ERROR has a traceback."""
 
     backoff: Backoff
     level: int
@@ -218,28 +213,33 @@ class Retry:
 
 
 def retry(error: BaseException, failures: int) -> Retry:
-    """Choose the retry for an error of a reconcile that failed `failures` times in a row before."""
-    asked = _least_seconds(error)
+    """The retry after an error: a conflict passes at once, an outage later, a refusal needs a user.
+
+    `failures` is the number of consecutive failures before.
+    """
+    at_least = _least_seconds(error)
     match error:
         case Conflict():
             return Retry(
-                CONFLICT, logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING, asked
+                CONFLICT,
+                logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING,
+                at_least,
             )
         case WorkBusy():
             return Retry(BUSY, logging.DEBUG)
-        case Invalid() | Forbidden() | RecursionError():  # the last: an object is nested too deeply
-            return Retry(REFUSAL, logging.WARNING, asked)
+        case Invalid() | Forbidden() | RecursionError():  # the last: an object nested too deeply
+            return Retry(REFUSAL, logging.WARNING, at_least)
         case OperatorError() | TimeoutError():
-            return Retry(OUTAGE, logging.WARNING, asked)
+            return Retry(OUTAGE, logging.WARNING, at_least)
         case _:
             return Retry(OUTAGE, logging.ERROR)
 
 
 def _least_seconds(error: BaseException) -> float:
-    """How long the API server wants to be left alone.
+    """The least delay before the next request.
 
-    After a request that got no answer in time it is overloaded, or needs that long for this one object, and
-    may still be at work. Immediate retries would keep it busy, and delay other requests and Leases.
+    If the API server did not answer in time, it is overloaded or needs that long for this one object, and
+    may still be at work. An immediate retry would delay other requests and Leases.
     """
     match error:
         case NoAnswer():

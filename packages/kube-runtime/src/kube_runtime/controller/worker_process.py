@@ -1,7 +1,7 @@
-"""The process that works for `worker`: reads calls from a socket and answers with their results.
+"""A process of `worker_pool`: reads calls from a socket and answers with their results.
 
-The kernel ends a call that takes more CPU time than it may (`SIGPROF`), wherever it stands,
-also in the middle of a pattern search in C. One that takes more memory gets a `MemoryError`.
+At the limit of CPU time the kernel kills the process (`SIGPROF`), even in the middle of a regular expression
+search in C. At the limit of memory the call gets a `MemoryError`.
 """
 
 import os
@@ -18,20 +18,20 @@ from typing import Any
 
 LENGTH_BYTES = 8
 _FRAMES = 50
-"""Innermost calls of a traceback that are passed on."""
+"""Innermost frames of a traceback to return."""
 _NICENESS = 5
-"""Niceness, so that the event loop has precedence on the CPU."""
+"""Lowers the priority, so that the event loop gets the CPU first."""
 
 
 def frame(content: bytes) -> bytes:
-    """The content behind its length."""
+    """The content, preceded by its length."""
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 
 def main() -> None:
-    """Work until the socket, whose file descriptor is the first argument, is closed."""
+    """Answer calls until the socket, whose file descriptor is the first argument, is closed."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the operator ends this process, not the terminal
+        signal.signal(number, signal.SIG_IGN)  # the parent ends this process, not the terminal
     with suppress(OSError):
         os.nice(_NICENESS)
     with socket.socket(fileno=int(sys.argv[1])) as line, line.makefile("rb") as calls:
@@ -52,26 +52,25 @@ def _answer(content: bytes) -> bytes:
     """
     seconds, memory_bytes, recursion_limit, call = pickle.loads(content)  # noqa: S301 - of our own parent
     sys.setrecursionlimit(recursion_limit)
-    function, args = pickle.loads(call)  # noqa: S301 - imports what it needs, before the limits count
+    function, args = pickle.loads(call)  # noqa: S301 - imports modules, which is outside of the limits
     try:
         _limit(seconds, memory_bytes)
         return pickle.dumps(("result", function(*args)), pickle.HIGHEST_PROTOCOL)
     except MemoryError:
         return pickle.dumps(("memory", None))
-    except Exception as error:  # noqa: BLE001 - any function may run here; the caller raises the same exception
+    except Exception as error:  # noqa: BLE001 - the caller raises the same exception
         return _failure(error)
     finally:
         _unlimit()
 
 
 def _failure(error: Exception) -> bytes:
-    """The exception for the caller. Pickle leaves tracebacks and causes out, so their text goes along."""
+    """The exception for the caller, with the text of its traceback, which pickle leaves out."""
     text = "".join(traceback.format_exception(error, limit=-_FRAMES))
     try:
         answer = pickle.dumps(("error", (error, text)))
-        pickle.loads(answer)  # noqa: S301 - some exceptions can be written and not read
-    except Exception:  # noqa: BLE001 - `__reduce__` and `__init__` of any exception run here; its text has no such
-        # part that fails, and says the type, the message and where it was raised.
+        pickle.loads(answer)  # noqa: S301 - some exceptions can be pickled but not unpickled
+    except Exception:  # noqa: BLE001 - `__reduce__` and `__init__` of any exception run here
         summary = traceback.format_exception_only(error)[-1].strip()
         return pickle.dumps(("error", (RuntimeError(summary), text)))
     return answer

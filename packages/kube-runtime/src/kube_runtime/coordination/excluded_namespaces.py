@@ -1,9 +1,9 @@
-"""Which namespaces other operators have excluded, by the marker Leases in them.
+"""Track the namespaces that other operators own, by the marker Leases in them.
 
-A Lease may expire without an event. Clocks of two machines never agree, so the duration of a renewal that
-we observe starts at that moment, by our own monotonic clock; the times in the Lease count only if it
-existed before our watch. And our watch may be late: a Lease that seems expired is read once more. So there
-is one timer, for the next expiry, and no request while Leases are renewed.
+A Lease expires without an event. Clocks of two machines never agree, so its duration counts on our own
+monotonic clock from the moment when we see a renewal; the times in the Lease count only if it existed before
+the watch. As the watch may be late, an expired Lease is read once more. So there is one timer, for the next
+expiry, and no request while Leases are renewed.
 """
 
 import asyncio
@@ -26,23 +26,23 @@ from kube_runtime.types.coordination import Lease
 _log = structlog.get_logger()
 
 CONFIRM_SECONDS = 2.0
-"""Seconds until an expired Lease that could not be read is read again."""
+"""Delay after an expired Lease could not be read."""
 
 
 class NamespaceExcluded(OperatorError):
-    """Another operator has marked the namespace as its own: nothing was written."""
+    """Another operator owns the namespace; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The Lease of one namespace as last seen, and when it expires by the event loop's clock."""
+    """The Lease of a namespace as last seen, and when it expires, on the event loop's clock."""
 
     lease: Lease
     until: float
 
 
 class Exclusions:
-    """The excluded namespaces, from a store of marker Leases."""
+    """The namespaces with a valid marker Lease."""
 
     def __init__(
         self,
@@ -56,17 +56,17 @@ class Exclusions:
         self._marks: dict[str, _Mark] = {}
         self._changed = asyncio.Event()
         self._ended: list[Callable[[str], None]] = []
-        store.subscribe(self._heard)
+        store.subscribe(self._on_change)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of all marked namespaces."""
+        """The names of the excluded namespaces."""
         return iter(tuple(self._marks))
 
     def __len__(self) -> int:
         return len(self._marks)
 
     def is_excluded(self, namespace: str) -> bool:
-        """Whether another operator owns that namespace, so that this one may do nothing in it."""
+        """Whether another operator owns a namespace, so that this one must not act in it."""
         return namespace in self._marks
 
     def on_end(self, handler: Callable[[str], None]) -> None:
@@ -87,7 +87,7 @@ class Exclusions:
                     if mark.until <= max(loop_time(), runs_out_at or 0):
                         await self._confirm(namespace, mark)
 
-    def _heard(self, change: Change[Lease]) -> None:
+    def _on_change(self, change: Change[Lease]) -> None:
         seen = change.new or change.old
         namespace = seen.metadata.namespace if seen else ""
         left = 0.0 if change.new is None else self._seconds_left(change.old, change.new)
@@ -97,7 +97,7 @@ class Exclusions:
             self._unmark(namespace)
 
     async def _confirm(self, namespace: str, mark: _Mark) -> None:
-        """Read an expired Lease: the watch may only have missed the renewal."""
+        """Read an expired Lease: the watch may have missed a renewal."""
         left, present = 0.0, mark.lease
         try:
             lease = await self._read(mark.lease.key)
@@ -115,7 +115,7 @@ class Exclusions:
             self._unmark(namespace)
 
     async def _read(self, key: Key) -> Lease | None:
-        """The current Lease, by a list of one, which needs no more permission than the watch."""
+        """Read a Lease by a list of one, which needs no more permission than the watch."""
         pages = self._client.pages(
             Lease, namespace=key.namespace, fields=f"metadata.name={key.name}"
         )
@@ -125,7 +125,7 @@ class Exclusions:
         return None
 
     def _seconds_left(self, before: Lease | None, lease: Lease) -> float:
-        """Seconds until a Lease that was last seen as `before` expires, from now."""
+        """Seconds until a Lease expires that was `before` when it was last seen."""
         duration = lease.spec.lease_duration_seconds or 0
         if before is not None and _is_renewed(before, lease):
             return duration
@@ -155,6 +155,6 @@ class Exclusions:
 
 
 def _is_renewed(before: Lease, lease: Lease) -> bool:
-    """Whether a later time of renewal was written."""
+    """Whether `lease` has a later renew time."""
     earlier, later = before.spec.renew_time, lease.spec.renew_time
     return bool(earlier and later) and (later or "") > (earlier or "")

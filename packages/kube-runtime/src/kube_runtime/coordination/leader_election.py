@@ -1,9 +1,9 @@
-"""Leader election over a Lease: at most one process works at a time.
+"""Leader election by a Lease: at most one process reconciles at a time.
 
-Clocks of two machines never agree, so the times inside the Lease are for people only. A candidate waits
-until *it* has seen no change of the Lease for the holder's duration, by its own monotonic clock; a holder
-counts from before it *sent* its last good renewal, and gives up well before any candidate may take over.
-The resource version decides who wins a race.
+Clocks of two machines never agree, so the times in the Lease are for people only. A candidate takes over
+once it has seen no change of the Lease for its duration, on its own monotonic clock. The holder counts from
+before it *sent* its last successful renewal, and gives up well before any candidate takes over. The resource
+version decides a race.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ _log = structlog.get_logger()
 
 
 class LeadershipLost(OperatorError):
-    """Another process may lead from now on: exit at once, and do not reuse the identity."""
+    """Another process may lead from now on: exit at once. The identity must not be used again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long leadership lasts. Defaults: those of client-go.
+    """Timing of the election, with the defaults of client-go.
 
-    A holder stops `deadline_seconds` after its last good renewal; a candidate takes over
-    `lease_seconds` after the last change that it has seen. What lies between them is what a slow
-    last request of the old holder may take.
+    The holder stops `deadline_seconds` after its last successful renewal; a candidate takes over
+    `lease_seconds` after the last change that it has seen. The difference is for slow last requests of the
+    old holder.
     """
 
     lease_seconds: int = 15
@@ -51,14 +51,14 @@ class Terms:
 
 
 def identity() -> str:
-    """A name for this process that no other process, nor a restart of it, has."""
+    """A unique name for this process; a restart has another one."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 class Election:
     """One candidate for one Lease. Create a new one for each run.
 
-    `mark` is an annotation, name and value, that all candidates of one installation write on the Lease.
+    `mark` is an annotation, as name and value, that all candidates of one installation write on the Lease.
     """
 
     def __init__(
@@ -79,32 +79,32 @@ class Election:
         self._wall_clock = wall_clock
         self._seen: Lease | None = None
         self._seen_at = 0.0
-        self._leader: str | None = None  # the one whose standby we are
+        self._leader: str | None = None  # the last leader that was logged
         self._renewed_at = 0.0
         self._may_hold = False
         self._has_ended = False
         self.rival = ""
-        """The mark of another installation that holds the Lease; "" if none does."""
+        """The mark of another installation that holds the Lease, "" if none does."""
         self.elected = asyncio.Event()
         """Set once this candidate has been elected."""
 
     @property
     def leads(self) -> bool:
-        """Whether `run` leads now, and no other candidate can have taken over yet."""
+        """Whether this candidate leads, and no other one can have taken over."""
         is_in_time = loop_time() < self._renewed_at + self._terms.deadline_seconds
         return self.elected.is_set() and is_in_time and not self._has_ended
 
     def holds_lease(self) -> bool:
-        """Whether no other candidate can have been elected after us: false once leadership is lost."""
+        """Whether writes are allowed: false once another candidate may have been elected after this one."""
         return self.leads or not self.elected.is_set()
 
     async def run(self) -> NoReturn:
-        """Wait to be elected, then renew for as long as this task lives.
+        """Wait to be elected, then renew the Lease until cancelled.
 
         Raises:
-            LeadershipLost: another holds the Lease, or no renewal has worked before the deadline.
+            LeadershipLost: another candidate holds the Lease, or no renewal succeeded before the deadline.
         """
-        await self._win()
+        await self._campaign()
         self.elected.set()
         _log.info("elected", lease=str(self._key), identity=self._identity)
         try:
@@ -116,9 +116,9 @@ class Election:
             self._has_ended = True
 
     async def release(self) -> None:
-        """Release the Lease, so that another replica takes over at once. Call it when all work has ended.
+        """Release the Lease, so that another replica takes over at once. Call it once all work has ended.
 
-        Best effort: where it fails, the Lease expires.
+        Best effort: if it fails, the Lease expires.
         """
         if not self._may_hold:
             return
@@ -133,7 +133,7 @@ class Election:
         except (OperatorError, TimeoutError) as error:
             _log.warning("lease not released", lease=str(self._key), error=_text(error))
 
-    async def _win(self) -> None:
+    async def _campaign(self) -> None:
         logged: set[str] = set()
         while True:
             try:
@@ -141,15 +141,15 @@ class Election:
                     if await self._try_to_take():
                         return
             except (OperatorError, TimeoutError) as error:
-                if (text := _text(error)) not in logged:  # not at every attempt of an outage
+                if (text := _text(error)) not in logged:  # once per outage
                     _log.warning("lease attempt failed, retrying", lease=str(self._key), error=text)
                     logged.add(text)
             spread = 1 + 0.2 * random.random()  # noqa: S311  # spreads load, guards nothing
             await asyncio.sleep(self._terms.retry_seconds * spread)
 
     async def _try_to_take(self) -> bool:
-        """Take the Lease if it has no holder. False: another candidate holds it, or was faster."""
-        await self._look()
+        """Take the Lease if it is free or has expired. False: another candidate holds it, or was faster."""
+        await self._read()
         if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
             duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
             if loop_time() < self._seen_at + duration:
@@ -167,13 +167,13 @@ class Election:
             _log.info("standby: another replica leads", lease=str(self._key), holderIdentity=holder)
 
     async def _renew(self) -> None:
-        """Renew once. Errors are borne until the deadline; a rival is not."""
+        """Renew once. Errors are tolerated until the deadline, another holder is not."""
         deadline = self._renewed_at + self._terms.deadline_seconds
         try:
             async with asyncio.timeout_at(
                 min(deadline, loop_time() + self._terms.deadline_seconds / 2)
             ):
-                await self._write_or_look_again()
+                await self._write_or_reread()
         except LeadershipLost:
             raise
         except (OperatorError, TimeoutError) as error:
@@ -182,31 +182,32 @@ class Election:
             seconds = self._terms.deadline_seconds
             raise LeadershipLost(f"lease {self._key}: not renewed for {seconds:g} s")
 
-    async def _write_or_look_again(self) -> None:
+    async def _write_or_reread(self) -> None:
         try:
             await self._write()
         except (Conflict, NotFound):
-            # A renewal of ours whose answer was lost, a label, a deletion, or a rival.
-            await self._look()
+            # A renewal of ours without a response, another change of the Lease, its deletion, or another
+            # holder.
+            await self._read()
             if self._seen and self._seen.spec.holder_identity != self._identity:
                 holder = self._seen.spec.holder_identity or "nobody"
                 raise LeadershipLost(f"lease {self._key}: now held by {holder}") from None
             await self._write()
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         try:
-            self._see(await self._client.get(Lease, self._key))
+            self._observe(await self._client.get(Lease, self._key))
         except NotFound:
-            self._see(None)
+            self._observe(None)
 
-    def _see(self, lease: Lease | None) -> None:
+    def _observe(self, lease: Lease | None) -> None:
         if lease is None or self._seen is None or lease.spec != self._seen.spec:
             self._seen_at = loop_time()
         self._seen = lease
-        self._look_for_rival(lease)
+        self._detect_rival(lease)
 
-    def _look_for_rival(self, lease: Lease | None) -> None:
-        """Two installations that share a Lease look like one with a standby: one of them never acts."""
+    def _detect_rival(self, lease: Lease | None) -> None:
+        """Detect that another installation uses the same Lease; this one would look like its standby."""
         holder = lease.spec.holder_identity if lease else ""
         rival = ""
         if self._mark and lease and holder and holder != self._identity:
@@ -223,26 +224,24 @@ class Election:
         self.rival = rival
 
     async def _write(self) -> None:
-        """Hold the Lease from now on, if it is still as we have seen it."""
+        """Take or renew the Lease, if it is still as last seen."""
         sent_at = loop_time()
         self._may_hold = True
-        spec = self._held(self._seen.spec if self._seen else None)
+        spec = self._desired_spec(self._seen.spec if self._seen else None)
         if self._seen:
             patch = _guarded(self._seen, spec, self._annotations())
             lease = await self._client.merge_patch(Lease, self._key, patch)
         else:
-            at = {"namespace": self._key.namespace, "name": self._key.name}
-            metadata = {**at, **self._annotations()}
-            kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
-            lease = await self._client.create(Lease, {**kind, "metadata": metadata, "spec": spec})
-        self._see(lease)
+            metadata = {**self._key._asdict(), **self._annotations()}
+            lease = await self._client.create(Lease, Lease.KIND.manifest(metadata, spec=spec))
+        self._observe(lease)
         self._renewed_at = sent_at
 
     def _annotations(self) -> Object:
-        """The part of the metadata that says whose candidate this is."""
+        """The metadata with the mark of this installation."""
         return {"annotations": dict([self._mark])} if self._mark else {}
 
-    def _held(self, before: LeaseSpec | None) -> Object:
+    def _desired_spec(self, before: LeaseSpec | None) -> Object:
         now = microtime(self._wall_clock())
         spec: Object = {
             "holderIdentity": self._identity,
@@ -256,7 +255,7 @@ class Election:
 
 
 def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
-    """A patch that the API server refuses if the Lease has changed since; `more` is more metadata."""
+    """A patch that conflicts if the Lease has changed since; `more` is more metadata."""
     version = {"resourceVersion": seen.metadata.resource_version}
     return {"metadata": {**version, **(more or {})}, "spec": spec}
 

@@ -1,9 +1,9 @@
-"""Hold the marker Lease of our namespace for as long as one of our replicas lives.
+"""Hold the marker Lease of our namespace while one of our replicas runs.
 
-All replicas keep the one Lease, so a replica that stops must not take it away from the others: each has an
-annotation of its own on it, and only the one that finds no other deletes the Lease. A replica that cannot
-renew stops writing before the Lease expires, because then another operator begins to act. It continues when
-the Lease is renewed.
+All replicas renew the same Lease, so a replica that stops must not delete it while others run: each has an
+annotation of its own on it, and the one that finds no other deletes the Lease. A replica that cannot renew
+the Lease stops writing before it expires, because then another operator begins to act. It continues once the
+Lease is renewed.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class MarkerTerms:
-    """Validity and renewal of the marker Lease, in seconds.
+    """Timing of the marker Lease.
 
     Raises:
-        ValueError: a value that keeps nothing marked.
+        ValueError: the Lease would expire before it is renewed.
     """
 
     lease_seconds: float = 30.0
@@ -48,20 +48,19 @@ class MarkerTerms:
 
     @property
     def write_seconds(self) -> float:
-        """Seconds after a renewal was sent in which writes are allowed.
+        """How long writes are allowed after a renewal was sent.
 
-        The rest of the Lease is for requests that still run then: half an interval, or half of what the
-        Lease is longer than one.
+        The rest of the Lease is for requests that are still running: half a renew interval, or half of what
+        is left of the Lease after one.
         """
         spare = self.lease_seconds - self.renew_seconds
         return self.lease_seconds - min(self.renew_seconds, spare) / 2
 
 
 class NamespaceLease:
-    """One replica's part in the marker Lease of a namespace.
+    """The marker Lease of a namespace, as one replica holds it.
 
-    `holder` is the same for all replicas of an installation; `replicas` is the prefix of the annotations by
-    which they see each other.
+    `holder` is the same for all replicas of an installation; `replicas` is the prefix of their annotations.
     """
 
     def __init__(
@@ -84,30 +83,30 @@ class NamespaceLease:
         self._renewed_at = float("-inf")
         self._stale: tuple[str, ...] = ()
         self._is_ours = True
-        """Whether it was last reported that the namespace counts as ours."""
+        """Whether the last log line says that the namespace is ours."""
         self._regained: list[Callable[[str], None]] = []
 
     def holds_lease(self) -> bool:
-        """Whether the namespace still counts as ours: false once the Lease is about to run out."""
+        """Whether writes are allowed: false once the Lease is about to expire."""
         return loop_time() < self._renewed_at + self._terms.write_seconds
 
     def on_regained(self, handler: Callable[[str], None]) -> None:
-        """Call `handler` with the namespace when it counts as ours again after it did not."""
+        """Call `handler` with the namespace when the Lease is renewed after it was about to expire."""
         self._regained.append(handler)
 
     async def claim(self) -> None:
-        """Mark the namespace; to be called before anything is done in it.
+        """Mark the namespace. Call it before anything is written there.
 
         Raises:
-            OperatorError: that did not work.
+            OperatorError: the Lease could not be written.
         """
         await self._write()
         _log.info("namespace marked as ours", lease=str(self._key), holderIdentity=self._holder)
 
     async def run(self) -> NoReturn:
-        """Keep the namespace marked until cancelled.
+        """Renew the Lease until cancelled.
 
-        Where renewals fail for too long, `holds_lease` is false until one succeeds.
+        If renewals fail for too long, `holds_lease` is false until one succeeds.
         """
         due_at = loop_time()
         while True:
@@ -127,7 +126,7 @@ class NamespaceLease:
                         handler(self._key.namespace)
 
     async def _wait_until(self, due_at: float) -> None:
-        """Wait, and log it when the namespace no longer counts as ours."""
+        """Wait, and log when the Lease is about to expire."""
         lapses_at = self._renewed_at + self._terms.write_seconds
         if self._is_ours and lapses_at <= due_at:
             await asyncio.sleep(max(0.0, lapses_at - loop_time()))
@@ -140,9 +139,9 @@ class NamespaceLease:
         await asyncio.sleep(due_at - loop_time())
 
     async def release(self) -> None:
-        """Release the namespace at once, unless another replica is there. Call it after `run`.
+        """Delete the Lease, unless another replica runs. Call it after `run`.
 
-        Best effort: where it fails, the Lease expires.
+        Best effort: if it fails, the Lease expires.
         """
         try:
             async with asyncio.timeout(self._terms.release_seconds):
@@ -163,10 +162,10 @@ class NamespaceLease:
         try:
             await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
         except Conflict:
-            return  # a replica has come meanwhile
+            return  # another replica has started
 
     async def _write(self) -> None:
-        """Renew the Lease, or make it: it counts from the moment that this was sent."""
+        """Renew or create the Lease; it counts from the moment of the request."""
         sent_at = loop_time()
         now = microtime(self._wall_clock())
         spec: Object = {
@@ -184,17 +183,12 @@ class NamespaceLease:
         self._stale = self._others(lease, are_fresh=False)
 
     async def _create(self, now: str, spec: Object) -> Lease:
-        metadata = {
-            "namespace": self._key.namespace,
-            "name": self._key.name,
-            "annotations": {self._own: now},
-        }
-        kind = {"apiVersion": Lease.KIND.api_version, "kind": Lease.KIND.name}
-        body = {**kind, "metadata": metadata, "spec": {"acquireTime": now, **spec}}
+        metadata = {**self._key._asdict(), "annotations": {self._own: now}}
+        body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
         return await self._client.create(Lease, body)
 
     def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
-        """The annotations of other replicas: of those that live, or of those that were killed."""
+        """The annotations of other replicas: of running ones, or of killed ones."""
         now = self._wall_clock()
         annotations: list[str] = []
         for name, renewed in lease.metadata.annotations.items():

@@ -1,8 +1,7 @@
-"""How a kind is declared: the text and rules of its fields, its columns and subresources.
+"""Declare a kind on its structs: descriptions and rules of fields, columns and subresources.
 
-The declarations sit on the structs, once, and feed the CustomResourceDefinition, the offline check
-and the reference pages. They are not enforced when an object is decoded: the API server has done
-that, and an object stored under an older schema must stay readable.
+The CRD, offline checks and reference pages come from these declarations. Decoding does not enforce them: the
+API server has validated the object, and one that was stored under an older schema must stay readable.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from kube_runtime.kind import Object
 
 NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
 PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
-"""Source: the schema that Kubernetes' own CustomResourceDefinitions give to a quantity."""
+"""Source: the schema of quantities in CRDs of Kubernetes."""
 INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 
@@ -23,8 +22,8 @@ INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 class Rule:
     """A validation rule over several fields of one object.
 
-    `expression` is CEL for the API server and guards every optional field with `has()`; `holds`
-    says the same in Python for the offline check. A cluster test holds the two together.
+    `expression` is CEL for the API server and guards every optional field with `has()`; `holds` is the same
+    rule in Python for offline checks. A test on a real API server compares the two.
     """
 
     expression: str
@@ -34,10 +33,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A rule about what may become of an object, which the API server checks when it is changed.
+    """A transition rule, which the API server checks when an object is changed.
 
-    `expression` is CEL over `self` and `oldSelf`; `path` is the field that is blamed, such as `.source`.
-    The webhooks have the same rules in Python; this holds without them.
+    `expression` is CEL over `self` and `oldSelf`; `path` is the field to report, such as `.source`. Webhooks
+    may have the same rule in Python; this one holds without them.
     """
 
     expression: str
@@ -47,11 +46,11 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Text and rules of one field, for `Annotated[type, Field(...)]`.
+    """Description and rules of one field, for `Annotated[type, Field(...)]`.
 
-    `embeds` names a Kubernetes type whose schema the field has (`embedded.py`); `shape` is a struct
-    that only describes a field which is kept as plain JSON. The API server fills in `default`.
-    `required` None means: required if the struct gives no default.
+    `embeds` names the Kubernetes type whose schema the field has (`embedded.py`); `shape` is a struct with
+    the schema of a field that is decoded as plain JSON. The API server fills in `default`. By default a
+    field is `required` if the struct has no default for it.
     """
 
     text: str
@@ -79,7 +78,7 @@ class Column:
     path: str
     type: Literal["string", "integer", "date"] = "string"
     priority: int = 0
-    """1 puts the column into `-o wide` only."""
+    """1: only with `-o wide`."""
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")
@@ -87,7 +86,7 @@ AGE = Column("Age", ".metadata.creationTimestamp", "date")
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The fields behind the scale subresource."""
+    """The paths of the scale subresource."""
 
     spec_replicas: str
     status_replicas: str
@@ -96,7 +95,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a kind's CustomResourceDefinition says besides the schema."""
+    """The parts of a CRD besides the schema."""
 
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
@@ -106,14 +105,14 @@ class Definition:
 
 
 Rules = tuple[Rule, ...]
-"""Type of the class attribute `RULES` of a struct."""
+"""Type of the class attribute `RULES`."""
 
 Transitions = tuple[Transition, ...]
-"""Type of the class attribute `TRANSITIONS` of a struct."""
+"""Type of the class attribute `TRANSITIONS`."""
 
 
 def immutable(field: str, shown: str) -> Transition:
-    """The rule that a text, which may be absent, stays as it was when the object was created."""
+    """The transition rule that an optional string never changes."""
     now, before = (f"(has({of}.{field}) ? {of}.{field} : '')" for of in ("self", "oldSelf"))
     message = f"{shown} is immutable and cannot be changed after creation"
     return Transition(f"{now} == {before}", message, f".{field}")
@@ -121,7 +120,7 @@ def immutable(field: str, shown: str) -> Transition:
 
 @dataclass(frozen=True, slots=True)
 class IntOrText:
-    """Marks a type as an integer or text, such as `8Gi`, `25%` or `30m`: its name, and the text's pattern."""
+    """Marks a type as an integer or string, such as `8Gi`, `25%` or `30m`: its name, and a pattern."""
 
     name: str
     pattern: str = ""

@@ -1,8 +1,7 @@
-"""From the structs of a kind to its CustomResourceDefinition, with a structural schema.
+"""Generate the CRD of a kind, with a structural schema, from its structs.
 
-msgspec's own JSON schema does not serve: it has references and null unions, which a structural
-schema may not have. An optional field is simply not required; the API server drops nulls before it
-looks.
+msgspec's own JSON schema has references and null unions, which a structural schema must not have. An
+optional field is not required here; the API server drops nulls before validation.
 """
 
 import types
@@ -24,8 +23,8 @@ TYPE_PATTERN = (
 REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 
-# Read for its schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. The lists of a
-# status are plain, not keyed by type, because that is how stored objects were written so far.
+# For the schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. Lists of conditions
+# have no merge key, because stored objects were written without one.
 class ConditionSchema(Struct):
     """One statement about an object, and since when it holds."""
 
@@ -48,7 +47,7 @@ class ConditionSchema(Struct):
 
 
 SHAPES: dict[type, type[msgspec.Struct]] = {Condition: ConditionSchema}
-"""Structs of other layers, and the struct that declares their schema."""
+"""Structs without declarations, and the struct that declares their schema."""
 
 _KEYWORDS = {
     "minimum": "minimum",
@@ -64,7 +63,7 @@ _SCALARS: dict[object, str] = {str: "string", bool: "boolean", int: "integer"}
 
 
 class Declared(NamedTuple):
-    """One field of a struct as declared: name on the wire, type as annotated, text and rules."""
+    """One declared field of a struct: its name on the wire, type, description and rules."""
 
     name: str
     type: Any
@@ -74,7 +73,7 @@ class Declared(NamedTuple):
 
 @cache
 def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
-    """The fields of a struct that carry a text, in the order of the struct."""
+    """The declared fields of a struct, in its order."""
     fields: list[Declared] = []
     for info in msgspec.structs.fields(struct):
         _, marks = unwrapped(info.type)
@@ -86,7 +85,7 @@ def declared(struct: type[msgspec.Struct]) -> tuple[Declared, ...]:
 
 
 def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Object:
-    """The schema of a struct. An open one keeps unknown fields, here and further down."""
+    """The schema of a struct. An open one preserves unknown fields at every level."""
     members = list(declared(struct))
     schema: Object = {
         "type": "object",
@@ -107,7 +106,7 @@ def object_schema(struct: type[msgspec.Struct], *, is_open: bool = False) -> Obj
 
 
 def field_schema(type_: object, field: Field, *, is_open: bool = False) -> Object:
-    """The schema of one field, with its text and rules."""
+    """The schema of one field, with its description and rules."""
     schema = {**_value_schema(type_, field, is_open=is_open), "description": field.text}
     for attribute, keyword in _KEYWORDS.items():
         if (value := getattr(field, attribute)) is not None:
@@ -128,7 +127,7 @@ def rules_of(struct: type) -> Rules:
 
 
 def transitions_of(struct: type) -> Transitions:
-    """The rules about changes that a struct declares."""
+    """The transition rules that a struct declares."""
     transitions: Transitions = getattr(struct, "TRANSITIONS", ())
     return transitions
 
@@ -141,7 +140,7 @@ def _transition(transition: Transition) -> Object:
 
 
 def summary(struct: type) -> str:
-    """What a struct is, from its docstring, as one line of text."""
+    """The docstring of a struct in one line."""
     return " ".join((struct.__doc__ or "").split())
 
 
@@ -165,7 +164,7 @@ def _value_schema(type_: object, field: Field, *, is_open: bool) -> Object:
 
 
 def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
-    """The schema of text, a number, a choice, or of any JSON value; None for everything else."""
+    """The schema of a scalar, an enum or any JSON value; None for other types."""
     if mark := next((mark for mark in marks if isinstance(mark, IntOrText)), None):
         return int_or_string(mark.pattern)
     if bare is msgspec.Raw:
@@ -176,7 +175,7 @@ def _scalar_schema(bare: object, marks: tuple[object, ...]) -> Object | None:
 
 
 def _json_schema(field: Field) -> Object | None:
-    """The schema of a field that is kept as plain JSON; None if it is not such a field."""
+    """The schema of a field that is decoded as plain JSON; None for other fields."""
     if field.embeds:
         return embedded(field.embeds)
     if field.shape:
@@ -185,7 +184,7 @@ def _json_schema(field: Field) -> Object | None:
 
 
 def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
-    """A type without `Annotated` and without None, and the metadata that was on it."""
+    """A type without `Annotated` and None, and its annotations."""
     if get_origin(type_) is Annotated:
         bare, marks = unwrapped(get_args(type_)[0])
         return bare, (*type_.__metadata__, *marks)
@@ -199,7 +198,7 @@ def unwrapped(type_: Any) -> tuple[object, tuple[object, ...]]:
 def custom_resource_definition(
     resource: type[Resource], annotations: Mapping[str, str] | None = None
 ) -> Object:
-    """The CustomResourceDefinition of one namespaced kind with one version."""
+    """The CRD of a namespaced kind with one version."""
     kind, metadata = resource.KIND, {"name": str(resource.KIND)}
     names = definition_of(resource)
     return {
@@ -223,7 +222,7 @@ def custom_resource_definition(
 
 
 def definition_of(resource: type[Resource]) -> Definition:
-    """Short names, columns and subresources of a kind, which its `DEFINITION` declares."""
+    """The `DEFINITION` of a kind: short names, columns and subresources."""
     definition: Definition = vars(resource).get("DEFINITION", Definition())
     return definition
 

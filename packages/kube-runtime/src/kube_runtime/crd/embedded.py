@@ -16,7 +16,7 @@ from kube_runtime.crd.declare import PATTERN
 from kube_runtime.kind import Object
 
 _DATA = Path(kube.__file__).parent / "schemas" / "kubernetes.json"
-"""A plain path: `importlib.resources` costs a command line more than all that is in the file."""
+"""A plain path, because importing `importlib.resources` is slow."""
 
 MAIN_CONTAINER_TEXT = (
     "Container laid over the component's main container; it needs no name. "
@@ -26,7 +26,7 @@ MAIN_CONTAINER_TEXT = (
 
 @cache
 def int_or_string(pattern: str = "") -> Object:
-    """The schema of an integer or text, whose text has that pattern; not to be changed."""
+    """The schema of an integer or string with that pattern; do not change it."""
     schema: Object = {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "x-kubernetes-int-or-string": True,
@@ -52,7 +52,7 @@ def _extra_pod_spec() -> Object:
 
 
 def _without(schema: Object, name: str) -> Object:
-    """The schema with that field no longer required."""
+    """The schema without that required field."""
     required = [field for field in schema["required"] if field != name]
     rest = {keyword: value for keyword, value in schema.items() if keyword != "required"}
     return {**rest, "required": required} if required else rest
@@ -60,12 +60,12 @@ def _without(schema: Object, name: str) -> Object:
 
 @cache
 def definitions() -> dict[str, Object]:
-    """The Kubernetes types by their short names, which refer to each other by `$ref`; not to be changed."""
+    """The Kubernetes types by their short names, which refer to each other by `$ref`; do not change them."""
     return msgspec.json.decode(_DATA.read_bytes(), type=dict[str, Object])
 
 
 def _inlined(schema: object) -> Any:
-    """The schema with every reference replaced by what it refers to."""
+    """The schema with every reference resolved."""
     if isinstance(schema, list):
         return [_inlined(part) for part in schema]
     if not isinstance(schema, dict):

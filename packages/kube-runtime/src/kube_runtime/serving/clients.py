@@ -1,6 +1,6 @@
-"""What the clients of a server share: an amount, such as bytes, and places that are handed out in turn.
+"""Share the capacity of a server fairly among its clients: an amount, such as bytes, and concurrent slots.
 
-A client is known by its address only, and how many there are is not known beforehand.
+A client is known by its address only, and the number of clients is not known in advance.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
 _SITE_BITS: Final = 64
-"""A client with one IPv6 address has the whole prefix of this length."""
+"""A client with one IPv6 address usually has the whole prefix of this length."""
 
 _Waiting: TypeAlias = "deque[asyncio.Future[None]]"
 
 
 def client_of(address: str | None) -> str:
-    """The client behind an address: the address, or for IPv6 its prefix. "" means: not known."""
+    """The client of an address: the address itself, or for IPv6 its prefix; "" if it is unknown."""
     try:
         ip = ip_address((address or "").partition("%")[0])
     except ValueError:
@@ -30,15 +30,15 @@ def client_of(address: str | None) -> str:
 
 
 class ShareExhausted(Exception):
-    """The client has its share, or all is taken."""
+    """The client has used its share, or nothing is left."""
 
 
 class ClientShares:
     """An amount, such as bytes, and how much of it each client holds.
 
-    A client may take more while it holds less than what is left. So a single greedy client gets half of all,
-    two of them a third each, and something is always left for a client that comes next. Nothing has to be
-    taken back.
+    A client may take more while it holds less than what is left. So one greedy client gets half of the
+    total, two of them a third each, and something is always left for the next client, without taking
+    anything back.
     """
 
     def __init__(self, total: int) -> None:
@@ -47,7 +47,7 @@ class ClientShares:
 
     @contextmanager
     def taken(self, client: str, amount: int) -> Iterator[None]:
-        """Hold so much while the block runs.
+        """Hold an amount while the block runs.
 
         Raises:
             ShareExhausted: nothing was taken.
@@ -68,26 +68,26 @@ class ClientShares:
 
 
 class FairSemaphore:
-    """A bounded number of places. Clients take turns, and the tenants of one client among themselves.
+    """A semaphore whose slots go to waiting clients in turn, and to the tenants of one client in turn.
 
-    The client that sends most therefore waits longest, and delays another one by one job only.
+    So a client that sends much delays its own jobs, and another client by one job only.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        """How many places there are. It may change: a lower limit takes no place back."""
+        """Number of slots. It may change; a lower limit takes no slot back."""
         self.taken = 0
-        """How many of them are held."""
+        """Number of slots that are held."""
         self._clients: OrderedDict[str, OrderedDict[str, _Waiting]] = OrderedDict()
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """Number of jobs that wait for a slot."""
         return sum(len(line) for tenants in self._clients.values() for line in tenants.values())
 
     @asynccontextmanager
-    async def place(self, client: str, tenant: str = "") -> AsyncIterator[None]:
-        """Hold a place while the block runs; wait for it first."""
+    async def slot(self, client: str, tenant: str = "") -> AsyncIterator[None]:
+        """Wait for a slot, and hold it while the block runs."""
         await self._take(client, tenant)
         try:
             yield
@@ -107,14 +107,14 @@ class FairSemaphore:
             if turn.cancelled():
                 self._leave(client, tenant, turn)
             else:
-                self._give_back()  # the place came in the same moment
+                self._give_back()  # the slot came in the same moment
             raise
 
     def _leave(self, client: str, tenant: str, turn: "asyncio.Future[None]") -> None:
         tenants = self._clients.get(client, OrderedDict())
         line = tenants.get(tenant, deque())
         if turn not in line:
-            return  # its turn came after it was cancelled, and passed to the next one
+            return  # its turn came after its cancellation, and passed to the next one
         line.remove(turn)
         if not line:
             del tenants[tenant]

@@ -1,11 +1,11 @@
-"""Which connections a server keeps, when any client may open many and send nothing.
+"""Limit the connections of a server, whose clients may open many and send nothing.
 
-Neither asyncio nor the HTTP library counts connections: one that never finishes its handshake, or its first
-header, costs memory without limit. So each connection has a place here from the moment that it is accepted.
-When all places are taken, one is freed: of the client with the most connections, first one that still owes
-a handshake, headers or a body, then the one that was silent for the longest time. So a client with few
-connections keeps them, whatever another one opens. Only a complete request that is being answered keeps its
-place, for a limited time: a client that does not read its answer occupies it as well.
+Neither asyncio nor aiohttp counts connections: those that never finish their handshake or their first header
+cost memory without limit. So each connection counts here from the moment that it is accepted. At the limit,
+one connection is aborted to make room: of the client with the most connections, first one that the server
+waits for (handshake, headers or body), then the one that was silent for the longest time. So a client with
+few connections keeps them. A complete request that is being answered is safe, but for a limited time: its
+client may not read the response.
 """
 
 import asyncio
@@ -29,21 +29,21 @@ from kube_runtime.errors import ConfigError
 from kube_runtime.serving.clients import client_of
 
 _BACKLOG: Final = 128
-_LOOKS: Final = 5
-"""How often, within the time that headers may take, it is looked for those who exceed it."""
+_CHECKS: Final = 5
+"""Checks for late headers, within the time that headers may take."""
 
-_AGAIN_SECONDS: Final = 0.1
-"""How long no connection is accepted when the process has no more file descriptors."""
+_ACCEPT_PAUSE_SECONDS: Final = 0.1
+"""Pause after a failed accept, as when the process has no more file descriptors."""
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server grants. A request's line and headers must come within `head_seconds`.
+    """Limits of one server. The head of a request must come within `head_seconds`.
 
-    `idle_seconds` is for who says nothing at all: clients open connections that they need only later.
-    `answer_seconds` is how long a request keeps its place when others want it.
+    A connection without a request may be idle for `idle_seconds`, because clients open connections in
+    advance. A request is safe for `answer_seconds`; then its connection may be aborted to make room.
     """
 
     connections: int = 256
@@ -57,7 +57,7 @@ LIMITS = Limits()
 
 
 class Connection(asyncio.Protocol):
-    """One connection: wraps aiohttp's protocol (`inner`) to enforce deadlines and limits."""
+    """One connection: wraps aiohttp's protocol (`inner`) to track what the client owes."""
 
     def __init__(
         self, inner: asyncio.Protocol, clock: Callable[[], float], client: str = ""
@@ -65,66 +65,66 @@ class Connection(asyncio.Protocol):
         self.inner = inner
         self.client = client
         self.request: web.Request | None = None
-        """The one that is running."""
+        """The request that is being answered."""
         self.answered = 0
         self.opening: asyncio.Task[None] | None = None
         self.left = asyncio.Event()
-        self.awaited_since: float | None = None
-        """Since when the rest of a request's headers is to come. None means: it is not."""
+        self.head_began_at: float | None = None
+        """When the head of a request began to arrive, until it is complete."""
         self.since = clock()
-        """When it last began to wait, to ask, or to be idle."""
+        """When it was opened, or its last request began or ended."""
         self._clock = clock
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; nothing has to come yet."""
+        """Pass it on."""
         self._transport = cast("asyncio.Transport", transport)
         self.inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand it on; if a request begins with it, the rest of its headers has to come soon."""
-        if self.request is None and self.awaited_since is None:
-            self.awaited_since = self._clock()
+        """Pass data on; if a request begins with it, its head must be complete soon."""
+        if self.request is None and self.head_began_at is None:
+            self.head_began_at = self._clock()
         self.inner.data_received(data)
 
     def eof_received(self) -> bool | None:
-        """Hand it on."""
+        """Pass it on."""
         return self.inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Hand it on."""
+        """Pass it on."""
         self.inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Hand it on."""
+        """Pass it on."""
         self.inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Leave the place."""
+        """Make room."""
         self.left.set()
         self.inner.connection_lost(exc)
 
-    def began(self, request: web.Request) -> None:
-        """A request has come, at least its headers."""
-        self.awaited_since = None
+    def request_began(self, request: web.Request) -> None:
+        """The head of a request is complete."""
+        self.head_began_at = None
         self.request = request
         self.since = self._clock()
 
-    def ended(self) -> None:
-        """It is answered."""
+    def request_ended(self) -> None:
+        """The request is answered."""
         self.request = None
         self.answered += 1
         self.since = self._clock()
 
     @property
-    def owes(self) -> bool:
-        """Whether the client has to send more: its handshake, headers or body."""
+    def awaits_client(self) -> bool:
+        """Whether the server waits for the client: its handshake, headers or body."""
         if self.request is None:
-            return not self.answered or self.awaited_since is not None
+            return not self.answered or self.head_began_at is not None
         return not self.request.content.is_eof()
 
-    def cut(self) -> None:
-        """Make the place free at once."""
+    def abort(self) -> None:
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
         elif self.opening is not None:
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
 
 
 class ConnectionLimit:
-    """Lets connections in to an application. Create it, `listen`, then wait for `closed` or `close` it."""
+    """Accepts connections for an application. Create it, `listen`, then wait for `closed` or `close` it."""
 
     def __init__(
         self, app: web.Application, limits: Limits = LIMITS, *, shutdown_seconds: float = 1.0
@@ -148,155 +148,162 @@ class ConnectionLimit:
             lingering_time=1.0,
         )
         self._limits = limits
-        self._places: dict[asyncio.Protocol, Connection] = {}
+        self._connections: dict[asyncio.Protocol, Connection] = {}
         self._listeners: list[socket.socket] = []
         self._working: list[asyncio.Task[NoReturn]] = []
         self.refused = 0
-        """Connections that found no place, or lost theirs to another one."""
+        """Number of connections that were refused, or aborted to make room."""
 
     def __len__(self) -> int:
-        """How many places are taken."""
-        return len(self._places)
+        """Number of open connections."""
+        return len(self._connections)
 
     async def listen(
         self, address: tuple[str | None, int], context: ssl.SSLContext | None = None
     ) -> int:
-        """The port on which it listens now. Host None means every interface.
+        """Listen on a host, or on all interfaces if it is None, and return the port.
 
         Raises:
-            ConfigError: the address cannot be had.
+            ConfigError: the address cannot be used.
         """
         await self._runner.setup()
         host, port = address
         try:
             listener = await _on_one(host, port) if host else _on_every_interface(port)
         except OSError as error:
-            code = error.errno or 0  # below zero where a name has no address
+            code = error.errno or 0  # negative if the name has no address
             reason = os.strerror(code) if code > 0 else error.strerror
             raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {reason}") from error
         listener.settimeout(0)
         self._listeners.append(listener)
         self._working += [
             asyncio.create_task(self._accept(listener, context), name="accept"),
-            asyncio.create_task(self._cut_silent(), name="cut silent connections"),
+            asyncio.create_task(self._abort_silent(), name="abort silent connections"),
         ]
         return int(listener.getsockname()[1])
 
     async def closed(self) -> NoReturn:
         """Raise the error that ended the accept loop; return only when cancelled."""
-        # `wait` leaves them alone when this is cancelled: a server that ends accepts until `close`.
+        # `wait` does not cancel the tasks when this is cancelled: the server accepts until `close`.
         ended, _ = await asyncio.wait(self._working, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
         raise RuntimeError("the accept loop ended")
 
     async def close(self) -> None:
-        """Accept no more connections, and close open ones when their request has been answered."""
+        """Accept no more connections, and close open ones once their request is answered."""
         for task in self._working:
             task.cancel()
         await asyncio.gather(*self._working, return_exceptions=True)
         for listener in self._listeners:
             listener.close()
         await self._runner.cleanup()
-        for place in tuple(self._places.values()):
-            place.cut()
+        for connection in tuple(self._connections.values()):
+            connection.abort()
 
     async def _accept(self, listener: socket.socket, context: ssl.SSLContext | None) -> NoReturn:
         while True:
-            # Not `loop.sock_accept`: cancelled in the moment after it accepted, it loses the connection.
+            # Not `loop.sock_accept`, which loses a connection if it is cancelled right after it accepted.
             await _readable(listener)
             try:
-                connection, address = listener.accept()
+                accepted, address = listener.accept()
             except BlockingIOError:
-                continue  # the client has left
+                continue  # the client has gone
             except OSError as error:
                 _log.warning("accept failed", error=str(error))
-                await asyncio.sleep(_AGAIN_SECONDS)
+                await asyncio.sleep(_ACCEPT_PAUSE_SECONDS)
                 continue
-            connection.settimeout(0)
+            accepted.settimeout(0)
             client = client_of(str(address[0]))
-            if not self._has_place(client):
-                connection.close()
+            if not self._has_room(client):
+                accepted.close()
                 continue
-            self._let_in(connection, client, context)
+            self._serve_connection(accepted, client, context)
 
-    def _let_in(
-        self, connection: socket.socket, client: str, context: ssl.SSLContext | None
+    def _serve_connection(
+        self, accepted: socket.socket, client: str, context: ssl.SSLContext | None
     ) -> None:
-        """Register a connection until it has ended."""
+        """Serve a connection in a task of its own, and count it until it has ended."""
         server = cast("web.Server", self._runner.server)
-        place = Connection(server(), asyncio.get_running_loop().time, client)
-        self._places[place.inner] = place
+        connection = Connection(server(), asyncio.get_running_loop().time, client)
+        self._connections[connection.inner] = connection
 
-        def has_left(_: asyncio.Task[None]) -> None:
-            connection.close()
-            self._places.pop(place.inner, None)
+        def forget(_: asyncio.Task[None]) -> None:
+            accepted.close()
+            self._connections.pop(connection.inner, None)
 
-        place.opening = asyncio.create_task(self._open(place, connection, context))
-        place.opening.add_done_callback(has_left)
+        connection.opening = asyncio.create_task(self._open(connection, accepted, context))
+        connection.opening.add_done_callback(forget)
 
-    async def _cut_silent(self) -> NoReturn:
-        """End connections whose headers do not come; one look for all is cheaper than a timer for each."""
-        loop, patience = asyncio.get_running_loop(), self._limits.head_seconds
+    async def _abort_silent(self) -> NoReturn:
+        """Abort connections whose head is late; one check of all is cheaper than a timer for each."""
+        loop, limit = asyncio.get_running_loop(), self._limits.head_seconds
         while True:
-            await asyncio.sleep(patience / _LOOKS)
-            due = loop.time() - patience
-            for place in tuple(self._places.values()):
-                if place.awaited_since is not None and place.awaited_since < due:
-                    place.cut()
+            await asyncio.sleep(limit / _CHECKS)
+            due = loop.time() - limit
+            for connection in tuple(self._connections.values()):
+                if connection.head_began_at is not None and connection.head_began_at < due:
+                    connection.abort()
 
-    def _has_place(self, client: str) -> bool:
-        """Whether to accept another connection of that client; may close one to make room."""
-        if len(self._places) < self._limits.connections:
+    def _has_room(self, client: str) -> bool:
+        """Whether to accept another connection of that client; may abort one to make room."""
+        if len(self._connections) < self._limits.connections:
             return True
         self.refused += 1
         due = loop_time() - self._limits.answer_seconds
         idle = [
-            place
-            for place in self._places.values()
-            if place.request is None or place.owes or place.since < due
+            connection
+            for connection in self._connections.values()
+            if connection.request is None or connection.awaits_client or connection.since < due
         ]
-        clients = Counter([client, *(place.client for place in self._places.values())])
+        clients = Counter(
+            [client, *(connection.client for connection in self._connections.values())]
+        )
         victim = min(
             idle,
-            key=lambda place: (-clients[place.client], not place.owes, place.since),
+            key=lambda connection: (
+                -clients[connection.client],
+                not connection.awaits_client,
+                connection.since,
+            ),
             default=None,
         )
         if victim is None:
             return False
-        self._places.pop(victim.inner, None)
-        victim.cut()
+        self._connections.pop(victim.inner, None)
+        victim.abort()
         return True
 
     async def _open(
-        self, place: Connection, connection: socket.socket, context: ssl.SSLContext | None
+        self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None
     ) -> None:
-        """Serve one connection."""
+        """Do the handshake, then wait for the end of the connection."""
         loop = asyncio.get_running_loop()
-        with suppress(OSError):  # of clients that send no TLS, or nothing
+        with suppress(OSError):  # the client sends no TLS, or nothing
             async with asyncio.timeout(self._limits.handshake_seconds):
-                await loop.connect_accepted_socket(lambda: place, connection, ssl=context)
-            await place.left.wait()
+                await loop.connect_accepted_socket(lambda: connection, accepted, ssl=context)
+            await connection.left.wait()
 
     @web.middleware
     async def _counted(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        place = self._places.get(request.protocol)
-        if place is None:
+        connection = self._connections.get(request.protocol)
+        if connection is None:
             return await handler(request)
-        place.began(request)
+        connection.request_began(request)
         try:
             response = await handler(request)
             await response.prepare(request)
-            await response.write_eof()  # here, so that no client is cut before it has its answer
+            # Here, so that no connection is aborted before it has its response.
+            await response.write_eof()
         finally:
-            place.ended()
+            connection.request_ended()
         return response
 
 
 class _BugsOnly(logging.Filter):
-    """Bad input from outsiders is not our error, and must not fill the log."""
+    """Drops errors about bad input of clients, which must not fill the log."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
@@ -311,7 +318,7 @@ def _bugs_logger() -> logging.Logger:
 
 
 async def _readable(listener: socket.socket) -> None:
-    """Return when a connection waits there."""
+    """Wait for a connection."""
     loop, waiting = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(listener, waiting.set)
     try:
@@ -321,7 +328,7 @@ async def _readable(listener: socket.socket) -> None:
 
 
 def _on_every_interface(port: int) -> socket.socket:
-    """A socket that listens there, for both families."""
+    """A listening socket for IPv6 and IPv4, or IPv4 only where there is no IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return socket.create_server(

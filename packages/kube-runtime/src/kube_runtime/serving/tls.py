@@ -1,4 +1,4 @@
-"""TLS of our servers: keys, certificates, and the contexts that serve them."""
+"""TLS for servers: keys, certificates and contexts."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ SKEW = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate, with those that lead to its authority, and its private key; all of it PEM."""
+    """A certificate with its chain, and its private key, as PEM."""
 
     certificate: bytes
     key: bytes = field(repr=False)
@@ -28,26 +28,26 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """An in-memory CA that signs certificates and is then discarded."""
+    """A CA with its private key, in memory."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey = field(repr=False)
 
     @classmethod
     def of(cls, pair: Pair) -> Self:
-        """The authority with this certificate and key.
+        """The CA with this certificate and key.
 
         Raises:
-            TypeError: the key is not of the kind that `new_authority` makes.
+            TypeError: the key is not an elliptic curve key.
         """
         key = serialization.load_pem_private_key(pair.key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TypeError("an authority of another kind")
+            raise TypeError("the key of the CA is not an elliptic curve key")
         return cls(x509.load_pem_x509_certificate(pair.certificate), key)
 
     @property
     def pem(self) -> bytes:
-        """The certificate that others trust."""
+        """The certificate as PEM."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     def issue(
@@ -60,9 +60,9 @@ class Authority:
         groups: Sequence[str] = (),
         is_client: bool = False,
     ) -> Pair:
-        """A new key with a certificate for a server of these host names and addresses, a client, or both.
+        """Create a key and a certificate for a server with these hosts and addresses, a client, or both.
 
-        Of a client, Kubernetes reads the user from the common name and the groups from the organizations.
+        Kubernetes reads the user of a client from the common name, and its groups from the organizations.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject, signer = _named(name, groups), self.key.public_key()
@@ -84,7 +84,7 @@ class Authority:
 
 
 def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
-    """A new authority that signed itself."""
+    """Create a self-signed CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
         _unsigned(_named(name), key, _named(name), key.public_key(), (now, life))
@@ -98,16 +98,16 @@ def new_authority(name: str, *, now: datetime, life: timedelta) -> Authority:
 def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.SSLContext:
     """The context of a server with this certificate: TLS 1.2 or newer, HTTP/1.1.
 
-    With `client_authorities`, PEM, clients need a certificate that one of these has signed.
+    With `client_authorities`, as PEM, clients need a certificate of one of these CAs.
 
     Raises:
-        ssl.SSLError: certificate and key are not a pair, or something cannot be read.
+        ssl.SSLError: certificate and key do not match, or cannot be read.
     """
     context = _bare_context()
     if client_authorities is not None:
         context.verify_mode = ssl.CERT_REQUIRED
         context.load_verify_locations(cadata=client_authorities.decode("ascii", "replace"))
-    # OpenSSL takes keys from files only; this one is never on a disk.
+    # OpenSSL reads keys from files only; this one is never on a disk.
     descriptor = os.memfd_create("certificate")
     try:
         os.write(descriptor, pair.key.rstrip() + b"\n" + pair.certificate)
@@ -118,9 +118,9 @@ def server_context(pair: Pair, client_authorities: bytes | None = None) -> ssl.S
 
 
 class Certificate:
-    """The certificate that new connections get; None until the first one is there.
+    """The current certificate of a server, which may be replaced at any time; none at first.
 
-    `asks_clients`: clients need a certificate too, of the authorities that `load` is given.
+    `asks_clients`: clients need a certificate, too, of the CAs passed to `load`.
     """
 
     def __init__(self, *, asks_clients: bool = False) -> None:
@@ -128,20 +128,21 @@ class Certificate:
         self._client_authorities: bytes | None = None
         self.loaded = asyncio.Event()
         self.expires = float("nan")
-        """When it runs out, in seconds since 1970. NaN means: there is none."""
+        """Expiry in seconds since 1970; NaN without a certificate."""
         self._context: ssl.SSLContext | None = None
         self.listener = _bare_context()
-        """What the socket is opened with. It has no certificate: each handshake is handed the newest."""
+        """The context to listen with. It has no certificate itself; each handshake gets the current one."""
         self.listener.sni_callback = self._choose
-        # The mode of a connection is that of the listener, whatever `_choose` hands it.
+        # The verification mode of a connection is that of the listener, not of the context that `_choose`
+        # sets.
         if asks_clients:
             self.listener.verify_mode = ssl.CERT_REQUIRED
 
     async def load(self, pair: Pair, client_authorities: bytes | None = None) -> None:
-        """Serve that certificate from now on, to clients of those authorities if they need one.
+        """Replace the certificate, and the CAs of client certificates.
 
         Raises:
-            ssl.SSLError: it cannot be used; the one before stays.
+            ssl.SSLError: they cannot be used; the previous ones stay.
         """
         if (pair, client_authorities) == (self.pair, self._client_authorities):
             return
@@ -177,15 +178,15 @@ def _bare_context() -> ssl.SSLContext:
 
 
 def _expiry(pair: Pair) -> float:
-    """When the first certificate of the chain runs out, which is the server's."""
+    """The expiry of the first certificate of the chain, which is the server's."""
     try:
         return x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc.timestamp()
-    except ValueError:  # OpenSSL takes some that this library does not
+    except ValueError:  # OpenSSL accepts some certificates that this library does not
         return float("nan")
 
 
 def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A private key as PEM, not encrypted."""
+    """A private key as unencrypted PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,

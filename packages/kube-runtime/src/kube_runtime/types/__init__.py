@@ -1,5 +1,5 @@
-"""Structs of the kinds that we watch, one file per API group, with only the fields that we read.
+"""Structs of built-in kinds, one file per API group, with the fields that controllers read.
 
-Watched objects are many and are shared by every reader, so they are frozen and small: a field that
-no code reads is not even decoded. Objects that we write are plain JSON (`kube_runtime.kind.Object`).
+Watched objects are many and shared by all readers, so they are frozen and small: other fields are not
+decoded. Objects to be written are plain JSON (`kube_runtime.kind.Object`).
 """

@@ -1,11 +1,11 @@
-"""Who a user is, and what they may do: reviews by the API server, created and never stored."""
+"""authentication.k8s.io/v1 and authorization.k8s.io/v1: reviews of users and of their permissions."""
 
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Resource, Struct
 
 
 class UserInfo(Struct):
-    """A user, as the API server knows them."""
+    """A user."""
 
     username: str = ""
     uid: str = ""
@@ -14,14 +14,14 @@ class UserInfo(Struct):
 
 
 class TokenReviewStatus(Struct):
-    """The answer."""
+    """The result of a review."""
 
     authenticated: bool = False
     user: UserInfo = UserInfo()
 
 
 class TokenReview(Resource):
-    """Asks whose token that is. The API server sends the token back; it is not decoded."""
+    """Asks for the user of a token. The API server returns the token, which is not decoded."""
 
     KIND = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", namespaced=False)
 
@@ -29,19 +29,19 @@ class TokenReview(Resource):
 
 
 class UserName(Struct):
-    """What the API server calls a user. Nothing else is read, so nothing else can make it unreadable."""
+    """The name of a user."""
 
     username: str = ""
 
 
 class SelfSubjectReviewStatus(Struct):
-    """The answer."""
+    """The result of a review."""
 
     user_info: UserName = UserName()
 
 
 class SelfSubjectReview(Resource):
-    """Asks who the asker is."""
+    """Asks for the user of the request itself."""
 
     KIND = Kind(
         "authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews", namespaced=False
@@ -51,7 +51,7 @@ class SelfSubjectReview(Resource):
 
 
 class AccessReviewStatus(Struct):
-    """The answer."""
+    """The result of a review."""
 
     allowed: bool = False
 
@@ -71,7 +71,7 @@ class SubjectAccessReview(Resource):
 
 
 class SelfSubjectAccessReview(Resource):
-    """Asks whether the asker may do something."""
+    """Asks whether the user of the request may do something."""
 
     KIND = Kind(
         "authorization.k8s.io",
@@ -85,17 +85,12 @@ class SelfSubjectAccessReview(Resource):
 
 
 def question(kind: Kind, spec: Object) -> Object:
-    """What has to be created to ask it."""
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": {"name": ""},
-        "spec": spec,
-    }
+    """The review to create."""
+    return kind.manifest({"name": ""}, spec=spec)
 
 
 def subject(user: UserInfo) -> Object:
-    """The part of a SubjectAccessReview's spec that says who it is about."""
+    """The user in the spec of a SubjectAccessReview."""
     return {
         "user": user.username,
         "uid": user.uid,

@@ -1,4 +1,4 @@
-"""admissionregistration.k8s.io/v1, and the Secret with a server's certificate."""
+"""admissionregistration.k8s.io/v1: ValidatingWebhookConfiguration."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Resource, Struct
@@ -12,7 +12,7 @@ class WebhookService(Struct):
 
 
 class WebhookClient(Struct):
-    """How the API server calls a webhook, and which authorities it trusts, as PEM in base64."""
+    """How the API server calls a webhook, and the CAs that it trusts, as PEM in base64."""
 
     service: WebhookService | None = None
     url: str = ""
@@ -20,14 +20,14 @@ class WebhookClient(Struct):
 
 
 class Webhook(Struct):
-    """One entry of a configuration."""
+    """One webhook of a configuration."""
 
     name: str
     client_config: WebhookClient = WebhookClient()
 
 
 class ValidatingWebhookConfiguration(Resource):
-    """Which requests are shown to whom before they are stored."""
+    """The validating webhooks for requests before they are stored."""
 
     KIND = Kind(
         "admissionregistration.k8s.io",
@@ -38,22 +38,3 @@ class ValidatingWebhookConfiguration(Resource):
     )
 
     webhooks: tuple[Webhook, ...] = ()
-
-
-class ServingSecret(Resource):
-    """The Secret with the certificate of our webhooks. Watched by its name only.
-
-    `data` holds a private key: never log it. The object does not show it.
-    """
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    data: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        """The kind and the name, without the keys."""
-        return f"{type(self).__name__}({self.key})"
-
-
-class MetricsSecret(ServingSecret):
-    """The Secret with the certificate of our metrics; a type of its own, since each type has one watch."""

@@ -7,7 +7,7 @@ from kube_runtime.types.meta import Resource
 
 
 class CustomResourceDefinition(Resource):
-    """That there is a kind. Its name is `str` of the kind; its schemas, megabytes of them, stay away."""
+    """The metadata of a CRD, whose name is `str` of its kind. Its schemas may have megabytes."""
 
     KIND = Kind(
         "apiextensions.k8s.io",

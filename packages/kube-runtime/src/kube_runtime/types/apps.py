@@ -9,14 +9,14 @@ from kube_runtime.types.meta import Condition, Metadata, Resource, Struct
 
 
 class DeploymentSpec(Struct):
-    """The fields of a Deployment's spec that readiness depends on."""
+    """The fields of the spec on which readiness depends."""
 
     replicas: int = 1
     paused: bool = False
 
 
 class DeploymentStatus(Struct):
-    """What the Deployment controller observed."""
+    """The observed state of a Deployment."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -27,7 +27,7 @@ class DeploymentStatus(Struct):
 
 
 class Deployment(Resource):
-    """A Deployment; its spec stays JSON text, because apply compares it as a whole."""
+    """A Deployment; its spec stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("apps", "v1", "Deployment", "deployments")
 
@@ -36,19 +36,19 @@ class Deployment(Resource):
 
 
 class ReplicaSetSpec(Struct):
-    """How many pods there should be of one revision of a Deployment."""
+    """The desired number of pods of one revision."""
 
     replicas: int = 1
 
 
 class ReplicaSetStatus(Struct):
-    """How many of them serve."""
+    """The observed state of a ReplicaSet."""
 
     ready_replicas: int = 0
 
 
 class ReplicaSet(Resource):
-    """The pods of one revision of a Deployment. The operator does not read them; people do."""
+    """One revision of a Deployment."""
 
     KIND = Kind("apps", "v1", "ReplicaSet", "replicasets")
 
@@ -57,26 +57,26 @@ class ReplicaSet(Resource):
 
 
 class PodTemplate(Struct):
-    """The part of a pod template that identifies it."""
+    """The metadata of a pod template."""
 
     metadata: Metadata = Metadata()
 
 
 class StatefulSetSpec(Struct):
-    """The part of a StatefulSet's spec that we read."""
+    """The pod template of a StatefulSet."""
 
     template: PodTemplate = PodTemplate()
 
 
 class StatefulSetStatus(Struct):
-    """What the StatefulSet controller observed."""
+    """The observed state of a StatefulSet."""
 
     observed_generation: int = 0
     updated_replicas: int = 0
 
 
 class StatefulSet(Resource):
-    """A StatefulSet of leaders. LeaderWorkerSet makes it; we only read it."""
+    """A StatefulSet, read only."""
 
     KIND = Kind("apps", "v1", "StatefulSet", "statefulsets")
 
@@ -85,7 +85,7 @@ class StatefulSet(Resource):
 
 
 class ControllerRevision(Resource):
-    """A former state of an object. Its `data` is written once; only the metadata is read."""
+    """The metadata of a ControllerRevision; its `data` is written once and not read."""
 
     KIND = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
     METADATA_ONLY: ClassVar[bool] = True

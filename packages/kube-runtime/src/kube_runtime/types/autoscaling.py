@@ -7,7 +7,7 @@ from kube_runtime.types.meta import Resource
 
 
 class HorizontalPodAutoscaler(Resource):
-    """A HorizontalPodAutoscaler; its spec stays JSON text, because apply compares it as a whole."""
+    """A HorizontalPodAutoscaler; its spec stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 

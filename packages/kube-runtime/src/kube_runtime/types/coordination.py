@@ -5,7 +5,7 @@ from kube_runtime.types.meta import Resource, Struct
 
 
 class LeaseSpec(Struct):
-    """Who leads. Times are RFC 3339 with microseconds, UTC."""
+    """The holder of a Lease. Times are RFC 3339 in UTC, with microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -15,7 +15,7 @@ class LeaseSpec(Struct):
 
 
 class Lease(Resource):
-    """A Lease, for leader election and namespace scope."""
+    """A Lease, for leader election and the ownership of namespaces."""
 
     KIND = Kind("coordination.k8s.io", "v1", "Lease", "leases")
 

@@ -1,4 +1,4 @@
-"""v1: ServiceAccount, Service, ConfigMap, PersistentVolumeClaim, Secret, Event and Pod."""
+"""v1: ServiceAccount, Service, ConfigMap, PersistentVolumeClaim, Event, Pod and Node."""
 
 from typing import ClassVar
 
@@ -9,13 +9,13 @@ from kube_runtime.types.meta import Condition, Resource, Struct
 
 
 class ServiceAccount(Resource):
-    """A ServiceAccount; we write none of its fields but the metadata."""
+    """A ServiceAccount, with its metadata only."""
 
     KIND = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 
 
 class Service(Resource):
-    """A Service; its spec stays JSON text, because apply compares it as a whole."""
+    """A Service; its spec stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("", "v1", "Service", "services")
 
@@ -23,7 +23,7 @@ class Service(Resource):
 
 
 class ConfigMap(Resource):
-    """A ConfigMap; its data stays JSON text, because apply compares it as a whole."""
+    """A ConfigMap; its data stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("", "v1", "ConfigMap", "configmaps")
 
@@ -31,41 +31,10 @@ class ConfigMap(Resource):
 
 
 class PersistentVolumeClaim(Resource):
-    """A PersistentVolumeClaim. We only ask whether it is there."""
+    """The metadata of a PersistentVolumeClaim."""
 
     KIND = Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
     METADATA_ONLY: ClassVar[bool] = True
-
-
-class PullSecret(Resource):
-    """A Secret of type `kubernetes.io/dockerconfigjson`. Watched with that field selector only.
-
-    `data` holds credentials: reduce it to registry hosts at once (`Informer(transform=…)`), never log it.
-    """
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    data: dict[str, str] = {}
-
-
-class SshKeys(Resource):
-    """The Secret with the SSH keys that pods of one group share. Watched by its name only.
-
-    `data` holds a private key: never log it. The object does not show it.
-    """
-
-    KIND = Kind("", "v1", "Secret", "secrets")
-
-    type: str = ""
-    data: dict[str, str] = {}
-
-    def __repr__(self) -> str:
-        """The kind and the name, without the keys."""
-        return f"{type(self).__name__}({self.key})"
-
-
-class SshKeysCopy(SshKeys):
-    """A copy of those keys in a namespace that needs them; each type has one watch, hence two types."""
 
 
 class Event(Resource):
@@ -77,14 +46,14 @@ class Event(Resource):
 
 
 class Waiting(Struct):
-    """Why a container does not run yet, or not again."""
+    """Why a container waits to start."""
 
     reason: str = ""
     message: str = ""
 
 
 class Terminated(Struct):
-    """How a container ended. `finished_at` is RFC 3339, UTC."""
+    """How a container ended. `finished_at` is RFC 3339 in UTC."""
 
     exit_code: int = 0
     reason: str = ""
@@ -93,14 +62,14 @@ class Terminated(Struct):
 
 
 class ContainerState(Struct):
-    """What a container does. None in both means: it runs, or nothing is known of it."""
+    """The state of a container. Without either, it runs, or its state is unknown."""
 
     waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 
 class ContainerStatus(Struct):
-    """What the kubelet says of one container. `started` is whether its startup probe succeeded."""
+    """The observed state of a container. `started`: its startup probe succeeded."""
 
     name: str = ""
     ready: bool = False
@@ -111,7 +80,7 @@ class ContainerStatus(Struct):
 
 
 class PodSpec(Struct):
-    """The node that a pod was given; "" before it has one."""
+    """The node of a pod; "" before it is scheduled."""
 
     node_name: str = ""
 
@@ -123,7 +92,7 @@ class PodIP(Struct):
 
 
 class PodStatus(Struct):
-    """What the scheduler and the kubelet say of a pod."""
+    """The observed state of a pod."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -133,7 +102,7 @@ class PodStatus(Struct):
 
 
 class Pod(Resource):
-    """A pod of a component, with exactly what `status.pods` reads to find why it is not ready."""
+    """A pod, with the fields that explain why it is not ready."""
 
     KIND = Kind("", "v1", "Pod", "pods")
 
@@ -142,7 +111,7 @@ class Pod(Resource):
 
 
 class NodeStatus(Struct):
-    """What a node has for pods."""
+    """The resources of a node for pods."""
 
     allocatable: dict[str, str] = {}
 

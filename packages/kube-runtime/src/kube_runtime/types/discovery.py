@@ -1,11 +1,11 @@
-"""discovery.k8s.io/v1: EndpointSlice, as far as it lists the pods behind a Service."""
+"""discovery.k8s.io/v1: EndpointSlice."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.meta import Resource, Struct
 
 
 class TargetReference(Struct):
-    """What an endpoint stands for; a pod, nearly always."""
+    """The object behind an endpoint, usually a pod."""
 
     kind: str = ""
     name: str = ""
@@ -13,14 +13,14 @@ class TargetReference(Struct):
 
 
 class EndpointConditions(Struct):
-    """None means: unknown. Kubernetes says to read an unknown `ready` as true."""
+    """Conditions of an endpoint; None is unknown. By the API's contract an unknown `ready` counts as true."""
 
     ready: bool | None = None
     terminating: bool | None = None
 
 
 class SliceEndpoint(Struct):
-    """One pod of a slice."""
+    """One endpoint of a slice."""
 
     addresses: tuple[str, ...] = ()
     conditions: EndpointConditions = EndpointConditions()
@@ -28,7 +28,7 @@ class SliceEndpoint(Struct):
 
 
 class EndpointSlice(Resource):
-    """Some of the endpoints of a Service. It has the labels of the Service, and one with its name."""
+    """Some of the endpoints of a Service, with the labels of the Service, and one with its name."""
 
     KIND = Kind("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 

@@ -1,4 +1,4 @@
-"""What every watched object has: metadata, owners, conditions."""
+"""Metadata, owner references and conditions of objects, and the base classes of kinds."""
 
 from collections.abc import Iterable
 from typing import ClassVar, Self, TypeVar, dataclass_transform
@@ -8,10 +8,10 @@ import msgspec
 from kube_runtime.kind import Key, Kind, Object
 
 
-# msgspec passes `frozen` on to subclasses; type checkers learn of that only here.
+# msgspec passes `frozen` on to subclasses, which type checkers do not know.
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Struct(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Base of every struct that comes from the API server; wire names are camelCase."""
+    """Base of all structs of API objects; names on the wire are camelCase."""
 
 
 class OwnerReference(Struct):
@@ -26,7 +26,7 @@ class OwnerReference(Struct):
 
 
 class Metadata(Struct):
-    """The part of ObjectMeta that we read; without `managedFields`, but for `ScaledMetadata`."""
+    """The part of ObjectMeta that is decoded. `ScaledMetadata` has `managedFields`, too."""
 
     name: str = ""
     namespace: str = ""
@@ -42,7 +42,7 @@ class Metadata(Struct):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that controls this object, if it has one."""
+        """The controlling owner, if there is one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
@@ -55,7 +55,7 @@ class _Owned(Struct):
 
 
 class FieldOwner(Struct):
-    """One entry of `metadata.managedFields`, as far as it is about the replicas."""
+    """One entry of `metadata.managedFields`, with its ownership of `spec.replicas`."""
 
     manager: str = ""
     time: str | None = None
@@ -68,10 +68,7 @@ class FieldOwner(Struct):
 
 
 class ScaledMetadata(Metadata):
-    """Metadata of kinds with a scale subresource, with who set `spec.replicas`: no request is needed for it.
-
-    Nothing else is read of `managedFields`.
-    """
+    """Metadata of a kind with a scale subresource, with the managers of `spec.replicas`."""
 
     managed_fields: tuple[FieldOwner, ...] = ()
 
@@ -83,11 +80,11 @@ class ScaledMetadata(Metadata):
 
 
 class Resource(Struct):
-    """An object of a watched kind. A subclass names its kind and declares the fields that we read."""
+    """Base of all kinds. A subclass names its kind and declares the fields to decode."""
 
     KIND: ClassVar[Kind]
     METADATA_ONLY: ClassVar[bool] = False
-    """Whether the API server shall leave out everything but the metadata when it lists and watches."""
+    """Whether lists and watches request the metadata only."""
     READ_LEVELS: ClassVar[int | None] = None
     """How deep the fields are that we read; the object itself is level 1. An object that is nested too deeply
     for the decoder is then read down to here. None: such an object cannot be read."""
@@ -116,12 +113,12 @@ class Condition(Struct):
 
 
 class Status(Struct):
-    """The status of a kind that has conditions. A subclass declares what else is reported."""
+    """Base of a status with conditions. A subclass declares its other fields."""
 
     conditions: tuple[Condition, ...] = ()
 
     def with_conditions(self, conditions: Iterable[Condition]) -> Self:
-        """The same with these conditions instead, and with what a schema requires of every status."""
+        """A copy with these conditions. Subclasses add what their schema requires."""
         return msgspec.structs.replace(self, conditions=tuple(conditions))
 
 
@@ -129,7 +126,7 @@ def status_of(resource: Resource) -> Status:
     """The status of an object.
 
     Raises:
-        TypeError: its kind has none with conditions.
+        TypeError: its kind has no status with conditions.
     """
     status = getattr(resource, "status", None)
     if not isinstance(status, Status):
@@ -143,9 +140,9 @@ def condition(conditions: tuple[Condition, ...], type_: str) -> Condition | None
 
 
 def equal_but_for_version(old: Resource, new: Resource) -> bool:
-    """Whether two states of an object differ in nothing that we read.
+    """Whether two states of an object are equal except for the resource version.
 
-    The resource version is left out: the API server raises it for changes that we do not decode.
+    The API server raises the version also for changes of fields that are not decoded.
     """
     version = old.metadata.resource_version
     metadata = msgspec.structs.replace(new.metadata, resource_version=version)

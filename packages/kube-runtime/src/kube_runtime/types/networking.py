@@ -7,7 +7,7 @@ from kube_runtime.types.meta import Resource
 
 
 class Ingress(Resource):
-    """An Ingress; its spec stays JSON text, because apply compares it as a whole."""
+    """An Ingress; its spec stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("networking.k8s.io", "v1", "Ingress", "ingresses")
 

@@ -7,7 +7,7 @@ from kube_runtime.types.meta import Resource
 
 
 class PodDisruptionBudget(Resource):
-    """A PodDisruptionBudget; its spec stays JSON text, because apply compares it as a whole."""
+    """A PodDisruptionBudget; its spec stays JSON text for the comparison with the desired state."""
 
     KIND = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 

@@ -24,7 +24,7 @@ class RoleBinding(Resource):
 
 
 class Subject(Struct):
-    """Who has a role."""
+    """One subject of a binding."""
 
     kind: str = ""
     name: str = ""
@@ -32,7 +32,7 @@ class Subject(Struct):
 
 
 class ClusterRoleBinding(Resource):
-    """A ClusterRoleBinding, with those who have its role."""
+    """A ClusterRoleBinding, with its subjects."""
 
     KIND = Kind(
         "rbac.authorization.k8s.io",

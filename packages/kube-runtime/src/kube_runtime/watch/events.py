@@ -1,4 +1,4 @@
-"""Events of the watch of a kind, in their order."""
+"""The events of a watch."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeAlias
@@ -10,19 +10,19 @@ from kube_runtime.types.meta import R
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A list begins; everything up to `Synced` is part of it. An unfinished earlier list is void."""
+    """A list begins, and ends with `Synced`. An earlier unfinished list is void."""
 
 
 @dataclass(frozen=True, slots=True)
 class Present(Generic[R]):
-    """An object of the list. Of several states of it the last counts."""
+    """An object of the list. If it comes several times, the last state counts."""
 
     resource: R
 
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """The list is complete: what it did not bring does not exist."""
+    """The list is complete: objects that are not in it do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Changed(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The object of this key and uid is gone, or no longer selected. Within a list: it is not part of it."""
+    """An object is gone, or no longer selected; within a list, it is no longer part of it."""
 
     key: Key
     uid: str
@@ -42,7 +42,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An object exists and does not fit its type. The others are not affected."""
+    """An object does not fit its type. The others are not affected."""
 
     error: DecodeError
 

@@ -1,8 +1,8 @@
-"""Which objects of a kind are watched: by namespace, labels and fields.
+"""Select the objects of a watch by namespace, labels and fields.
 
-The API server selects. For an object that we have just written, it must be known here whether its watch will
-ever bring it. So a label selector is parsed, and an unsupported one is refused; a field selector is
-not parsed, and such objects wait for their watch.
+The API server selects. For an object that we have just written, the store must know whether the watch will
+bring it. So label selectors are parsed, and unsupported ones are refused. Field selectors are not parsed:
+such an object is shown once the watch brings it.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from kube_runtime.types.meta import Resource
 
 
 class SelectorQuery(TypedDict):
-    """The arguments of a list and of a watch."""
+    """The arguments of `Client.pages` and `Client.watch`."""
 
     namespace: str
     labels: str
@@ -21,14 +21,14 @@ class SelectorQuery(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LabelRule:
-    """One requirement of a label selector. A value of None means: any."""
+    """One requirement of a label selector; a value of None matches any."""
 
     name: str
     value: str | None
     is_negated: bool
 
     def holds(self, labels: dict[str, str]) -> bool:
-        """Whether these labels meet it."""
+        """Whether labels meet the requirement."""
         value = labels.get(self.name)
         matches = value is not None if self.value is None else value == self.value
         return matches is not self.is_negated
@@ -36,10 +36,10 @@ class LabelRule:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """A namespace ("" is all of them), a label selector and a field selector, as the API takes them.
+    """A namespace ("" for all), a label selector and a field selector.
 
     Raises:
-        ValueError: a label selector other than `a=b`, `a!=b`, `a` and `!a`, joined by commas.
+        ValueError: the label selector has terms other than `a=b`, `a!=b`, `a` and `!a`.
     """
 
     namespace: str = ""
@@ -56,7 +56,7 @@ class Selector:
         return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
 
     def covers(self, resource: Resource, *, is_watched: bool) -> bool:
-        """Whether the watch will bring this state of the object; `is_watched`: it brought an earlier one."""
+        """Whether the watch will bring this state of an object; `is_watched`: it brought an earlier one."""
         metadata = resource.metadata
         if self.namespace and metadata.namespace != self.namespace:
             return False

@@ -15,13 +15,14 @@ import yaml
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.profiling import COPIER, PROFILER
+from dynamo_graphs.types.profiling import JobPodInFull, Output
 from dynamo_profiler import command
-from kube_runtime.cache.cache import Cache, Change
+from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Change
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import NotFound, OperatorError
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import JobPodInFull, Output
 from kube_runtime.types.core import Pod
 
 _COPY = 3  # the arguments of the copier that say where to: namespace, name, metadata

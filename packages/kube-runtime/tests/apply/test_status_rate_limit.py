@@ -39,55 +39,55 @@ def stored(wanted: DynamoGraphDeploymentStatus, uid: str = "u") -> DynamoGraphDe
     return DynamoGraphDeployment(metadata, status=wanted.with_conditions(said))
 
 
-def waited(pace: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Status) -> float:
+def waited(limit: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Status) -> float:
     """How long to wait for the write; if that is now, it is done."""
-    wait = pace.wait(graph, wanted)
+    wait = limit.wait(graph, wanted)
     if not wait and difference(graph, wanted):
-        pace.wrote(graph)
+        limit.record_write(graph)
     return wait
 
 
 @on_simulated_clock
 async def test_progress_waits_for_the_rest_of_a_second() -> None:
-    pace, graph = StatusRateLimit(), stored(status())
-    assert 0.0 == waited(pace, DynamoGraphDeployment(graph.metadata), status())
+    limit, graph = StatusRateLimit(), stored(status())
+    assert 0.0 == waited(limit, DynamoGraphDeployment(graph.metadata), status())
     await asyncio.sleep(0.25)
-    assert 0.75 == waited(pace, graph, status(message="1 of 2"))
+    assert 0.75 == waited(limit, graph, status(message="1 of 2"))
     await asyncio.sleep(0.75)
-    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
 
 
 @on_simulated_clock
 async def test_a_condition_that_flips_never_waits() -> None:
-    pace, graph = StatusRateLimit(), stored(status())
-    waited(pace, DynamoGraphDeployment(graph.metadata), status())
-    assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
+    limit, graph = StatusRateLimit(), stored(status())
+    waited(limit, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
 
 
 @on_simulated_clock
 async def test_a_newer_generation_never_waits() -> None:
-    pace, graph = StatusRateLimit(), stored(status())
-    waited(pace, DynamoGraphDeployment(graph.metadata), status())
-    assert 0.0 == waited(pace, graph, status(observed_generation=2))
-    assert 0.0 == waited(pace, graph, status(state="failed"))
+    limit, graph = StatusRateLimit(), stored(status())
+    waited(limit, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(limit, graph, status(observed_generation=2))
+    assert 0.0 == waited(limit, graph, status(state="failed"))
 
 
 @on_simulated_clock
 async def test_a_status_that_says_the_same_does_not_count() -> None:
-    pace, graph = StatusRateLimit(), stored(status())
-    assert 0.0 == waited(pace, graph, status())
-    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+    limit, graph = StatusRateLimit(), stored(status())
+    assert 0.0 == waited(limit, graph, status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
 
 
 @on_simulated_clock
 async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
-    pace = StatusRateLimit()
+    limit = StatusRateLimit()
     for number in range(100):
         fresh = DynamoGraphDeployment(Metadata("g", uid=str(number), generation=1))
-        assert 0.0 == waited(pace, fresh, status())
+        assert 0.0 == waited(limit, fresh, status())
     await asyncio.sleep(1.0)
-    waited(pace, stored(status(), "last"), status(message="1 of 2"))
-    assert 1 == pace.remembered
+    waited(limit, stored(status(), "last"), status(message="1 of 2"))
+    assert 1 == limit.remembered
 
 
 def edited(uid: str = "u") -> DynamoGraphDeployment:
@@ -101,100 +101,102 @@ MOVING, THERE = status(observed_generation=2), status("True", observed_generatio
 
 @on_simulated_clock
 async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
-    pace = StatusRateLimit(goal="Ready")
-    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    limit = StatusRateLimit(goal="Ready")
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
     await asyncio.sleep(SETTLE_SECONDS / 2)
-    assert 0.0 == waited(pace, edited(), THERE)
+    assert 0.0 == waited(limit, edited(), THERE)
 
 
 @on_simulated_clock
 async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
     None
 ):
-    pace = StatusRateLimit(goal="Ready")
+    limit = StatusRateLimit(goal="Ready")
     for _ in range(4):
-        assert waited(pace, edited(), MOVING) > 0
+        assert waited(limit, edited(), MOVING) > 0
         await asyncio.sleep(SETTLE_SECONDS / 4)
-    assert 0.0 == waited(pace, edited(), MOVING)
-    assert 0.0 == waited(pace, edited(), MOVING), "a write that has failed does not wait once more"
+    assert 0.0 == waited(limit, edited(), MOVING)
+    assert 0.0 == waited(limit, edited(), MOVING), "a write that has failed does not wait once more"
 
 
 @on_simulated_clock
 async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
-    assert 0.0 == waited(StatusRateLimit(goal="Ready", greets=True), fresh, status())
+    assert 0.0 == waited(StatusRateLimit(goal="Ready", first_at_once=True), fresh, status())
     assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready"), fresh, status())
-    assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready", greets=True), edited(), MOVING)
+    assert SETTLE_SECONDS == waited(
+        StatusRateLimit(goal="Ready", first_at_once=True), edited(), MOVING
+    )
 
 
 @on_simulated_clock
 async def test_what_later_steps_are_decided_by_never_waits() -> None:
-    pace = StatusRateLimit(goal="Ready", records=("restart",))
-    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    limit = StatusRateLimit(goal="Ready", never_delayed=("restart",))
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
     restart = RestartStatus("one", "Restarting")
-    assert 0.0 == waited(pace, edited(), replace(MOVING, restart=restart))
+    assert 0.0 == waited(limit, edited(), replace(MOVING, restart=restart))
 
 
 @on_simulated_clock
 async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
-    pace = StatusRateLimit(goal="Ready")
-    assert 0.0 == waited(pace, stored(status("True")), status("False"))
+    limit = StatusRateLimit(goal="Ready")
+    assert 0.0 == waited(limit, stored(status("True")), status("False"))
 
 
 @on_simulated_clock
 async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
-    pace = StatusRateLimit(goal="Ready")
+    limit = StatusRateLimit(goal="Ready")
     for number in range(100):
-        waited(pace, edited(str(number)), MOVING)
-    assert 100 == pace.remembered
+        waited(limit, edited(str(number)), MOVING)
+    assert 100 == limit.remembered
     await asyncio.sleep(61.0)
-    waited(pace, edited("last"), MOVING)
-    assert 1 == pace.remembered
+    waited(limit, edited("last"), MOVING)
+    assert 1 == limit.remembered
 
 
 @on_simulated_clock
 async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
-    pace, graph = StatusRateLimit(goal="Ready", records=("restart",)), stored(status())
-    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
+    limit, graph = StatusRateLimit(goal="Ready", never_delayed=("restart",)), stored(status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
     restart = RestartStatus("one", "Restarting", ("b",))
-    assert 0.0 == waited(pace, graph, status(restart=restart))
-    assert waited(pace, graph, status(message="2 of 2")) > 0
+    assert 0.0 == waited(limit, graph, status(restart=restart))
+    assert waited(limit, graph, status(message="2 of 2")) > 0
 
 
 @on_simulated_clock
 async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
-    pace = StatusRateLimit(goal="Ready", records=("Suspended",))
+    limit = StatusRateLimit(goal="Ready", never_delayed=("Suspended",))
     suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
-    assert SETTLE_SECONDS == waited(pace, edited(), MOVING)
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
     told = MOVING.with_conditions([*MOVING.conditions, suspended])
-    assert 0.0 == waited(pace, edited(), told)
+    assert 0.0 == waited(limit, edited(), told)
 
 
 @on_simulated_clock
 async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
-    pace, graph = StatusRateLimit(passing=("initializing", "pending")), stored(status())
-    assert 0.0 == waited(pace, graph, status(message="1 of 2"))
-    assert 1.0 == waited(pace, graph, status(state="initializing"))
-    assert 0.0 == waited(pace, graph, status(state="failed"))
+    limit, graph = StatusRateLimit(transient_states=("initializing", "pending")), stored(status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
+    assert 1.0 == waited(limit, graph, status(state="initializing"))
+    assert 0.0 == waited(limit, graph, status(state="failed"))
 
 
 def busy() -> WriteActivity:
     """A time at which much begins."""
     write_activity = WriteActivity()
     for _ in range(MANY_A_SECOND):
-        write_activity.note()
+        write_activity.record()
     return write_activity
 
 
 @on_simulated_clock
 async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
     write_activity = busy()
-    pace, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
-    assert BUSY_SECONDS == waited(pace, graph, status(message="1 of 2"))
-    assert 0.0 == waited(pace, graph, status("True", "All resources are ready"))
-    assert BUSY_SECONDS == waited(pace, stored(status(), "other"), status(message="1 of 2"))
+    limit, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
+    assert BUSY_SECONDS == waited(limit, graph, status(message="1 of 2"))
+    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
+    assert BUSY_SECONDS == waited(limit, stored(status(), "other"), status(message="1 of 2"))
     await asyncio.sleep(1.0)
-    assert 0.0 == waited(pace, stored(status(), "other"), status(message="2 of 2")), (
+    assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), (
         "it is quiet now"
     )
 
@@ -202,13 +204,13 @@ async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does
 @on_simulated_clock
 async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
     write_activity, graph = busy(), stored(status())
-    pace = StatusRateLimit(goal="Ready", activity=write_activity)
+    limit = StatusRateLimit(goal="Ready", activity=write_activity)
     waits = []
     for _ in range(7):
-        waits.append(waited(pace, graph, status(message="1 of 2")))
+        waits.append(waited(limit, graph, status(message="1 of 2")))
         await asyncio.sleep(0.5)
         for _ in range(MANY_A_SECOND):
-            write_activity.note()
+            write_activity.record()
     assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
 
 
@@ -217,10 +219,10 @@ async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edit
     None
 ):
     fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
-    pace = StatusRateLimit(goal="Ready", greets=True, activity=busy())
-    assert BUSY_SECONDS == waited(pace, fresh, status())
-    assert 0.0 == waited(pace, fresh, status("True"))
-    assert BUSY_SECONDS == waited(pace, edited("other"), MOVING)
+    limit = StatusRateLimit(goal="Ready", first_at_once=True, activity=busy())
+    assert BUSY_SECONDS == waited(limit, fresh, status())
+    assert 0.0 == waited(limit, fresh, status("True"))
+    assert BUSY_SECONDS == waited(limit, edited("other"), MOVING)
 
 
 @on_simulated_clock
@@ -228,7 +230,7 @@ async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -
     write_activity = WriteActivity(many=3)
     for _ in range(3):
         assert not write_activity.is_high
-        write_activity.note()
+        write_activity.record()
         await asyncio.sleep(0.25)
     assert write_activity.is_high
     await asyncio.sleep(0.25)
@@ -237,18 +239,18 @@ async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -
 
 @on_simulated_clock
 async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
-    pace, graph = StatusRateLimit(), stored(status())
+    limit, graph = StatusRateLimit(), stored(status())
     for _ in range(3):  # each of them failed
-        assert 0.0 == pace.wait(graph, status(message="1 of 2"))
-    pace.wrote(graph)
-    assert 1.0 == pace.wait(graph, status(message="1 of 2"))
+        assert 0.0 == limit.wait(graph, status(message="1 of 2"))
+    limit.record_write(graph)
+    assert 1.0 == limit.wait(graph, status(message="1 of 2"))
 
 
 @on_simulated_clock
 async def test_objects_are_forgotten_though_only_conditions_that_flip_are_written() -> None:
     """Such a write never asks whether it has to wait for the one before."""
-    pace, wanted = StatusRateLimit(), status("True", "All resources are ready")
+    limit, wanted = StatusRateLimit(), status("True", "All resources are ready")
     for number in range(100):
-        waited(pace, stored(status(), uid=f"u{number}"), wanted)
+        waited(limit, stored(status(), uid=f"u{number}"), wanted)
         await asyncio.sleep(2)
-    assert 1 == pace.remembered
+    assert 1 == limit.remembered

@@ -1,8 +1,8 @@
-"""A bounded worker for expensive pure functions: a process of their own that can be killed.
+"""A pool of worker processes for expensive pure functions, with limits of CPU time and memory.
 
-The event loop is never held by such work, and the work cannot run for good: a thread cannot be ended, a
-process can. It starts with the first job and ends when there was none for a minute, so that a cluster
-without large objects pays nothing. Source: `docs/decisions/0026-bounded-work.md`.
+Such work must not block the event loop, and must end: a thread cannot be killed, a process can. A process
+starts with the first job and ends when idle, so that a cluster without large objects pays nothing.
+Source: `docs/decisions/0026-bounded-work.md`.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ WorkEndedCause: TypeAlias = Literal["time", "memory", "crash"]
 SECONDS = 5.0
 """CPU time of one job."""
 MEMORY_BYTES = 256 * 1024 * 1024
-"""Memory of one job, on top of that of an idle worker, about 60 MiB."""
+"""Memory of one job, beyond the 60 MiB of an idle process."""
 WALL_FACTOR = 6
 WALL_SECONDS = 10.0
-"""Wall-clock limit of a job on a busy machine: this factor on its CPU time, and seconds to start."""
+"""Wall-clock limit of a job on a busy machine: this multiple of its CPU time, and seconds to start."""
 JOBS_OF_A_PROCESS = 200
 _CAUSES: Mapping[int, WorkEndedCause] = {-signal.SIGPROF: "time", -signal.SIGKILL: "memory"}
-"""By the exit code of a process: the kernel kills with the one after the time, with the other for memory."""
-_EXIT_LOOKS, _EXIT_LOOK_SECONDS = 200, 0.01
+"""By exit code: the signals of the kernel at the limit of CPU time, and when memory runs out."""
+_EXIT_POLLS, _EXIT_POLL_SECONDS = 200, 0.01
 
 
 class WorkEnded(OperatorError):
-    """The work exceeded its limit of time or memory, and was killed. A retry would be, too."""
+    """The work exceeded its limit of time or memory and was killed. A retry would be killed, too."""
 
     def __init__(self, cause: WorkEndedCause, message: str) -> None:
         super().__init__(message)
@@ -45,14 +45,14 @@ class WorkEnded(OperatorError):
 
 
 class WorkBusy(OperatorError):
-    """Too much work is queued; retry in a moment."""
+    """Too much work is queued; retry later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of the queue, and how long an idle worker process stays.
+    """Limits of the pool: processes, jobs that wait, jobs that wait of one tenant, idle time of a process.
 
-    `waiting_of_one`: of one tenant. When `waiting` jobs wait, one of the tenant that has most gives way.
+    When `waiting` jobs wait, a job of the tenant with most of them yields to a new one.
     """
 
     processes: int = 1
@@ -76,18 +76,18 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls) -> "WorkerProcess":
-        """A new process; it takes calls at once, and answers when it has started."""
+        """Start a process. It accepts calls at once, and answers once it has started."""
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", worker_process.__name__, str(theirs.fileno())]
-            popen = subprocess.Popen(  # noqa: ASYNC220, S603 - the child is our own; does not wait for it
+            popen = subprocess.Popen(  # noqa: ASYNC220, S603 - our own program; this does not wait for it
                 command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
             )
         reader, writer = await asyncio.open_connection(sock=ours)
         return cls(popen, reader, writer)
 
     async def exchange(self, content: bytes) -> bytes:
-        """The answer to a call.
+        """Send a call and return the answer.
 
         Raises:
             OSError: the process has ended.
@@ -99,21 +99,21 @@ class WorkerProcess:
         return await self._reader.readexactly(int.from_bytes(length, "big"))
 
     def kill(self) -> None:
-        """End it, whatever it does."""
+        """Kill the process."""
         self._popen.kill()
 
     async def stop(self) -> None:
-        """End it, and return when it has ended."""
+        """Kill the process and wait for its end."""
         self.kill()
         self._writer.close()
         await self.exit_code()
 
     async def exit_code(self) -> int | None:
-        """Why it ended, negative for a signal. None means: it has not, in all this time."""
-        for _ in range(_EXIT_LOOKS):
+        """Wait for the exit code, negative for a signal. None: the process has not ended in time."""
+        for _ in range(_EXIT_POLLS):
             if (code := self._popen.poll()) is not None:
                 return code
-            await asyncio.sleep(_EXIT_LOOK_SECONDS)
+            await asyncio.sleep(_EXIT_POLL_SECONDS)
         return None
 
 
@@ -126,8 +126,8 @@ class _Job:
     future: "asyncio.Future[Any]"
     process: WorkerProcess | None = None
 
-    def ended(self, cause: WorkEndedCause) -> None:
-        """Say that it was ended."""
+    def fail(self, cause: WorkEndedCause) -> None:
+        """Raise `WorkEnded` in the caller."""
         if not self.future.done():
             self.future.set_exception(WorkEnded(cause, self._text(cause)))
 
@@ -156,12 +156,12 @@ class WorkerPool:
 
     @property
     def waiting(self) -> int:
-        """How many jobs wait for a process."""
+        """Number of jobs that wait for a process."""
         return sum(map(len, self._waiting.values()))
 
     @property
     def processes(self) -> int:
-        """How many processes there are, or are being started or ended."""
+        """Number of processes, including those that start or end."""
         return len(self._tasks)
 
     async def submit(
@@ -173,16 +173,15 @@ class WorkerPool:
         seconds: float = SECONDS,
         memory_bytes: int = MEMORY_BYTES,
     ) -> T:
-        """Run `function(*args)` in a process of its own, and return or raise its outcome.
+        """Run `function(*args)` in a worker process, and return its result or raise its exception.
 
         The function must be importable by its name; arguments, result and exception must be picklable.
-        `seconds` is CPU time; `memory_bytes` is what the work may take on top of an idle process.
-        `tenant` is whom the work is for, such as a namespace: tenants take turns. A cancelled call ends its
-        work.
+        `seconds` is CPU time; `memory_bytes` comes on top of an idle process. Tenants, such as namespaces,
+        take turns. Cancelling the call kills the process.
 
         Raises:
-            WorkEnded: it took too much time or memory.
-            WorkBusy: too many jobs wait, or too many of this tenant.
+            WorkEnded: the job exceeded its time or memory.
+            WorkBusy: too many jobs wait, in all or of this tenant.
         """
         content = pickle.dumps((function, args), pickle.HIGHEST_PROTOCOL)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -194,7 +193,7 @@ class WorkerPool:
             self._forget(job)
 
     async def run(self) -> NoReturn:
-        """Run worker processes until cancelled; they start with the first job."""
+        """Wait until cancelled, then end all processes. Processes start with the first job."""
         try:
             await asyncio.Event().wait()
             raise AssertionError
@@ -202,11 +201,11 @@ class WorkerPool:
             await self.close()
 
     async def close(self) -> None:
-        """End all processes, whatever they do. Jobs that wait raise `WorkBusy`."""
+        """Kill all processes. Waiting jobs raise `WorkBusy`."""
         self._is_closed = True
         for queue in self._waiting.values():
             for job in queue:
-                _give_way(job)
+                _yield_to_others(job)
         self._waiting.clear()
         for task in (tasks := tuple(self._tasks)):
             task.cancel()
@@ -220,12 +219,12 @@ class WorkerPool:
             most = max(self._waiting.values(), key=len)
             if len(most) <= len(own) + 1:
                 raise WorkBusy("too much expensive work is queued; retrying soon")
-            _give_way(most.pop())
+            _yield_to_others(most.pop())
         self._waiting.setdefault(job.tenant, deque()).append(job)
         self._added.set()
-        self._have_task()
+        self._start_process()
 
-    def _have_task(self) -> None:
+    def _start_process(self) -> None:
         if not self._idle and len(self._tasks) < self._bounds.processes:
             task = asyncio.create_task(self._serve(), name="bounded worker")
             self._tasks.add(task)
@@ -234,9 +233,9 @@ class WorkerPool:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.result()  # a bug of ours must surface
-        if self._waiting:  # came while its process was being ended
-            self._have_task()
+            task.result()  # raises if there was a bug
+        if self._waiting:  # jobs that came while the process was ending
+            self._start_process()
 
     def _forget(self, job: _Job) -> None:
         queue = self._waiting.get(job.tenant)
@@ -254,11 +253,11 @@ class WorkerPool:
         tenant, queue = self._waiting.popitem(last=False)
         job = queue.popleft()
         if queue:
-            self._waiting[tenant] = queue  # at the end of the line
+            self._waiting[tenant] = queue  # behind the other tenants
         return job
 
     async def _take(self) -> _Job | None:
-        """The next job; None if there was none for the idle time."""
+        """Wait for the next job. None: there was none within the idle time."""
         self._idle += 1
         try:
             async with asyncio.timeout(self._bounds.idle_seconds):
@@ -272,14 +271,14 @@ class WorkerPool:
             self._idle -= 1
 
     async def _serve(self) -> None:
-        """Work until there is nothing to do for long, in one process after the other."""
+        """Run jobs in one process after the other, until there is none within the idle time."""
         process: WorkerProcess | None = None
         jobs = 0
         try:
             while (job := await self._take()) is not None:
                 process = process or await WorkerProcess.start()
                 jobs += 1
-                if not await _done(job, process) or jobs % JOBS_OF_A_PROCESS == 0:
+                if not await _run(job, process) or jobs % JOBS_OF_A_PROCESS == 0:
                     await process.stop()
                     process = None
         finally:
@@ -287,37 +286,37 @@ class WorkerPool:
                 await process.stop()
 
 
-def _give_way(job: _Job) -> None:
+def _yield_to_others(job: _Job) -> None:
     if not job.future.done():
         job.future.set_exception(
             WorkBusy("the work yielded to that of other tenants; retrying soon")
         )
 
 
-async def _done(job: _Job, process: WorkerProcess) -> bool:
-    """Run a job. Returns whether the process can run another."""
+async def _run(job: _Job, process: WorkerProcess) -> bool:
+    """Run a job. Returns whether the process can run another one."""
     if job.future.done():
-        return True  # the caller has gone
+        return True  # the caller was cancelled
     job.process = process
     limits = (job.seconds, job.memory_bytes, sys.getrecursionlimit(), job.content)
     try:
         async with asyncio.timeout(WALL_FACTOR * job.seconds + WALL_SECONDS):
             answer = await process.exchange(pickle.dumps(limits, pickle.HIGHEST_PROTOCOL))
     except TimeoutError:
-        job.ended("time")
+        job.fail("time")
         return False
     except (OSError, asyncio.IncompleteReadError):
-        job.ended(_CAUSES.get(await process.exit_code() or 0, "crash"))
+        job.fail(_CAUSES.get(await process.exit_code() or 0, "crash"))
         return False
     except asyncio.CancelledError:
-        _give_way(job)
+        _yield_to_others(job)
         raise
     finally:
         job.process = None
     outcome, value = pickle.loads(answer)  # noqa: S301 - of our own child
     if outcome == "memory":
-        job.ended("memory")
-        return False  # not all of it may have been given back
+        job.fail("memory")
+        return False  # not all of its memory may be free again
     if job.future.done():
         return True
     if outcome == "result":

@@ -1,7 +1,7 @@
-"""Worker slots: as many as a controller has workers, less those that wait for a bounded worker.
+"""Let another reconcile run while one waits for expensive work.
 
-A reconcile that waits for expensive work costs the event loop nothing. If it kept its slot, sixteen large
-objects of one tenant would keep the small ones of all others waiting.
+A controller has a fixed number of workers. If reconciles that wait for the worker pool kept theirs, sixteen
+large objects of one tenant would block the small ones of all others.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,15 +10,15 @@ from contextvars import ContextVar
 
 
 class WorkerSlots:
-    """The slots of one controller. `spawn` starts one more worker."""
+    """The workers of one controller. `spawn` starts one more."""
 
     def __init__(self, spawn: Callable[[], object]) -> None:
         self._spawn = spawn
         self._surplus = 0
 
     @contextmanager
-    def given_up(self) -> Iterator[None]:
-        """Give the slot of this worker to another one within the block; afterwards one of them ends."""
+    def released(self) -> Iterator[None]:
+        """Have one more worker within the block. Afterwards one of them ends."""
         if self._surplus:
             self._surplus -= 1
         else:
@@ -29,7 +29,7 @@ class WorkerSlots:
             self._surplus += 1
 
     def is_surplus(self) -> bool:
-        """Whether there is one worker too many, so that the caller has to end."""
+        """Whether there is one worker too many; the caller then has to end."""
         if not self._surplus:
             return False
         self._surplus -= 1
@@ -41,9 +41,9 @@ WORKER_SLOTS: ContextVar[WorkerSlots | None] = ContextVar("worker_slots", defaul
 
 @contextmanager
 def worker_slot_released() -> Iterator[None]:
-    """Within a reconcile, let another one run during the block; elsewhere do nothing."""
+    """Let another reconcile run during the block. Outside of reconciles this does nothing."""
     if (slots := WORKER_SLOTS.get()) is None:
         yield
         return
-    with slots.given_up():
+    with slots.released():
         yield

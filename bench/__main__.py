@@ -38,7 +38,7 @@ def main() -> None:
     if "foreign" in options.only:
         foreign.main(options.foreign)
     if "soak" in options.only:
-        soak.main(options.minutes)
+        soak.main(options.minutes, options.rate)
     if "scale" in options.only:
         runs = zip(options.graphs, cycle(options.rounds), strict=False)
         results = [scale(graphs, rounds) for graphs, rounds in runs]
@@ -83,6 +83,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     others = f"objects of others, of each of three kinds (default {foreign.COUNT})"
     parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=others)
     parser.add_argument("--minutes", type=float, default=60.0, help="of `--only soak`")
+    rate = "graphs created, scaled and deleted per minute by `--only soak` (default %(default)s)"
+    parser.add_argument("--rate", type=float, default=soak.RATE, help=rate)
     parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
     return parser.parse_args(arguments)
 

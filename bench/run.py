@@ -14,7 +14,7 @@ from bench.floor import Statuses, statuses_of
 from bench.operator_process import Operator, operator
 from bench.plane import Plane
 from bench.user import NAMESPACE, User, connected_user
-from devcluster.optional_crds import files
+from devcluster.addons.optional_crds import files
 from devcluster.progress import Silent
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from kube_runtime.kind import Key

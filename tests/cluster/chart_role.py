@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from cluster.permissions.roles import NAMES
-from devcluster.binaries import find
-from devcluster.kubectl import Kubectl
+from devcluster.api_server import Kubectl
+from devcluster.programs.binaries import find
 from devcluster.progress import Silent
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name, Where, policy

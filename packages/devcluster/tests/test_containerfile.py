@@ -2,7 +2,16 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from devcluster.containerfile import Copy, Ignored, Instruction, command, copy, pairs, parse, place
+from devcluster.images.containerfile import (
+    Copy,
+    Ignored,
+    Instruction,
+    command,
+    copy,
+    pairs,
+    parse,
+    place,
+)
 from kube_runtime.errors import ConfigError
 
 OURS = Path(__file__).parents[3] / "Containerfile"

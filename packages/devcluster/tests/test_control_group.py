@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
+from devcluster.node.namespaces import ControlGroup
 
 
 def hierarchies(root: Path, *names: str) -> ControlGroup:

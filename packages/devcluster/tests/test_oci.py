@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.oci import (
+from devcluster.images.oci import (
     Layer,
     Settings,
     TarEntry,

@@ -8,19 +8,19 @@ import msgspec
 import pytest
 import yaml
 
-from devcluster import machine
 from devcluster.components import MANIFESTS, POD_NETWORK, SERVICE_NETWORK, kube_apiserver
 from devcluster.instance import Instance
 from devcluster.layout import Layout, Plan
-from devcluster.machine import require_control_groups, require_node_support
-from devcluster.network_namespace import NODE_ADDRESS
-from devcluster.node_components import (
+from devcluster.node import machine
+from devcluster.node.components import (
     CLUSTER_DOMAIN,
     DNS_ADDRESS,
     KUBELET_CLIENT,
     write_node_settings,
 )
-from devcluster.node_images import node_images
+from devcluster.node.machine import require_control_groups, require_node_support
+from devcluster.node.namespaces import NODE_ADDRESS
+from devcluster.node.programs import node_images
 from devcluster.progress import Silent
 from devcluster.startup import process_names
 from kube_runtime.errors import ConfigError

@@ -9,7 +9,7 @@ from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from devcluster.helm import Helm
+from devcluster.programs.helm import Helm
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from devcluster.api_server import kubeconfig
 from devcluster.certificates import Authority, Pair, new_authority, write_key_pair, write_private
-from devcluster.kubeconfig import kubeconfig
 from devcluster.layout import Layout, Plan
-from devcluster.network_namespace import NODE_ADDRESS
-from devcluster.node_components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
+from devcluster.node.components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
+from devcluster.node.namespaces import NODE_ADDRESS
 from devcluster.ports import LOOPBACK
 
 MANIFESTS = Path(__file__).with_name("manifests")

@@ -16,23 +16,21 @@ from typing import Self
 
 import msgspec
 
-from devcluster import leaderworkerset, optional_crds, probe
-from devcluster.binaries import find
-from devcluster.build import LEADER_WORKER_SET, build
+from devcluster.addons import leaderworkerset, optional_crds
+from devcluster.api_server import kubeconfig, server_version
 from devcluster.certificates import Authority, Pair, write_private
 from devcluster.components import write_credentials, write_kubeconfigs
-from devcluster.folders import state_folder
-from devcluster.kubeconfig import kubeconfig
-from devcluster.layout import Layout, Plan
+from devcluster.fake_nodes import node_name
+from devcluster.layout import Layout, Plan, state_folder
 from devcluster.locks import held
-from devcluster.machine import require_node_support
-from devcluster.node_images import node_images
-from devcluster.node_programs import build_node_programs
-from devcluster.nodes import node_name
+from devcluster.node.machine import require_node_support
+from devcluster.node.programs import build_node_programs, node_images
+from devcluster.node.real_node import RealNode, namespaces
 from devcluster.ports import free_ports
 from devcluster.processes import Process, stop
+from devcluster.programs.binaries import find
+from devcluster.programs.build import LEADER_WORKER_SET, build
 from devcluster.progress import SILENT, ProgressReporter
-from devcluster.real_node import RealNode, namespaces
 from devcluster.startup import COMPANION, Startup, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
 
@@ -172,7 +170,7 @@ class Instance:
         plan = self._plan()
         return Status(
             server=plan.server,
-            version=probe.version(plan.server_port, self.pki / "ca.crt"),
+            version=server_version(plan.server_port, self.pki / "ca.crt"),
             pids={name: process(self._layout, name).pid() for name in process_names(plan)},
         )
 

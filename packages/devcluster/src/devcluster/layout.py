@@ -1,11 +1,30 @@
-"""The files of one instance: which part of its folder is for what."""
+"""Where files are: built programs in the user's cache, instances in the user's state folder.
 
+Both follow the XDG base directory specification, by which a relative path counts as unset.
+"""
+
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from devcluster.ports import LOOPBACK
+
+
+def cache_folder() -> Path:
+    """The folder of everything that can be built or downloaded again."""
+    return _base("XDG_CACHE_HOME", ".cache") / "dynamo-operator" / "controlplane"
+
+
+def state_folder() -> Path:
+    """The folder with one subfolder per instance."""
+    return _base("XDG_STATE_HOME", ".local/state") / "dynamo-operator" / "controlplane"
+
+
+def _base(variable: str, default: str) -> Path:
+    configured = Path(os.environ.get(variable, ""))
+    return configured if configured.is_absolute() else Path.home() / default
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

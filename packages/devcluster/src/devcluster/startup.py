@@ -10,16 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import leaderworkerset
-from devcluster.binaries import Binaries
+from devcluster.addons import leaderworkerset
+from devcluster.api_server import Kubectl, KubectlError, is_ready
 from devcluster.components import ARGUMENTS, MANIFESTS, write_scheduler_settings
-from devcluster.kubectl import Kubectl, KubectlError
+from devcluster.fake_nodes import node_list, node_name
 from devcluster.layout import Layout, Plan
-from devcluster.node_components import NODE_NAME
-from devcluster.nodes import node_list, node_name
-from devcluster.probe import is_ready
+from devcluster.node.components import NODE_NAME
+from devcluster.node.real_node import NODE_PROCESSES, RealNode, namespaces
 from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
-from devcluster.real_node import NODE_PROCESSES, RealNode, namespaces
+from devcluster.programs.binaries import Binaries
 
 STORE = ("etcd", "kube-apiserver")
 COMPANION = "operator"

@@ -8,13 +8,12 @@ below /run and /var these are folders of the instance.
 import os
 import select
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
-from devcluster.machine import PATH
+from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError, completed
 
 NODE_ADDRESS = "10.90.0.1"
@@ -23,6 +22,42 @@ _OUTER = "node"
 _INNER = "uplink"
 _ATTEMPTS = 20
 _ENDS_WITHIN_SECONDS = 0.5
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """A group by its name, in every hierarchy of this machine."""
+
+    name: str
+    root: Path = _CONTROL_GROUPS
+
+    def make(self) -> None:
+        """Makes it in every hierarchy, unless it is there."""
+        is_unified = (self.root / "cgroup.controllers").exists()
+        for place in (self.root,) if is_unified else self.root.iterdir():
+            if place.is_dir():
+                (place / self.name).mkdir(exist_ok=True)
+
+    def processes(self) -> set[int]:
+        """The pids of all that runs in it and below."""
+        pids: set[int] = set()
+        for folder in self._folders():
+            with suppress(FileNotFoundError, OSError):
+                pids |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        return pids - {0}
+
+    def remove(self) -> None:
+        """Removes it with all below. What something runs in stays."""
+        for folder in sorted(self._folders(), key=lambda folder: len(folder.parts), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _folders(self) -> Iterator[Path]:
+        for place in (self.root / self.name, *self.root.glob(f"*/{self.name}")):
+            if place.is_dir():
+                yield place
+                yield from (folder for folder in place.rglob("*") if folder.is_dir())
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ Source: the image specification, version 1.1: image layout, manifest, configurat
 import hashlib
 import io
 import json
+import platform
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 _CREATED = "1980-01-01T00:00:00Z"
 _CREATED_SECONDS = 315532800  # the same moment; the oldest that every archive format knows
 _CHUNK_BYTES = 1 << 20
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,12 @@ class TarEntry:
 
     place: PurePosixPath
     source: Path
+
+
+def architecture() -> str:
+    """This machine's architecture, by the name that images use."""
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
 
 
 def write_layer(file: Path, entries: Iterable[TarEntry]) -> Layer:

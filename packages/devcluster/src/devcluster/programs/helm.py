@@ -9,8 +9,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.build import Pinned, build
 from devcluster.processes import completed
+from devcluster.programs.build import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 
 HELM = Pinned("gomodule-helm", "Helm", "helm.sh/helm/v4")

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from devcluster.api_server import Kubectl, KubectlError
 from devcluster.certificates import Authority, Pair
-from devcluster.kubectl import Kubectl, KubectlError
 from devcluster.layout import Layout
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Process, ProcessError, first_ended

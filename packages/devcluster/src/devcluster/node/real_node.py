@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
 from devcluster.layout import Layout, Plan
-from devcluster.machine import PATH
-from devcluster.network_namespace import Namespaces
-from devcluster.node_components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
+from devcluster.node.components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
+from devcluster.node.machine import PATH
+from devcluster.node.namespaces import ControlGroup, Namespaces
 from devcluster.processes import Process, ProcessError, completed, first_ended
 from kube_runtime.errors import ConfigError
 

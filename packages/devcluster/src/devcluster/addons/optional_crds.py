@@ -14,11 +14,11 @@ import yaml
 
 from devcluster.certificates import write_private
 from devcluster.components import MANIFESTS
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
 from devcluster.processes import completed
+from devcluster.programs.toolchain import Go, find_go
 from devcluster.progress import ProgressReporter
-from devcluster.toolchain import Go, find_go
 from kube_runtime.errors import ConfigError
 
 

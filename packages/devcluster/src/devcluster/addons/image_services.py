@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.build import Pinned, build
-from devcluster.machine import PATH
+from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError
+from devcluster.programs.build import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 
 REGISTRY = Pinned(

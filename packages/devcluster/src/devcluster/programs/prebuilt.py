@@ -21,12 +21,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import OperatorError
 
-TABLE = Path(__file__).with_name("prebuilt.toml")
+TABLE = Path(__file__).parents[1] / "prebuilt.toml"
 MIRROR = "DYNAMO_PROGRAMS_MIRROR"
 """Environment variable with the URL that replaces scheme and host; `off` means: build from source."""
 

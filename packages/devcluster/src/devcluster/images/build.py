@@ -17,21 +17,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from devcluster import containerfile
-from devcluster.containerfile import BuildStage, Copy, Ignored, Instruction
-from devcluster.folders import cache_folder
-from devcluster.locks import held
-from devcluster.machine import PATH
-from devcluster.node_images import architecture
-from devcluster.oci import (
+from devcluster.images import containerfile
+from devcluster.images.containerfile import BuildStage, Copy, Ignored, Instruction
+from devcluster.images.oci import (
     Layer,
     Settings,
     TarEntry,
+    architecture,
     existing_layer,
     folder_entries,
     write_image,
     write_layer,
 )
+from devcluster.layout import cache_folder
+from devcluster.locks import held
+from devcluster.node.machine import PATH
 from devcluster.processes import completed, last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError

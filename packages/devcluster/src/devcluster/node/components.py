@@ -12,8 +12,8 @@ from pathlib import Path
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
-from devcluster.machine import CNI_PROGRAMS
-from devcluster.network_namespace import NODE_ADDRESS
+from devcluster.node.machine import CNI_PROGRAMS
+from devcluster.node.namespaces import NODE_ADDRESS
 from kube_runtime.kind import Object
 
 NODE_NAME = "node"

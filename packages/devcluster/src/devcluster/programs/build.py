@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
+from devcluster.programs.toolchain import GO_MODULE, Go, find_go
 from devcluster.progress import ProgressReporter
-from devcluster.toolchain import GO_MODULE, Go, find_go
 from kube_runtime.errors import ConfigError
 
 PROGRAMS = (

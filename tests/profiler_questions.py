@@ -5,7 +5,7 @@ from typing import Any
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
-from dynamo_profiler.progress import Progress, followed
+from dynamo_profiler.progress import Progress, run_steps
 from dynamo_profiler.run import Inputs, Results, profile
 from kube_runtime.kind import Object
 
@@ -34,7 +34,7 @@ def steps_and_results(
 ) -> tuple[list[Progress], Results]:
     """All that a run says, and what it returns."""
     steps: list[Progress] = []
-    results = followed(profile(configuration, inputs or Inputs()), steps.append)
+    results = run_steps(profile(configuration, inputs or Inputs()), steps.append)
     return steps, results
 
 

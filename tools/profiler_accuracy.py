@@ -19,10 +19,9 @@ from typing import NamedTuple
 
 from dynamo_profiler import timing
 from dynamo_profiler.catalog import models
-from dynamo_profiler.engine import Engine
+from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine, Kernels, kernel_source
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.timing import FormulaEngine
 
 ROOT = Path(__file__).parents[1]
@@ -53,9 +52,9 @@ Configurator. This page holds both against two kinds of tables:
 - *Sweeps* of one engine of vLLM 0.10.1.1 with Llama-3.3-70B-Instruct-FP8 on H100 SXM, published with Dynamo
   as the interpolation data of its planner. A prefill is one prompt at a time, a decode a burst of requests
   with answers of 500 tokens.
-- *Served* requests: so many at once, each followed by the next. These rows are from `silicon_sample.csv` of
+- *Served* requests: so many at once, each run_steps by the next. These rows are from `silicon_sample.csv` of
   the package `aiconfigurator-core` 0.12.0 (Apache-2.0); the source of each is its `id` there. Of each model
-  and GPU at most 16 rows are taken, evenly from the sorted ones of engines that are cut by tensor parallelism
+  and GPU at most 16 rows are taken, evenly from the sorted ones of engines with tensor parallelism
   alone. Rows whose requests do not fit the cache at once, or are more than 256, measure a queue and are not
   taken.
 
@@ -129,9 +128,9 @@ def all_points(find: Find | None = None) -> Iterator[Point]:
 
 def _engines(row: dict[str, str], backend: str, find: Find) -> tuple[Engine, Engine]:
     shape, gpu, tensor = models()[row["model"]].shape, GPUS[row["gpu"]], int(row["tp"])
-    cut = Layout(tensor)
+    layout = Layout(tensor)
     kernels = find(row["model"], row["gpu"], backend, tensor)
-    return FormulaEngine(shape, gpu, cut), KernelEngine(shape, gpu, cut, kernels=kernels)
+    return FormulaEngine(shape, gpu, layout), KernelEngine(shape, gpu, layout, kernels=kernels)
 
 
 def _sweeps(find: Find) -> Iterator[Point]:
@@ -280,7 +279,7 @@ def _all(points: list[Point]) -> list[str]:
     return lines[:-1]
 
 
-_LEAST_STEP = 0.01
+_MIN_STEP = 0.01
 _KEPT = {name: float(getattr(timing, name)) for name in FITTED}
 
 
@@ -291,7 +290,7 @@ def fit(uses: Callable[[Point], bool] = lambda _: True) -> dict[str, float]:
     """
     constants, step = dict(_KEPT), 0.2
     best = _loss(constants, uses)
-    while step > _LEAST_STEP:
+    while step > _MIN_STEP:
         before = best
         for name in FITTED:
             for factor in (1 + step, 1 / (1 + step)):

@@ -10,10 +10,9 @@ from statistics import median
 import pytest
 
 from dynamo_profiler.catalog import models
-from dynamo_profiler.engine import Accuracy
+from dynamo_profiler.engine import Accuracy, Layout
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine, kernel_source
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.sources import source_of
 from dynamo_profiler.timing import FormulaEngine

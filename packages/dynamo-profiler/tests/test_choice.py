@@ -105,7 +105,7 @@ def test_looser_targets_never_cost_more(known: Configuration, ttft: float, itl: 
 
 @given(configurations)
 def test_more_gpus_in_an_engine_never_cost_more(known: Configuration) -> None:
-    hardware = replace(known.hardware, most=2 * known.hardware.most)
+    hardware = replace(known.hardware, max_gpus=2 * known.hardware.max_gpus)
     few, many = chosen(known), chosen(replace(known, hardware=hardware))
     assume(few is not None)
     assert few is not None

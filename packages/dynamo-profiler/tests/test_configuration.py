@@ -25,7 +25,7 @@ def test_everything_has_a_default_but_model_and_backend() -> None:
     assert ("/data", "h100_sxm", 8) == (
         known.output_folder,
         known.hardware.gpu.name,
-        known.hardware.most,
+        known.hardware.max_gpus,
     )
     assert known.hardware.is_assumed
 
@@ -221,8 +221,8 @@ def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
     found = with_hardware(known, GPUS["h200_sxm"], 4).hardware
     assert ("h200_sxm", 4, 1, False) == (
         found.gpu.name,
-        found.most,
-        found.fewest,
+        found.max_gpus,
+        found.min_gpus,
         found.is_assumed,
     )
 

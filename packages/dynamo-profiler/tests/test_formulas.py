@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_profiler.engine import Layout
 from dynamo_profiler.gpus import GPUS
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.shape import Shape, shape_of
 from dynamo_profiler.timing import FormulaEngine
 

@@ -10,9 +10,9 @@ import pytest
 from dynamo_profiler.catalog import models
 from dynamo_profiler.choice import margined
 from dynamo_profiler.configuration import read_configuration
+from dynamo_profiler.engine import Layout
 from dynamo_profiler.gpus import GPUS, Gpu
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import HEAD_SIZE, shape_of
 from dynamo_profiler.timing import FormulaEngine
@@ -76,7 +76,7 @@ def test_the_defaults_are_those_of_the_code() -> None:
         "`sla.ttft`, `sla.itl`": f"{1000 * targets.ttft:g}, {1000 * targets.itl:g}",
         "`hardware.gpuType`, or `sweep.aicSystem`": f"`{hardware.gpu.name}`, reported as assumed",
         "`hardware.numGpusPerNode`": f"{hardware.per_node}",
-        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.fewest}, a node's",
+        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.min_gpus}, a node's",
         "`hardware.enableGpuDiscovery`, or `--enable-gpu-discovery`": str(known.discovers).lower(),
         "`sweep.prefillInterpolationGranularity`, `sweep.decodeInterpolationGranularity`": (
             f"{known.prefill_points}, {known.decode_points}"
@@ -89,7 +89,7 @@ def test_the_defaults_are_those_of_the_code() -> None:
     }
     assert said == {key: rows[key] for key in said}
     assert hardware.is_assumed
-    assert hardware.most == hardware.per_node
+    assert hardware.max_gpus == hardware.per_node
     unset = (known.planner, known.mode, known.billions, known.margin, known.budget)
     assert (None, None, None, None, 0) == unset
     assert {"unlimited", "the engine's error", "the cheaper", "from the name", "no planner"} <= set(

@@ -18,8 +18,7 @@ from dynamo_graphs.plan import request_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_profiler import sources
 from dynamo_profiler.base import BACKENDS
-from dynamo_profiler.engine import Engine
-from dynamo_profiler.layouts import Layout
+from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
@@ -355,7 +354,7 @@ def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
 ) -> None:
     known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
     results = results_of(known)
-    cut = results.choice.roles[0].engine.cut
+    cut = results.choice.roles[0].engine.layout
     assert (1, 8) == (cut.tensor, cut.data)
     (worker,) = workers_of(graph_of(results)).values()
     said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])

@@ -32,7 +32,7 @@ REAL = Plan(server_port=1, etcd_port=2, etcd_peer_port=3, nodes=0, is_real=True)
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     found = Layout(tmp_path / "mine")
-    found.make()
+    found.create()
     write_node_settings(found, "mine")
     return found
 
@@ -118,7 +118,7 @@ def test_what_is_not_linux_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_feature_that_the_kernel_lacks_is_named_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine, "_TRIALS", {"sheep": "true", "time travel": "false"})
+    monkeypatch.setattr(machine, "_KERNEL_CHECKS", {"sheep": "true", "time travel": "false"})
     failures = {"true": "", "false": "no such device"}
     monkeypatch.setattr(machine, "_failure", failures.__getitem__)
     with pytest.raises(

@@ -28,14 +28,14 @@ def _base(variable: str, default: str) -> Path:
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided when the instance was made, and stays."""
+    """The settings of an instance, fixed when it is created."""
 
     server_port: int
     etcd_port: int
     etcd_peer_port: int
     nodes: int
     is_real: bool = False
-    """Whether it has one real node, in namespaces of its own, in place of fake ones."""
+    """Whether it has one real node instead of fake ones."""
 
     @property
     def server(self) -> str:
@@ -56,7 +56,7 @@ class Layout:
 
     @property
     def plan(self) -> Path:
-        """Written last when the instance is made: without it the folder is a leftover."""
+        """The settings, written last at creation: without this file the folder is a leftover."""
         return self.folder / "instance.json"
 
     @property
@@ -71,12 +71,12 @@ class Layout:
 
     @property
     def records(self) -> Path:
-        """Who runs: one file per process."""
+        """Records of running processes, one file each."""
         return self.folder / "run"
 
     @property
     def logs(self) -> Path:
-        """What the processes print, and the audit log."""
+        """The logs of the processes, and the audit log."""
         return self.folder / "logs"
 
     @property
@@ -91,16 +91,16 @@ class Layout:
 
     @property
     def node(self) -> Path:
-        """What a real node consists of, with its /run and /var."""
+        """The files of a real node, with its /run and /var."""
         return self.folder / "node"
 
     @property
     def scratch(self) -> Path:
-        """What may be deleted at any time."""
+        """Files that may be deleted at any time."""
         return self.folder / "scratch"
 
-    def make(self) -> None:
-        """Makes the folders, closed to other users."""
+    def create(self) -> None:
+        """Create the folders, for this user only."""
         for folder in (
             self.folder,
             self.pki,

@@ -1,7 +1,7 @@
 """The programs that make this machine a node, and the images of the node's own pods.
 
-Several pinned modules and not one: together their requirements would raise each other's versions to
-combinations that were never released. What Debian has in a version that fits is taken from there; see
+They come from several pinned modules, because the requirements of one module would raise each other's
+versions to combinations that were never released. Debian has the others in a version that fits; see
 `machine`. Each image is one static program, without a base or a shell.
 """
 
@@ -36,7 +36,7 @@ _IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
 
 
 def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
-    """All programs of the node by name, built if they are not there yet.
+    """All programs of the node by name, built on first use.
 
     Raises: ConfigError if one cannot be built.
     """
@@ -48,7 +48,7 @@ def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
 
 
 def node_images(programs: Mapping[str, Path]) -> dict[str, Path]:
-    """Name → image file, for the pods that a node has of its own."""
+    """Name → image archive, for the node's own pods."""
     return {
         name: program_image(name, programs[program], Settings(entrypoint=[f"/{program}"]))
         for name, program in _IMAGES.items()
@@ -56,16 +56,16 @@ def node_images(programs: Mapping[str, Path]) -> dict[str, Path]:
 
 
 def program_image(name: str, program: Path, settings: Settings) -> Path:
-    """The file of an image that has this one static program, as `/<its name>`.
+    """The archive of an image with this one static program as `/<its name>`, created on first use.
 
-    It is named after the program's folder, whose name is the digest of what it was built from.
+    It is named after the program's folder, whose name is a digest of the sources.
     """
     folder = cache_folder() / "images"
     file = folder / f"{program.name}-{program.parents[1].name}.tar"
     with held(folder / f"{program.name}.lock", SILENT, f"the image of {program.name}"):
         if not file.exists():
-            part = file.with_suffix(".layer")
-            only = write_layer(part, [TarEntry(PurePosixPath("/", program.name), program)])
-            write_image(file, name, [only], settings, architecture=architecture())
-            part.unlink()
+            layer_file = file.with_suffix(".layer")
+            layer = write_layer(layer_file, [TarEntry(PurePosixPath("/", program.name), program)])
+            write_image(file, name, [layer], settings, architecture=architecture())
+            layer_file.unlink()
     return file

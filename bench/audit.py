@@ -1,14 +1,12 @@
 """Requests to the API server, counted in its audit log."""
 
-import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-OPERATOR = "dynamo-operator/"
+from cluster.audit import entries, resource_of
+
 _READS = frozenset(("get", "list", "watch"))
 _REVIEWS = frozenset(("selfsubjectreviews", "selfsubjectaccessreviews", "subjectaccessreviews"))
 """Kinds that are created but not stored."""
@@ -16,7 +14,7 @@ _REVIEWS = frozenset(("selfsubjectreviews", "selfsubjectaccessreviews", "subject
 
 @dataclass(slots=True)
 class Requests:
-    """Requests of one client, without lists, watches and Leases; `server_seconds` is their total duration."""
+    """The operator's requests, without lists, watches and Leases; `server_seconds` is their total time."""
 
     count: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     server_seconds: float = 0.0
@@ -38,18 +36,11 @@ class Requests:
         return sum(count for (_, kind), count in self.count.items() if kind == "events")
 
 
-def now() -> str:
-    """The current time in the format of the audit log."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def requests(log: Path, *, since: str, agent: str = OPERATOR) -> Requests:
-    """The requests of the client with that user agent since then."""
+def requests(log: Path, *, since: str) -> Requests:
+    """The requests of the operator since then."""
     counted = Requests()
-    for entry in _entries(log, since, agent):
-        ref = entry.get("objectRef", {})
-        parts = (ref.get("resource", ""), ref.get("subresource", ""))
-        kind = "/".join(part for part in parts if part)
+    for entry in entries(log, since=since):
+        kind = resource_of(entry)
         if entry["verb"] in ("list", "watch") or kind == "leases":
             continue
         counted.count[entry["verb"], kind] += 1
@@ -57,19 +48,6 @@ def requests(log: Path, *, since: str, agent: str = OPERATOR) -> Requests:
             entry["requestReceivedTimestamp"]
         )
     return counted
-
-
-def _entries(log: Path, since: str, agent: str) -> Iterator[dict[str, Any]]:
-    # The API server rotates the file at 100 MB and keeps two old ones.
-    for file in sorted(log.parent.glob(f"{log.stem}*{log.suffix}")):
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                if not line.endswith("\n"):
-                    break  # still being written
-                entry = json.loads(line)
-                is_ours = entry.get("userAgent", "").startswith(agent)
-                if is_ours and entry["requestReceivedTimestamp"] >= since:
-                    yield entry
 
 
 def _time(text: str) -> float:

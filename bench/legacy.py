@@ -12,6 +12,7 @@ from bench import audit
 from bench.operator_process import operator
 from bench.plane import Plane, plane
 from bench.user import Graph, connected_user, whole
+from cluster.audit import now
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -69,7 +70,7 @@ async def measured(
         with operator(fresh, *flags) as running:
             await running.ready()
             await asyncio.sleep(2)
-            since, started = audit.now(), monotonic()
+            since, started = now(), monotonic()
             cpu_seconds = running.process.cpu_seconds()
             await user.create(COUNT)
             ended = await user.until(lambda: user.all_successful(COUNT), within_seconds=600)

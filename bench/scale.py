@@ -14,6 +14,7 @@ from bench.floor import Statuses, statuses_of
 from bench.operator_process import Operator, operator
 from bench.plane import Plane
 from bench.user import NAMESPACE, User, connected_user
+from cluster.audit import now
 from devcluster.addons.optional_crds import files
 from devcluster.progress import Silent
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -92,7 +93,7 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
 
 async def _creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     server = plane.process("kube-apiserver")
-    since, started = audit.now(), monotonic()
+    since, started = now(), monotonic()
     cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()
     await user.create(figures.graphs)
     limit = 60 + 2.0 * figures.graphs
@@ -170,7 +171,7 @@ async def _arrived(user: User, name: str, replicas: int, *, within_seconds: floa
 
 async def _changes(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     """Changes of one replica on an otherwise idle operator."""
-    since = audit.now()
+    since = now()
     taken = await _several(user, _change, CHANGES, first=2)
     figures.change_p50_ms, figures.change_max_ms = median(taken), max(taken)
     await user.until(lambda: user.all_successful(figures.graphs), within_seconds=60)
@@ -242,7 +243,7 @@ async def _floor_process(plane: Plane, graphs: int, statuses: str) -> dict[str, 
 
 
 async def _idle(plane: Plane, running: Operator, figures: Figures) -> None:
-    since, cpu, started = audit.now(), running.process.cpu_seconds(), monotonic()
+    since, cpu, started = now(), running.process.cpu_seconds(), monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     used = running.process.cpu_seconds() - cpu
     figures.idle_cpu_percent = 100 * used / (monotonic() - started)
@@ -251,7 +252,7 @@ async def _idle(plane: Plane, running: Operator, figures: Figures) -> None:
 
 async def _restart(plane: Plane, user: User, figures: Figures) -> None:
     """Start new processes: seconds until ready, until a change made meanwhile is applied, until quiet."""
-    since = audit.now()
+    since = now()
     with operator(plane) as running:
         await running.ready()
         figures.restart_ready_seconds = monotonic() - running.started

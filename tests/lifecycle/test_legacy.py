@@ -49,7 +49,7 @@ async def test_an_edit_of_one_service_writes_that_service_only() -> None:
     async with running(legacy_kinds=True) as operator:
         await a_deployment(operator)
         patch = {"spec": {"services": {"Processor": {"replicas": 2}}}}
-        _, _, written = await operator.happens((DEPLOYMENT, "disagg", patch, ""))
+        _, _, written = await operator.after((DEPLOYMENT, "disagg", patch, ""))
         others = [each for each in NAMES if each != "disagg-processor"]
         assert written
         assert not [each for each in written if each.endswith(tuple(others))]

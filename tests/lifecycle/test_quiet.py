@@ -60,7 +60,7 @@ UNREAD: dict[str, Change] = {
 
 async def happens(world: Running, change: Change) -> tuple[int, int, list[str]]:
     """How often components and graphs were reconciled after a change, and what was written but events."""
-    components, graphs, written = await world.happens(change)
+    components, graphs, written = await world.after(change)
     return components, graphs, [each for each in written if "/events" not in each]
 
 

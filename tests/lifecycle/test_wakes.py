@@ -189,7 +189,7 @@ PLACES = {
 async def woken(world: Running, place: Place, patch: Object) -> tuple[int, int, list[str]]:
     """How often components and graphs were reconciled after that change, and which statuses were written."""
     change = (place.kind, place.name, {"status": patch}, "status")
-    components, graphs, written = await world.happens(change, within_seconds=SOON_SECONDS)
+    components, graphs, written = await world.after(change, within_seconds=SOON_SECONDS)
     return components, graphs, [each for each in written if each.endswith("/status")]
 
 

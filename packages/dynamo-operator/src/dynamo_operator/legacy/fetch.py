@@ -50,7 +50,7 @@ PERMANENT, TEMPORARY = 42, 1
 """Exit codes: what no second try changes, and the rest."""
 
 
-class DownloadError(Exception):
+class NotFetched(Exception):
     """What a second try may change: a server did not give the archive."""
 
 
@@ -72,7 +72,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
         _TERMINATION_LOG.write_text(graph_message(into), encoding="utf-8")
     except (BadArchive, msgspec.DecodeError) as error:
         _end(error, PERMANENT)
-    except (DownloadError, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
+    except (NotFetched, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
         _end(error, TEMPORARY)
 
 
@@ -231,11 +231,11 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
                     url = target
                     continue
                 if answer.status != 200:  # noqa: PLR2004
-                    raise DownloadError(f"{_shown(url)}: status {answer.status}")
+                    raise NotFetched(f"{_shown(url)}: status {answer.status}")
                 async for chunk in answer.content.iter_chunked(_CHUNK):
                     yield chunk
                 return
-    raise DownloadError(f"{_shown(url)}: too many redirects")
+    raise NotFetched(f"{_shown(url)}: too many redirects")
 
 
 def _shown(url: str) -> str:
@@ -284,4 +284,4 @@ async def _of_store(source: S3Source) -> AsyncIterator[bytes]:
             yield bytes(chunk)
     except (BaseError, OSError) as error:  # a missing object is a FileNotFoundError only
         text = " ".join(str(error).partition("Debug source:")[0].split())
-        raise DownloadError(f"{source.uri}: {cut(text, _MOST_OF_ERROR)}") from error
+        raise NotFetched(f"{source.uri}: {cut(text, _MOST_OF_ERROR)}") from error

@@ -111,7 +111,7 @@ conformance: .venv/.synced ## Compare with the recorded Go operator, in all mode
 	@PYTHONPATH=tests $(RUN) python -m conformance $(ARGS)
 
 golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
-	@$(RUN) python tools/golden.py
+	@$(RUN) pytest tests/golden --rewrite-golden --quiet
 
 crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds

@@ -61,7 +61,7 @@ UNREAD: dict[str, Change] = {
 async def happens(world: Running, change: Change) -> tuple[int, int, list[str]]:
     """How often components and graphs were reconciled after a change, and what was written but events."""
     components, graphs, written = await world.after(change)
-    return components, graphs, [each for each in written if "/events" not in each]
+    return components, graphs, [entry for entry in written if "/events" not in entry]
 
 
 @pytest.mark.parametrize("field", COUNTS)
@@ -75,7 +75,7 @@ def test_a_field_of_a_deployments_status_wakes_its_component_and_that_its_graph(
             change = (DEPLOYMENT, "chat-decode", {"status": {field: 0}}, "status")
             components, graphs, written = await happens(world, change)
             assert (1, 1) == (components, graphs)
-            ends = [each.rpartition("/namespaces/default/")[2] for each in written]
+            ends = [entry.rpartition("/namespaces/default/")[2] for entry in written]
             assert [f"{COMPONENT.plural}/chat-decode/status", f"{GRAPH.plural}/chat/status"] == ends
 
     scenario()
@@ -99,11 +99,11 @@ def test_what_somebody_changes_by_hand_is_put_right_by_one_write(what: str) -> N
             before = world.read(kind, name)
             *_, written = await happens(world, (kind, name, patch, ""))
             assert [f"PATCH {kind.path('default', name)}"] == [
-                each for each in written if not each.endswith("/status")
+                entry for entry in written if not entry.endswith("/status")
             ]
             after = world.read(kind, name)
             parts = ("spec", "rules")
-            assert [before.get(each) for each in parts] == [after.get(each) for each in parts]
+            assert [before.get(part) for part in parts] == [after.get(item) for item in parts]
 
     scenario()
 

@@ -190,7 +190,7 @@ async def woken(world: Running, place: Place, patch: Object) -> tuple[int, int, 
     """How often components and graphs were reconciled after that change, and which statuses were written."""
     change = (place.kind, place.name, {"status": patch}, "status")
     components, graphs, written = await world.after(change, within_seconds=SOON_SECONDS)
-    return components, graphs, [each for each in written if each.endswith("/status")]
+    return components, graphs, [entry for entry in written if entry.endswith("/status")]
 
 
 @pytest.mark.parametrize("what", PLACES)
@@ -211,7 +211,7 @@ def test_each_field_that_is_read_wakes_its_reader_once_and_whoever_reads_that_on
             )
             for path, patch in fields:
                 found = await woken(world, place, patch)
-                told = [each for each in found[2] if COMPONENT.plural in each]
+                told = [entry for entry in found[2] if COMPONENT.plural in entry]
                 expected = (1, len(told)) if place.woken == COMPONENT else (0, 1)
                 assert expected == found[:2], f"{path}: {found}"
                 assert len(told) <= 1, path

@@ -24,15 +24,15 @@ def instruction(text: str, word: str = "COPY") -> Instruction:
 def test_our_own_file_is_understood_and_its_last_stage_only_copies() -> None:
     *before, last = parse(OURS.read_text(), {"BASE": "localhost/base:1"})
     assert {"localhost/base:1"} == {stage.base for stage in (*before, last)}
-    assert "RUN" not in {each.keyword for each in last.instructions}
-    assert "USER" in {each.keyword for each in last.instructions}
+    assert "RUN" not in {instruction.keyword for instruction in last.instructions}
+    assert "USER" in {entry.keyword for entry in last.instructions}
 
 
 def test_lines_go_on_behind_a_backslash_and_comments_do_not_count() -> None:
     [stage] = parse("# first\nFROM a AS b\nRUN one && \\\n  # between\n  two\n\nUSER 1\n", {})
     assert ("a", "b") == (stage.base, stage.name)
     assert [("RUN", "one && two"), ("USER", "1")] == [
-        (each.keyword, each.text) for each in stage.instructions
+        (instruction.keyword, instruction.text) for instruction in stage.instructions
     ]
 
 

@@ -40,7 +40,7 @@ def test_all_that_is_empty_is_removed(tmp_path: Path) -> None:
     (tmp_path / "cpu" / "mine" / "pod" / "container").mkdir(parents=True)
     (tmp_path / "cpu" / "other").mkdir()
     group.remove()
-    assert ["other"] == [each.name for each in (tmp_path / "cpu").iterdir()]
+    assert ["other"] == [entry.name for entry in (tmp_path / "cpu").iterdir()]
     group.remove()
 
 

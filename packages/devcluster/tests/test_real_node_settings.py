@@ -72,7 +72,7 @@ def test_the_networks_do_not_meet_and_dns_has_its_address(layout: Layout) -> Non
 
 def test_what_the_cluster_consists_of_agrees_with_the_settings() -> None:
     objects = list(yaml.safe_load_all((MANIFESTS / "node.yaml").read_text()))
-    of = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    of = {(entry["kind"], entry["metadata"]["name"]): entry for entry in objects}
     assert DNS_ADDRESS == of["Service", "kube-dns"]["spec"]["clusterIP"]
     assert CLUSTER_DOMAIN in of["ConfigMap", "coredns"]["data"]["Corefile"]
     binding = of["ClusterRoleBinding", "dynamo-operator:kubelet-api"]
@@ -92,9 +92,9 @@ def test_the_runtime_keeps_the_pause_image_that_it_is_given(
     assert images["pinned_images"]["sandbox"] in found
     containers = [
         container["image"]
-        for each in yaml.safe_load_all((MANIFESTS / "node.yaml").read_text())
-        if each["kind"] == "Deployment"
-        for container in each["spec"]["template"]["spec"]["containers"]
+        for entry in yaml.safe_load_all((MANIFESTS / "node.yaml").read_text())
+        if entry["kind"] == "Deployment"
+        for container in entry["spec"]["template"]["spec"]["containers"]
     ]
     assert set(containers) <= set(found)
 

@@ -38,7 +38,7 @@ def test_an_image_comes_with_a_list_of_what_is_in_it(tmp_path: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
     assert f"build --build-arg BASE={DIGEST} --tag dynamo-operator" in done.stdout
     listed = json.loads((tmp_path / "sbom.json").read_text())
-    names = {each["name"] for each in listed["components"]}
+    names = {component["name"] for component in listed["components"]}
     assert {"aiohttp", "msgspec"} <= names
     assert "pytest" not in names
 

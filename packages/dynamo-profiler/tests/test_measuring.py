@@ -70,8 +70,8 @@ async def test_a_flaky_api_server_costs_no_measurement_and_leaves_no_graph() -> 
     [stored] = flaky.server.storage.objects[CONFIG_MAPS].values()
     assert 3 == len(json.loads(stored["data"]["measurements.json"])["candidates"])
     assert [{"name": "chat", "uid": "uid-of-chat"}] == [
-        {key: each[key] for key in ("name", "uid")}
-        for each in stored["metadata"]["ownerReferences"]
+        {key: reference[key] for key in ("name", "uid")}
+        for reference in stored["metadata"]["ownerReferences"]
     ]
 
 

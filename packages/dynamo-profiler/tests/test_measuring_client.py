@@ -71,7 +71,7 @@ async def test_one_load_has_a_bounded_number_of_requests() -> None:
 
 
 def answers(*ttfts: float) -> list[Response]:
-    return [Response(each, 0.01, 8, 100) for each in ttfts]
+    return [Response(ttft, 0.01, 8, 100) for ttft in ttfts]
 
 
 def test_nine_of_ten_requests_must_be_within_the_target() -> None:

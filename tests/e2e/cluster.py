@@ -161,13 +161,6 @@ def identities(world: World) -> dict[str, Any]:
     }
 
 
-def is_ready(body: Object) -> bool:
-    """Whether a graph is ready for its newest spec."""
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
-
-
 def models(inside: Inside, at: str) -> list[str]:
     """The models that a frontend serves now."""
     answer: Answer = inside.get(at, "/v1/models")

@@ -25,13 +25,6 @@ TOGETHER = "--set=dynamo-operator.namespacePolicy.releaseNamespace=false"
 RESTRICTED = "--set=dynamo-operator.namespaceRestriction.enabled=true"
 
 
-def is_ready(body: Object) -> bool:
-    """Whether a graph runs its newest spec."""
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
-
-
 @contextmanager
 def installed(
     helm: Helm, world: World, *values: str, chart: Path = PLATFORM, release: str = RELEASE

@@ -18,11 +18,11 @@ from cluster.charts.releases import (
     TOGETHER,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
     pods_of_graph,
     running,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess

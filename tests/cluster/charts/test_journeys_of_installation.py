@@ -40,10 +40,10 @@ from cluster.charts.releases import (
     RESTRICTED,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
     running,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess

@@ -19,9 +19,9 @@ from cluster.charts.releases import (
     RELEASE,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess

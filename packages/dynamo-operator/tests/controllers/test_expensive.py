@@ -79,6 +79,22 @@ def test_work_that_was_ended_is_reported_and_not_begun_again_until_the_object_ch
     asyncio.run(scenario())
 
 
+def test_an_object_that_is_nested_too_deeply_is_reported() -> None:
+    async def scenario() -> None:
+        reported: list[str] = []
+
+        async def reconcile(_: DynamoGraphDeployment) -> Result:
+            raise RecursionError
+
+        async def report(_: DynamoGraphDeployment, text: str) -> None:
+            reported.append(text)
+
+        assert Result(RETRY_SECONDS) == await Offload().reconciled(graph(), reconcile, report)
+        assert ["Not processed: nested too deeply. Running pods keep running."] == reported
+
+    asyncio.run(scenario())
+
+
 def test_the_status_of_a_component_says_so() -> None:
     status = expensive_status(DynamoComponentDeployment(), "it took too long")
     for name in ("Available", "DynamoComponentReady"):

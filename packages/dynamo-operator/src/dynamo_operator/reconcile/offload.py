@@ -94,7 +94,7 @@ class Offload:
     ) -> Result:
         """Reconcile an object, or skip it if its work exceeded a limit, now or before for the same content.
 
-        `report` writes that to the status; running pods are not touched.
+        Its nesting may exceed one as well. `report` writes that to the status; running pods are not touched.
         """
         uid, now = resource.metadata.uid, loop_time()
         if ended := self._ended.get(uid):
@@ -110,6 +110,9 @@ class Offload:
                 self._metrics.work_ended(resource.KIND.name, error.cause)
             self._ended.put(uid, (fingerprint_of(resource), now + RETRY_SECONDS))
             await report(resource, f"Not processed: {error}. Running pods keep running.")
+            return Result(RETRY_SECONDS)
+        except RecursionError:
+            await report(resource, "Not processed: nested too deeply. Running pods keep running.")
             return Result(RETRY_SECONDS)
 
 

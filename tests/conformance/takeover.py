@@ -20,9 +20,7 @@ from dynamo_graphs.plan.adoption import Origin
 from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
 from dynamo_operator.reconcile.read import registries_only

@@ -10,7 +10,7 @@ import msgspec
 from rich.console import Console
 
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from dynamoctl.cluster.members import Members, members
 from dynamoctl.inspect.tree import TreeNode, drawn, grown, tree_json
 from kube_runtime.client.requests import Client

@@ -19,8 +19,7 @@ from cluster.world import World
 from devcluster.kubectl import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamoctl.installation.delegated_rbac import GRANTED
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dynamo_graphs.api.optional_apis import OptionalApi
+from dynamo_graphs.types.optional_apis import OptionalApi
 from kube_runtime.kind import Kind
 
 _DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io"))

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import GROVE, recorded
 from dynamo_graphs.facts import Facts, LiveTemplate
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects
 from dynamo_graphs.settings import RenderSettings

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
-from dynamo_graphs.api.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
-from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.status.prerequisites import lacking_status, missing
+from dynamo_graphs.types.optional_apis import GROVE as GROVE_API
+from dynamo_graphs.types.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
 from specs import a_graph, a_service
 
 QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))

@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
 from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.rollout import replacing, rolling_update, with_old_generations

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component_fields import ResourceItem, Resources
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.resources import ResourceItem, Resources
 from kube_runtime.kind import Fields, Object
 
 S = TypeVar("S", bound=ComponentSpec)

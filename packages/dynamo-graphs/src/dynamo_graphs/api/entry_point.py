@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from dynamo_graphs.api.backends import NOOP
-from dynamo_graphs.api.roles import WORKER_TYPES
+from dynamo_graphs.api.component import WORKER_TYPES
 from kube_runtime.kind import Fields, Object
 
 FRONTEND = ("-m", "dynamo.frontend")

@@ -9,9 +9,8 @@ import re
 from dataclasses import dataclass
 
 from dynamo_graphs.api.backends import BACKENDS, NAMES, NOOP
-from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import WORKER_TYPES, ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import WORKER_TYPES
 
 # A newline ends no command; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]"

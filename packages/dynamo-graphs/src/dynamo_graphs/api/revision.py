@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import ComponentSpec, is_worker
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.roles import is_worker
 from kube_runtime.kind import Object
 
 MANAGED, NATIVE = "managed", "native"

@@ -11,8 +11,7 @@ from io import StringIO
 
 import yaml
 
-from dynamo_graphs.files.yaml_depth import ShallowLoader
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.files.yaml_reader import ShallowLoader, documents
 from dynamo_graphs.files.yaml_writer import write_yaml
 from kube_runtime.kind import Object
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component import ComponentSpec, is_worker
 from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.status.readiness import is_ready
 from dynamo_graphs.status.service import Service, services
 

@@ -20,6 +20,7 @@ from dynamo_graphs.api.request import (
 )
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.tree import Adapters, component_tree, own_objects
+from dynamo_graphs.plan.provider import on_record
 from dynamo_graphs.plan.request import RequestState, accepted_spec
 from dynamo_graphs.plan.request_graph import (
     base_config_map,
@@ -37,7 +38,6 @@ from dynamo_graphs.render.profiling import (
     profiling_job,
 )
 from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_bytes
-from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.observed import Observed
+from dynamo_graphs.plan.replicas import Observed
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import condition

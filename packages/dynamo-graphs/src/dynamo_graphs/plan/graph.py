@@ -12,21 +12,20 @@ from datetime import datetime
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import recorded
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import recorded
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adapters import AdapterPlan, Adapters, plan_adapters
 from dynamo_graphs.plan.adoption import BESIDE_PODS
 from dynamo_graphs.plan.history import History, plan_history
-from dynamo_graphs.plan.observed import Observed
-from dynamo_graphs.plan.replicas import effective_replicas, sized
+from dynamo_graphs.plan.provider import has_begun, to_record, workload_provider
+from dynamo_graphs.plan.replicas import Observed, effective_replicas, sized
 from dynamo_graphs.plan.restart import RestartPlan, restart_plan
 from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unnoted
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.plan.suspension import Suspension, suspension
 from dynamo_graphs.render.graph import component_object
-from dynamo_graphs.render.provider import has_begun, to_record, workload_provider
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.apply.drift import content_of, has_no_drift
 from kube_runtime.kind import Object

@@ -11,10 +11,20 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import history_limit
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE, history_limit, spec_of, without_sizes
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import ControllerRevision
+
+CHANGE_CAUSE = "kubernetes.io/change-cause"
+"""Annotation of kubectl: why the spec changed. A revision has a copy of the graph's."""
+
+SIZES = frozenset(("replicas", "restart"))
+"""Fields of a graph that `scale`, autoscalers and restarts write. They make no revision, nor does an undo
+change them."""
+
+SIZE_OF_SERVICE = "replicas"
+"""The same of a service."""
 
 _DIGITS = 9
 """Of a revision number that we wrote; the API server's is a signed number of 64 bits."""
@@ -88,3 +98,20 @@ def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int
         "data": {"spec": spec},
         "revision": number,
     }
+
+
+def spec_of(graph: DynamoGraphDeployment) -> Object:
+    """The whole spec, as a revision keeps it."""
+    spec: Object = msgspec.to_builtins(graph.spec)
+    return spec
+
+
+def without_sizes(spec: Object) -> Object:
+    """What two specs must have in common to be one revision."""
+    services = spec.get("services", {})
+    kept = {
+        key: {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
+        for key, service in services.items()
+    }
+    rest = {name: value for name, value in spec.items() if name not in SIZES}
+    return {**rest, "services": kept}

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.grove_names import WORKER_SUFFIX
+from dynamo_graphs.api.names import WORKER_SUFFIX
 from dynamo_graphs.plan.lora_calls import Endpoint, Place
 from dynamo_graphs.types.grove import CLIQUE_NAME, REPLICA_INDEX
-from dynamo_graphs.types.leaderworkerset import SET_NAME
+from dynamo_graphs.types.optional_apis import SET_NAME
 from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice, SliceEndpoint
 

@@ -1,4 +1,4 @@
-"""The desired replicas of a service, from all sources that set them.
+"""How each service runs now, and its desired replicas from all sources that set them.
 
 Highest precedence first: a suspended graph, the service's scaling adapter, the graph's factor on the number
 in the spec. The number in the spec is ignored while an adapter is there, so the two cannot compete for one
@@ -7,14 +7,40 @@ service.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
+from dynamo_graphs.api.component import is_under_factor
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_under_factor
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from kube_runtime.types.meta import condition
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceObserved:
+    """What the API server holds of a service's workload.
+
+    `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
+    "" for none. `is_ready` is whether it runs that template only, in the desired number. `desired`
+    is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
+    `is_paused` is whether its component is paused, so that nothing is done for it.
+    `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a
+    workload with 0 replicas may be about to have some.
+    """
+
+    exists: bool = False
+    restart: str = ""
+    is_ready: bool = False
+    desired: int = 0
+    replicas: int = 0
+    ready: int = 0
+    is_paused: bool = False
+    is_current: bool = True
+
+
+Observed: TypeAlias = Mapping[str, ServiceObserved]
+"""By the keys of the services; a service without a workload may be missing."""
 
 
 def effective_replicas(

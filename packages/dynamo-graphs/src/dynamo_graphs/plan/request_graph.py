@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import WORKER_TYPES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingResult, documents, parse_results
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object

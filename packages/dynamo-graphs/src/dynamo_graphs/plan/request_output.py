@@ -15,7 +15,7 @@ import yaml
 from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, ShallowLoader
+from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart, RestartStatus
-from dynamo_graphs.plan.observed import Observed
+from dynamo_graphs.plan.replicas import Observed
 
 
 class Phase(StrEnum):

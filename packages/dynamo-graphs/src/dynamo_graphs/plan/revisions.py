@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import (
     FOUND_BY,
     LATEST,

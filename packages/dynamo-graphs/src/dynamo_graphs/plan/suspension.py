@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import is_worker
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from dynamo_graphs.plan.replicas import Observed, ServiceObserved
 from kube_runtime.types.meta import Condition, condition
 
 TYPE = "Suspended"

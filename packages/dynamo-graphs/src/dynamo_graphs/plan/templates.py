@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from kube_runtime.apply.same_template import is_same_template
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment

@@ -6,10 +6,10 @@ its selector. It is for Deployments only: the pods of a group on several nodes w
 """
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec, DisruptionBudget, DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import as_configured
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.render.metadata import (
     annotations,
     component_labels,

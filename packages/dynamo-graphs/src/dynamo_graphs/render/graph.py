@@ -2,24 +2,31 @@
 
 import json
 
-from dynamo_graphs.api import names
+import yaml
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.deployment_config import VARIABLE, config_of
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.disruption import graph_disruption_budgets
-from dynamo_graphs.render.endpoint_picker import picker_objects
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
-from dynamo_graphs.render.metadata import with_graph_metadata
+from dynamo_graphs.render.metadata import (
+    object_metadata,
+    service_dynamo_namespace,
+    with_graph_metadata,
+)
 from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.plan import discovery_backend
 from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
-from dynamo_graphs.render.roles import HTTP_PORT
+from dynamo_graphs.render.roles import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_graphs.render.services import component_resource
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.optional_apis import InferencePool
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim
 
 
 def graph_objects(
@@ -132,3 +139,73 @@ def with_port(spec: Object, service: str) -> Object:
         {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
     ]
     return {**spec, "envs": envs}
+
+
+_CONFIG_KIND = {
+    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
+    "kind": "EndpointPickerConfig",
+}
+
+
+def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """The objects around the endpoint picker, if the graph has one."""
+    pickers = [
+        (key, service)
+        for key, service in sorted(graph.spec.services.items())
+        if service.component_type == "epp"
+    ]
+    if not pickers:
+        return ()
+    key, service = pickers[0]
+    return (*_config_map(graph, key, service), _pool(graph, key, service))
+
+
+def _config_map(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
+) -> tuple[Object, ...]:
+    if service.epp_config is None or service.epp_config.config_map_ref is not None:
+        return ()
+    config: Object = service.epp_config.config or {}
+    text = yaml.dump(
+        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
+    )
+    config_map: Object = {
+        "apiVersion": ConfigMap.KIND.api_version,
+        "kind": ConfigMap.KIND.name,
+        "metadata": _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
+        "data": {EPP_CONFIG_FILE: text},
+    }
+    return (config_map,)
+
+
+def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
+    """The frontends of the graph, in front of which the picker stands."""
+    name = graph.metadata.name
+    picker = names.service_name(names.component_name(name, key))
+    selected = {
+        labels.COMPONENT_TYPE: "frontend",
+        labels.DYNAMO_NAMESPACE: service_dynamo_namespace(graph, service),
+    }
+    return {
+        "apiVersion": InferencePool.KIND.api_version,
+        "kind": InferencePool.KIND.name,
+        "metadata": _metadata(graph, key, names.inference_pool(name)),
+        "spec": {
+            "targetPorts": [{"number": HTTP_PORT}],
+            "selector": {"matchLabels": selected},
+            "endpointPickerRef": {
+                "kind": "Service",
+                "name": picker,
+                "port": {"number": EPP_GRPC_PORT},
+            },
+        },
+    }
+
+
+def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
+    own = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.COMPONENT: names.label_value(key),
+        labels.COMPONENT_TYPE: "epp",
+    }
+    return object_metadata(graph.metadata.namespace, name, own, {})

@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import kai_queue
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.provider import kai_queue
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.facts import Facts, LiveTemplate
+from dynamo_graphs.render.component import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
 from dynamo_graphs.render.leader_wait import wait_config_maps
-from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.plan import component_plan, discovery_backend
 from dynamo_graphs.render.pod import pod_template
 from dynamo_graphs.render.services import component_of, component_resource

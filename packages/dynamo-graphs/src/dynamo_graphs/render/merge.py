@@ -8,7 +8,10 @@ replaces a list. A probe that names its own handler loses the default's.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dynamo_graphs.api.component import ResourceItem, Resources
+from dynamo_graphs.api.devices import GPU
 from kube_runtime.kind import Object
+from kube_runtime.quantity import amount
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """The ways a probe can ask; a probe has exactly one."""
@@ -63,3 +66,44 @@ def variable(name: str, value: str) -> Object:
 def variable_of_field(name: str, path: str) -> Object:
     """An environment variable that takes its value from the pod itself."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def resources(short: Resources | None) -> Object:
+    """The user's resources in the terms of Kubernetes; {} if there are none."""
+    if short is None:
+        return {}
+    requests, limits = short.requests or ResourceItem(), short.limits or ResourceItem()
+    gpu = requests.gpu_type or limits.gpu_type or GPU
+    upper = _side(limits, limits.gpu_type or requests.gpu_type or GPU)
+    lower = _side(requests, gpu)
+    if requests.gpu and gpu not in requests.custom and _is_amount(lower[gpu], upper.get(gpu)):
+        del lower[gpu]
+    sides: Object = {"requests": lower, "limits": upper, "claims": list(short.claims)}
+    return {name: value for name, value in sides.items() if value}
+
+
+def with_device_limits(requirements: Object) -> Object:
+    """The resources with a limit for every device that is only requested."""
+    requests: Mapping[str, object] = requirements.get("requests", {})
+    limits: Mapping[str, object] = requirements.get("limits", {})
+    missing = {
+        name: value
+        for name, value in requests.items()
+        if name not in limits and cannot_be_overcommitted(name)
+    }
+    return {**requirements, "limits": {**limits, **missing}} if missing else requirements
+
+
+def cannot_be_overcommitted(name: str) -> bool:
+    """Whether Kubernetes demands that request and limit are equal: devices and huge pages."""
+    is_native = "/" not in name or "kubernetes.io/" in name
+    return name.startswith("hugepages-") if is_native else not name.startswith("requests.")
+
+
+def _is_amount(request: str, limit: str | None) -> bool:
+    return limit is not None and (request == limit or amount(request) == amount(limit))
+
+
+def _side(item: ResourceItem, gpu: str) -> dict[str, str]:
+    fixed = {"cpu": item.cpu, "memory": item.memory, gpu: item.gpu}
+    return {name: value for name, value in (fixed | item.custom).items() if value}

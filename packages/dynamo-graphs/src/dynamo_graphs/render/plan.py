@@ -21,7 +21,7 @@ from dynamo_graphs.api.framework import cache_path, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts, registry_of_image
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, ConfigKey, Mount
-from dynamo_graphs.render.merge import pruned
+from dynamo_graphs.render.merge import pruned, resources
 from dynamo_graphs.render.metadata import (
     annotations,
     component_labels,
@@ -29,9 +29,7 @@ from dynamo_graphs.render.metadata import (
     pod_labels,
     user_labels,
 )
-from dynamo_graphs.render.orchestrators.deployment import DEPLOYMENT
-from dynamo_graphs.render.orchestrators.leaderworkerset import LEADER_WORKER_SETS
-from dynamo_graphs.render.resources import resources
+from dynamo_graphs.render.orchestrators import DEPLOYMENT, LEADER_WORKER_SETS
 from dynamo_graphs.render.roles import DEFAULT_ROLE, EPP_CONFIG_FILE, ROLES
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object

@@ -22,8 +22,8 @@ from dynamo_graphs.render.merge import (
     merged_probe,
     variable,
     variable_of_field,
+    with_device_limits,
 )
-from dynamo_graphs.render.resources import with_device_limits
 from dynamo_graphs.render.roles import TERMINATION_GRACE_SECONDS
 from kube_runtime.kind import Object
 

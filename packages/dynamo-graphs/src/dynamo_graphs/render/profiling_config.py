@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.files.yaml_depth import is_deep
+from dynamo_graphs.files.yaml_reader import is_deep
 from kube_runtime.kind import Object
 
 OUTPUT_FOLDER = "/data"

@@ -10,7 +10,7 @@ from dynamo_graphs.api.names import EPP_SERVICE_ACCOUNT, PLANNER_SERVICE_ACCOUNT
 from dynamo_graphs.render.interfaces import ComponentPlan, Role
 from dynamo_graphs.render.launch import SHELL
 from dynamo_graphs.render.merge import variable
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import InferencePool
 from kube_runtime.kind import Object
 
 HTTP_PORT = 8000

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.component import (
     ComponentSpec,
     DynamoComponentDeployment,
@@ -16,7 +17,6 @@ from dynamo_graphs.api.component import (
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import group_name
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.rollout import replacing, with_old_generations

@@ -11,10 +11,10 @@ from enum import StrEnum
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.revision import digits
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import GraphReason

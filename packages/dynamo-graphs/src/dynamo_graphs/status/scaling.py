@@ -11,10 +11,10 @@ from enum import StrEnum
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.roles import has_adapter
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,

@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.component import ComponentSpec, IngressSpec
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import ComponentSpec, IngressSpec, is_under_factor
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.framework import as_component
 from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.roles import is_under_factor
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.account import account_problems

@@ -8,8 +8,7 @@ what a Deployment cannot have.
 from collections.abc import Iterator, Mapping
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
-from dynamo_graphs.api.roles import WORKER_TYPES
+from dynamo_graphs.api.component import WORKER_TYPES, DynamoComponentDeploymentSpec
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems

@@ -12,8 +12,8 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.provider import on_record
 from dynamo_graphs.render.profiling_config import profiler_config_bytes
-from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, update
 from dynamo_graphs.validation import model as models

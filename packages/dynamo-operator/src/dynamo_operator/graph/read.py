@@ -8,14 +8,12 @@ from itertools import chain
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove, is_paused
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, gang_names_of
-from dynamo_graphs.api.names import workload_name
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.names import LEADER_SUFFIX, gang_names_of, workload_name
 from dynamo_graphs.plan.graph import GraphInputs, with_provider
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from dynamo_graphs.plan.replicas import Observed, ServiceObserved
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.components import is_current, is_ready
 from dynamo_graphs.status.grove import GroveMember, is_settled

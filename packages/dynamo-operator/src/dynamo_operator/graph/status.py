@@ -5,10 +5,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import gang_names_of
-from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.names import gang_names_of
 from dynamo_graphs.api.revision import worker_component_name
 from dynamo_graphs.plan.graph import GraphPlan
 from dynamo_graphs.plan.replicas import graph_scale

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.lora_calls import pending
 from dynamo_graphs.plan.model import ModelInputs, plan_model, plan_unloading
 from dynamo_graphs.status.events import model_status_events

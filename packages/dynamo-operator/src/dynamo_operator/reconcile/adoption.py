@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, is_worker
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.adoption import (
     Origin,
     has_kept_templates,
@@ -28,7 +27,7 @@ from dynamo_graphs.plan.adoption import (
 )
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from dynamo_operator.reconcile.read import LiveObjects
 from kube_runtime.apply.drift import content_of
 from kube_runtime.client.requests import Client

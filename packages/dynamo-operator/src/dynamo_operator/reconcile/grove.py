@@ -11,10 +11,10 @@ from dataclasses import replace
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove, kai_queue
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import gang_names_of
-from dynamo_graphs.api.provider import is_on_grove, kai_queue
+from dynamo_graphs.api.names import gang_names_of
 from dynamo_graphs.facts import LiveTemplate
 from dynamo_graphs.status.grove import GroveMember
 from dynamo_graphs.types.grove import (
@@ -25,7 +25,7 @@ from dynamo_graphs.types.grove import (
     PodCliqueSet,
     PodCliqueSetSpec,
 )
-from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.optional_apis import Queue
 from dynamo_operator.reconcile.patches import patch_replicas
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge
 from kube_runtime.apply.writer import Writer

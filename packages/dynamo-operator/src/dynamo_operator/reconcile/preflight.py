@@ -5,7 +5,7 @@ from typing import TypeVar
 from structlog.contextvars import bind_contextvars
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.status.pause import paused_status
 from dynamo_operator.reconcile.finalizer import without_finalizer
 from dynamo_operator.reconcile.report import Reporter

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import (
     Action,

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamoctl.authoring.manifests import Manifest
 from dynamoctl.change.apply import bodies_of, comparable, server_apply
 from dynamoctl.change.restarts import Effect, effects, workloads

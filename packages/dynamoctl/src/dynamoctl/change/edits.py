@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from cyclopts import CycloptsError
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
 from dynamoctl.change.patches import (

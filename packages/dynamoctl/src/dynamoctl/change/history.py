@@ -15,8 +15,8 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.plan.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
 from dynamoctl.ages import short_age
 from dynamoctl.change.apply import comparable
 from dynamoctl.change.diff import Change, print_changes, with_effects

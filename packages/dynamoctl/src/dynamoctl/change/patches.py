@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component import ComponentSpec, is_under_factor
 from dynamo_graphs.api.deployment_config import as_configured, base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
 from dynamo_graphs.validation.syntax import nearest

@@ -8,7 +8,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline.expansion import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from kube_runtime.kind import Fields, Object
 from kube_runtime.types.apps import Deployment
 

@@ -14,10 +14,13 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import (
+    SET_NAME,
+    InferencePool,
+    LeaderWorkerSet,
+    PodGroup,
+    VirtualService,
+)
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Key

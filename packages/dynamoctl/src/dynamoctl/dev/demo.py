@@ -16,7 +16,7 @@ from rich.tree import Tree
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.files.yaml_reader import ShallowLoader
 from dynamo_graphs.product import user_agent
 from dynamo_graphs.status.readiness import is_ready, summary
 from dynamoctl.cluster.members import members

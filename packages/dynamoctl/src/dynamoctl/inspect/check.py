@@ -9,7 +9,7 @@ from rich.text import Text
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamo_operator.reconcile.read import registries_only
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dynamo_graphs.api.component import GROUP, DynamoComponentDeployment
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
 from dynamo_graphs.status.condition_catalog import meaning

@@ -5,7 +5,7 @@ from datetime import datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
 from dynamo_graphs.status.service import Service, services
 from dynamoctl.ages import ago, since

@@ -15,7 +15,7 @@ from dynamo_graphs.status import pods
 from dynamo_graphs.status.readiness import is_ready, summary
 from dynamo_graphs.status.workload import deployment_readiness
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet, LeaderWorkerSetSpec
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, LeaderWorkerSetSpec
 from dynamoctl.cluster.members import ORDER
 from kube_runtime.commandline.errors import visible
 from kube_runtime.kind import Object

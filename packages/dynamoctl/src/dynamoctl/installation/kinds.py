@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.inventory import Definition
 from kube_runtime.kind import Kind

@@ -13,24 +13,21 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
 from dynamo_graphs.plan.graph import GraphInputs, plan_graph, with_provider
+from dynamo_graphs.plan.provider import is_available
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.render.provider import is_available
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue, VirtualService
 from dynamo_graphs.types.selected import PodServiceAccount
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator

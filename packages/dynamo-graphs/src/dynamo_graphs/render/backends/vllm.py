@@ -7,8 +7,8 @@ separately.
 
 import re
 
+from dynamo_graphs.api.devices import Mode, mode, parallelism
 from dynamo_graphs.api.entry_point import is_shell
-from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, LeaderService
 from dynamo_graphs.render.launch import (
     SHELL,

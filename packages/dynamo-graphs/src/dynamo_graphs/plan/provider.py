@@ -1,4 +1,4 @@
-"""The workload provider of a graph: components with a workload each, or one Grove set.
+"""Choose the workload provider of a graph: components with a workload each, or one PodCliqueSet of Grove.
 
 The choice is made once. Repeated on each reconcile, it would move running graphs whenever Grove is
 installed or removed; so it is recorded on the graph before anything is created, and kept. Where there is no
@@ -8,13 +8,13 @@ choice, nothing is recorded: if Grove is installed later, the existing objects d
 from collections.abc import Collection
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
-from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.api.revision import MANAGED
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.optional_apis import GROVE as GROVE_API
 from kube_runtime.types.meta import condition
 
 _MAKES = {

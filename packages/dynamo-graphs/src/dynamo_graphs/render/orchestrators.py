@@ -1,9 +1,10 @@
-"""A component on several nodes: one LeaderWorkerSet per replica, each placed as a whole by Volcano.
+"""What runs the pods of a component: a Deployment, or LeaderWorkerSets when it spans several nodes.
 
-Each replica is a separate set, so that we decide which replicas a scale-down removes, and every group has
-one PodGroup of its own name.
+Each replica on several nodes is a LeaderWorkerSet of its own, which Volcano schedules as a whole. So the
+operator decides which replicas a scale-down removes, and every group has one PodGroup of its own name.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,16 +14,61 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
+from dynamo_graphs.render.metadata import object_metadata
 from dynamo_graphs.render.objects import OnDemand, canonical
 from dynamo_graphs.render.pod import pod_template
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
 
+_DEFAULT_BOUND = "25%"
 _SCHEDULER = "volcano"
+_INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
-def _workloads(plan: ComponentPlan) -> "Groups":
+def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The Deployment, and its debug copy if the user wants to stop a pod that takes traffic."""
+    serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
+    if not plan.is_on(labels.STEALING_DEBUG_MODE):
+        return (canonical(serving),)
+    debug = _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True)
+    return (canonical(serving), canonical(debug))
+
+
+def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {plan.workload_label: name}},
+            "strategy": _strategy(plan),
+            "template": pod_template(plan, name, is_debug=is_debug),
+        },
+    }
+
+
+def _strategy(plan: ComponentPlan) -> Object:
+    if plan.switches.get(labels.STRATEGY) == "Recreate":
+        return {"type": "Recreate"}
+    bounds = {
+        "maxSurge": _bound(plan.annotations.get(labels.MAX_SURGE)),
+        "maxUnavailable": _bound(plan.annotations.get(labels.MAX_UNAVAILABLE)),
+    }
+    return {"type": "RollingUpdate", "rollingUpdate": bounds}
+
+
+def _bound(text: str | None) -> object:
+    """A number of pods if the text is one, else the text: a percentage."""
+    if not text:
+        return _DEFAULT_BOUND
+    return int(text) if _INTEGER.fullmatch(text) else text
+
+
+DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
+
+
+def _groups(plan: ComponentPlan) -> "Groups":
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
     group_hosts = hosts(plan.nodes)
     leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
@@ -156,5 +202,5 @@ def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(texts.items()))
 
 
-LEADER_WORKER_SETS = Orchestrator(_workloads, serving_labels={labels.ROLE: "leader"})
+LEADER_WORKER_SETS = Orchestrator(_groups, serving_labels={labels.ROLE: "leader"})
 """Requests go to leaders only; workers serve them together with their leader."""

@@ -15,7 +15,7 @@ from conformance.recordings import Case, Recorded
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.plan.adoption import Origin
 from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
 from dynamo_graphs.settings import RenderSettings

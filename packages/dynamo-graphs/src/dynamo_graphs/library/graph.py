@@ -298,7 +298,7 @@ class Graph(GraphActions):
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
         """The problems of its schema, else those of its rules, but that it has no service yet."""
         from dynamo_graphs.api.crd import defaulted
-        from dynamo_graphs.library.circumstances import installed_settings
+        from dynamo_graphs.settings import installed_settings
         from dynamo_graphs.validation.graph import graph_problems
 
         if problems := super()._step_problems(document):

@@ -18,7 +18,7 @@ from kube_runtime.types.meta import Metadata, R, Resource
 if TYPE_CHECKING:
     from dynamo_graphs.facts import Facts
     from dynamo_graphs.library.clusters import Applied, Change, ClusterClient
-    from dynamo_graphs.offline.expansion import Expansion
+    from dynamo_graphs.offline import Expansion
     from dynamo_graphs.settings import RenderSettings
 
 A = TypeVar("A", bound="ApiObject")
@@ -213,11 +213,12 @@ class ApiObject:
         raise InvalidObject([Problem(field, f"expected an object, found {type(part).__name__}")])
 
     def _expanded(self, settings: "RenderSettings | None", facts: "Facts | None") -> "Expansion":
-        from dynamo_graphs.library.circumstances import EVERYTHING_SERVED, installed_settings
-        from dynamo_graphs.offline.expansion import expanded
+        from dynamo_graphs.facts import Facts
+        from dynamo_graphs.offline import expanded
+        from dynamo_graphs.settings import installed_settings
 
-        settings, facts = settings or installed_settings(), facts or EVERYTHING_SERVED
-        return expanded(self._placed(), facts, settings)
+        facts = facts or Facts(lws_served=True, istio_served=True)
+        return expanded(self._placed(), facts, settings or installed_settings())
 
     def _placed(self) -> Object:
         """The document in a namespace."""

@@ -199,8 +199,8 @@ class Request(ApiObject):
         return self._typed(DynamoGraphDeploymentRequest)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        from dynamo_graphs.library.circumstances import installed_settings
         from dynamo_graphs.render.profiling_config import profiler_config_bytes
+        from dynamo_graphs.settings import installed_settings
         from dynamo_graphs.validation.request import request_problems
 
         if problems := super()._step_problems(document):

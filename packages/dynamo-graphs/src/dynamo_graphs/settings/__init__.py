@@ -22,7 +22,7 @@ from dynamo_graphs.settings.process import (
     TimeFormat,
     WebhookSettings,
 )
-from dynamo_graphs.settings.rendering import RenderSettings
+from dynamo_graphs.settings.rendering import RenderSettings, installed_settings
 
 __all__ = [
     "HealthSettings",
@@ -40,6 +40,7 @@ __all__ = [
     "TimeFormat",
     "WebhookSettings",
     "fields",
+    "installed_settings",
 ]
 
 

@@ -12,7 +12,7 @@ from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.api.crd import filled, whole_schema
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec

@@ -12,7 +12,7 @@ import msgspec
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_reader import Document, documents
-from dynamo_graphs.offline.expansion import Beside
+from dynamo_graphs.offline import Beside
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
-from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identity
+from dynamo_graphs.offline import NOTHING, RENDERED, expanded, identity
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.facts_file import surroundings, with_facts_file
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests

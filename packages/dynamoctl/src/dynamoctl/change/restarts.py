@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet

@@ -1,11 +1,13 @@
-"""Everything that the controllers would apply for one document, without a cluster.
+"""Everything that the controllers would apply for one document, without a cluster: `dynamoctl render`.
 
-The same functions as in the controllers, in the same order. One thing differs: between a graph and
-its components lies the API server, which fills defaults and keeps the owner. Both are done here.
+The functions are those of the controllers, in the same order. Between a graph and its components, the API
+server fills in defaults and keeps the owner; both are done here. A graph is planned as if nothing of it ran
+yet. The settled state of one that runs is the same, but for what `docs/cli.md` lists.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -18,8 +20,9 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import Adapters, component_tree, own_objects
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph
 from dynamo_graphs.plan.provider import on_record
 from dynamo_graphs.plan.request import RequestState, accepted_spec
 from dynamo_graphs.plan.request_graph import (
@@ -31,6 +34,13 @@ from dynamo_graphs.plan.request_graph import (
     target,
 )
 from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
+from dynamo_graphs.render.component import component_objects, component_shared_objects
+from dynamo_graphs.render.graph import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+)
 from dynamo_graphs.render.profiling import (
     account_objects,
     missing_settings,
@@ -38,7 +48,7 @@ from dynamo_graphs.render.profiling import (
     profiling_job,
 )
 from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_bytes
-from dynamo_graphs.render.services import component_of
+from dynamo_graphs.render.services import component_of, owned_by
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.groups import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
@@ -48,8 +58,11 @@ from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_graphs.validation.request import request_problems
 from dynamo_graphs.validation.schema import schema_problems
-from kube_runtime.kind import Object
+from kube_runtime.kind import Object, key_of
 from kube_runtime.types.meta import R
+
+Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
+"""The scaling adapters of a graph that exist, by service."""
 
 RENDERED = tuple(
     type_.KIND.name
@@ -120,6 +133,47 @@ def _graph(
         else:
             objects += component_tree(component, facts, settings)
     return Expansion(() if wrong else tuple(objects), tuple(wrong))
+
+
+def own_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
+) -> tuple[Object, ...]:
+    """The objects that a graph's own controller applies, its components included, in its order.
+
+    `adapters` count as the graph's own.
+    """
+    present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
+    plan = plan_graph(graph, GraphInputs(facts, adapters=present), settings, datetime.now(UTC))
+    created = (adapter for adapter in plan.adapters.desired if key_of(adapter).name not in present)
+    planned = plan.step.graph
+    return (
+        *created,
+        *pvc_objects(planned),
+        *graph_shared_objects(planned, settings),
+        *graph_model_objects(planned),
+        *graph_objects(planned, facts, settings, plan.rollout.workers),
+    )
+
+
+def graph_tree(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """All objects of a graph down to its workloads; one that components share appears once."""
+    objects = list(own_objects(graph, facts, settings, {}))
+    for desired in tuple(objects):
+        if desired["kind"] == DynamoComponentDeployment.KIND.name:
+            objects += component_tree(component_of(graph, desired), facts, settings)
+    return tuple({(desired["kind"], key_of(desired)): desired for desired in objects}.values())
+
+
+def component_tree(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """All objects of a component."""
+    return (
+        *component_shared_objects(component),
+        *component_objects(component, facts, settings),
+    )
 
 
 def _request(

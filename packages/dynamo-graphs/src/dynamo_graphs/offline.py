@@ -23,7 +23,7 @@ from dynamo_graphs.api.request import (
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.graph import GraphInputs, plan_graph
-from dynamo_graphs.plan.provider import on_record
+from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.plan.request import RequestState, accepted_spec
 from dynamo_graphs.plan.request_graph import (
     base_config_map,
@@ -117,7 +117,7 @@ def expanded(
 def _graph(
     original: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
 ) -> Expansion:
-    graph = on_record(original, facts)
+    graph = with_provider(original, facts)
     exposed = graph_exposure_problems(graph, settings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)

@@ -61,7 +61,7 @@ CATEGORIES = ("dynamo",)
 """`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 
 WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
-"""The values of `componentType` that load a model."""
+"""Values of `componentType` whose pods load a model."""
 
 
 _KEEPS_TOPOLOGY = Transition(
@@ -196,7 +196,7 @@ class ComponentSpec(Struct):
 
     @property
     def desired_replicas(self) -> int:
-        """The number of replicas that the component asks for."""
+        """Desired number of replicas; 1 unless the spec sets it."""
         return 1 if self.replicas is None else self.replicas
 
     @property
@@ -216,7 +216,7 @@ def has_adapter(service: ComponentSpec) -> bool:
 
 
 def is_under_factor(service: ComponentSpec) -> bool:
-    """Whether the graph's `spec.replicas` multiplies the service's own."""
+    """Whether the graph's `spec.replicas` multiplies the service's replicas."""
     return is_worker(service) and not has_adapter(service)
 
 

@@ -45,7 +45,7 @@ class Resources(Struct):
 
 DEFAULT_HOST_SUFFIX = "local"
 MESH = "mesh"
-"""Istio's word for every sidecar of the mesh, where the name of a gateway is expected."""
+"""Istio's reserved gateway name for all sidecars in the mesh."""
 
 
 class IngressTls(Struct):
@@ -89,7 +89,7 @@ class IngressSpec(Struct):
 
 
 def ingress_host(ingress: IngressSpec) -> str:
-    """The host name of an Ingress: prefix and host glued together, then the suffix after a dot."""
+    """Return the host name of an Ingress: prefix and host without a separator, a dot, the suffix."""
     suffix = ingress.host_suffix or DEFAULT_HOST_SUFFIX
     return f"{ingress.host_prefix or ''}{ingress.host or ''}.{suffix}"
 
@@ -237,7 +237,7 @@ class Multinode(Struct):
 
 
 def _names_one_bound(budget: Object) -> bool:
-    """Whether a disruption budget has no more than one of its two bounds."""
+    """Whether a disruption budget sets at most one of its two bounds."""
     return not ("minAvailable" in budget and "maxUnavailable" in budget)
 
 

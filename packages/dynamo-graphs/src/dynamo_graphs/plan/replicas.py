@@ -19,14 +19,12 @@ from kube_runtime.types.meta import condition
 
 @dataclass(frozen=True, slots=True)
 class ServiceObserved:
-    """What the API server holds of a service's workload.
+    """The state of a service's workload in the API server.
 
-    `exists` is whether there is one. `restart` is the id of the restart that its newest template carries,
-    "" for none. `is_ready` is whether it runs that template only, in the desired number. `desired`
-    is the number of replicas that it asks for, `replicas` how many exist, `ready` how many serve.
-    `is_paused` is whether its component is paused, so that nothing is done for it.
-    `is_current` is whether these counts are about the newest spec: until its controllers have seen that, a
-    workload with 0 replicas may be about to have some.
+    `restart` is the id of the restart in its newest template, "" for none. `is_ready` is true if all its
+    pods run that template, in the desired number. `desired` replicas are in its spec, `replicas` exist,
+    `ready` are ready. `is_paused` is true if its component is paused. `is_current` is true if the counts
+    describe the newest spec; otherwise a workload with 0 replicas may be about to create some.
     """
 
     exists: bool = False
@@ -40,16 +38,16 @@ class ServiceObserved:
 
 
 Observed: TypeAlias = Mapping[str, ServiceObserved]
-"""By the keys of the services; a service without a workload may be missing."""
+"""By service; a service without a workload may be missing."""
 
 
 def effective_replicas(
     graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
 ) -> dict[str, int | None]:
-    """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
+    """The replicas of each service; `adapters` has those set by scaling adapters, `zero` the suspended services.
 
-    None if no source sets a number and the operator never wrote one for the service: its workload may have
-    any. Once the operator has written one it keeps setting it, or the service would keep its last size.
+    None if no source sets a number and the operator never wrote one, so that the workload may have any.
+    Once the operator has written a number it keeps setting one, or the service would keep its last size.
     """
     return {
         key: 0 if key in zero else adapters.get(key, _own(graph, key))
@@ -66,7 +64,7 @@ def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
 
 
 def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
-    """The graph with the number of replicas in every service, also where the user leaves it out."""
+    """Return the graph with replicas set in every service, also where the user leaves them out."""
     services = {
         key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
         for key, service in graph.spec.services.items()
@@ -77,9 +75,10 @@ def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GraphScale:
-    """What the scale subresource of a graph is about: the factor that is reached.
+    """The state of a graph's scale subresource.
 
-    `covered` are the services under it, each with the most replicas that it has or shall have.
+    `replicas` is the factor that the services have reached. `covered` are the services that it
+    multiplies, each with the larger of its present and its desired replicas.
     """
 
     replicas: int
@@ -87,7 +86,7 @@ class GraphScale:
 
 
 def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
-    """The factor that all services under it have reached."""
+    """Compute the factor that all services under it have reached."""
     desired = 1 if graph.spec.replicas is None else graph.spec.replicas
     reached, covered = [], {}
     for key, service in sorted(graph.spec.services.items()):

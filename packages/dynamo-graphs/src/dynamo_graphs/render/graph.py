@@ -9,7 +9,7 @@ from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.deployment_config import VARIABLE, config_of
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
+from dynamo_graphs.api.revision import PLAIN, WorkerRevision, first_revision
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.disruption import graph_disruption_budgets
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
@@ -33,13 +33,13 @@ def graph_objects(
     graph: DynamoGraphDeployment,
     facts: Facts,
     settings: RenderSettings,
-    workers: WorkerGeneration | None = None,
+    workers: WorkerRevision | None = None,
 ) -> tuple[Object, ...]:
     """The objects that the graph controls, without owner references, in order of creation.
 
     `workers` is the generation of workers to be. None means: nothing exists of the graph yet.
     """
-    generation = first_generation(graph) if workers is None else workers
+    generation = first_revision(graph) if workers is None else workers
     namespace, name = graph.metadata.namespace, graph.metadata.name
     discovery: tuple[Object, ...] = ()
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
@@ -116,7 +116,7 @@ def component_object(
     graph: DynamoGraphDeployment,
     key: str,
     settings: RenderSettings,
-    generation: WorkerGeneration = PLAIN,
+    generation: WorkerRevision = PLAIN,
 ) -> Object:
     """A service's DynamoComponentDeployment, as its own controller shall read it."""
     desired = component_resource(graph, key, settings, generation)

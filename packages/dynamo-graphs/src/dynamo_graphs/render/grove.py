@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.annotations import kai_queue
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.facts import Facts, LiveTemplate
 from dynamo_graphs.render.component import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.interfaces import ComponentPlan
@@ -65,7 +65,7 @@ def grove_objects(
             objects += (*ingresses(plan), *virtual_services(plan))
     for plan in plans.values():
         objects += wait_config_maps(plan)
-    named = gang_names_of(graph)
+    named = grove_names_of(graph)
     gang = _Gang(
         name=named.set,
         namespace=graph.metadata.namespace,
@@ -73,7 +73,7 @@ def grove_objects(
         has_kai=facts.kai_served,
         queue=kai_queue(graph),
         termination_delay_seconds=settings.grove_termination_delay_seconds,
-        present=facts.gang,
+        present=facts.live_templates,
     )
     return (*objects, _pod_clique_set(gang))
 

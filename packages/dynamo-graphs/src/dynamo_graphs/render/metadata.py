@@ -128,5 +128,5 @@ def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
 def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
     if not generation:
         return names.dynamo_namespace(kubernetes_namespace, graph)
-    namespace = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
+    namespace = names.revision_dynamo_namespace(kubernetes_namespace, graph, generation)
     return names.label_value(namespace)

@@ -13,10 +13,10 @@ from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import as_configured
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import (
-    FOUND_BY,
+    NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
-    WorkerGeneration,
-    can_be_isolated,
+    WorkerRevision,
+    has_revisions,
     worker_component_name,
 )
 from dynamo_graphs.render.merge import merged_environment, pruned, variable
@@ -42,11 +42,11 @@ def component_resource(
     graph: DynamoGraphDeployment,
     key: str,
     settings: RenderSettings,
-    generation: WorkerGeneration = PLAIN,
+    generation: WorkerRevision = PLAIN,
 ) -> Object:
     """The DynamoComponentDeployment of one service, with all that the graph says of it."""
     service = as_configured(graph, key)
-    suffix = generation.suffix if can_be_isolated(service) else ""
+    suffix = generation.suffix if has_revisions(service) else ""
     graphs = graph.metadata.annotations
     annotations = service_annotations(graph, service) | {
         name: graphs[name] for name in _HANDED_ON if name in graphs
@@ -57,7 +57,7 @@ def component_resource(
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
     noted = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
-    if generation.content and can_be_isolated(service):
+    if generation.content and has_revisions(service):
         noted[labels.WORKER_CONTENT] = generation.content
     metadata = object_metadata(
         graph.metadata.namespace,
@@ -78,10 +78,10 @@ def _spec(
     key: str,
     service: ComponentSpec,
     annotations: dict[str, str],
-    generation: WorkerGeneration,
+    generation: WorkerRevision,
 ) -> Object:
     """What the service says, and what the graph says of all its services."""
-    suffix = generation.suffix if can_be_isolated(service) else ""
+    suffix = generation.suffix if has_revisions(service) else ""
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
@@ -107,18 +107,21 @@ def _spec(
 
 
 def _whereabouts(
-    graph: DynamoGraphDeployment, service: ComponentSpec, generation: WorkerGeneration
+    graph: DynamoGraphDeployment, service: ComponentSpec, generation: WorkerRevision
 ) -> list[Object]:
     """How the runtime puts workers into the Dynamo namespace of their generation, and finds them there.
 
     A variable that the user sets on the container stays the user's.
     """
     variables: dict[str, str] = {}
-    if generation.suffix and can_be_isolated(service):
-        base = names.generations_dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
+    if generation.suffix and has_revisions(service):
+        base = names.revisions_namespace_prefix(graph.metadata.namespace, graph.metadata.name)
         variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
-    elif generation.found_by and service.component_type in _FINDS_WORKERS:
-        variables = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
+    elif generation.namespace_prefix and service.component_type in _FINDS_WORKERS:
+        variables = {
+            "DYN_NAMESPACE": generation.namespace_prefix,
+            NAMESPACE_PREFIX_VARIABLE: generation.namespace_prefix,
+        }
     container = (service.extra_pod_spec or {}).get("mainContainer") or {}
     users = {entry["name"] for entry in container.get("env") or ()}
     return [variable(name, value) for name, value in variables.items() if name not in users]

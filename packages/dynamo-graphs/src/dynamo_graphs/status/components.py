@@ -34,7 +34,7 @@ def component_views(
     `components` maps each service to the name of its DynamoComponentDeployment and to the object that the
     API server holds, or None when it does not exist. `rollout` has the components of older generations.
     """
-    old = rollout.generations.old if rollout else ()
+    old = rollout.revisions.old if rollout else ()
     replaced = replacing(rollout) if rollout else {}
     reported = {
         key: _replicas(name, component, graph.spec.services.get(key))

@@ -44,20 +44,20 @@ def rolling_update(
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
     is_noted = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
     is_over = not rollout.is_under_way and is_noted
-    is_begun = is_over or bool(rollout.generations.new or rollout.generations.successors)
+    is_begun = is_over or bool(rollout.revisions.new or rollout.revisions.successors)
     return RollingUpdateStatus(
         phase=COMPLETED if is_over else IN_PROGRESS if is_begun else PENDING,
         start_time=ongoing.start_time if ongoing else now,
         end_time=now if is_over else None,
         updated_services=rollout.through,
-        from_hash=ongoing.from_hash if ongoing else _left(rollout.generations, to),
+        from_hash=ongoing.from_hash if ongoing else _left(rollout.revisions, to),
         to_hash=to,
     )
 
 
 def replacing(rollout: Rollout) -> dict[str, str]:
     """Why a graph is not ready while its workers are replaced: by the names of old components."""
-    return {member.name: _why_still_there(member, rollout) for member in rollout.generations.old}
+    return {member.name: _why_still_there(member, rollout) for member in rollout.revisions.old}
 
 
 def _why_still_there(old: Member, rollout: Rollout) -> str:
@@ -71,7 +71,7 @@ def _why_still_there(old: Member, rollout: Rollout) -> str:
         return f"its last pods are terminating ({left})"
     if not scale.replicas:
         return "it has no pods left and is deleted once all services are replaced"
-    heirs = (heir.name for heir in rollout.generations.successors if heir.service == old.service)
+    heirs = (heir.name for heir in rollout.revisions.successors if heir.service == old.service)
     generation = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
     return f"{next(heirs, generation) or 'its successor'} is replacing it"
 

@@ -14,7 +14,7 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -212,7 +212,7 @@ def _cliques(
     A selector has to stay readable, whatever number is requested: no more replicas are named than a
     service over several nodes may have.
     """
-    gang = gang_names_of(graph)
+    gang = grove_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 

@@ -13,7 +13,7 @@ from dynamo_graphs.api.component import ComponentSpec, IngressSpec, is_under_fac
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.framework import as_component
 from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
-from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.account import account_problems
@@ -219,7 +219,7 @@ def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Services whose cliques would have one name, as `w` on several nodes and `w-ldr` have."""
     users: dict[str, str] = {}
-    for key, name in sorted(gang_names_of(graph).services.items()):
+    for key, name in sorted(grove_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1
         for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_multinode else ("",):
             user = users.setdefault(f"{name}{suffix}", key)

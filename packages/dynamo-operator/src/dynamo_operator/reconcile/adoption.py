@@ -16,9 +16,9 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.plan.adoption import (
     Origin,
     has_kept_templates,
+    has_same_pods,
     is_of_earlier_operator,
     may_have_more_requests,
-    says_the_same,
     spec_digest,
     starts_to_drain,
     with_kept_templates,
@@ -130,7 +130,7 @@ def noted(desired: Object, live: DynamoComponentDeployment) -> Object:
         return desired
     spec = msgspec.convert(defaulted(desired), DynamoComponentDeployment).spec
     digest = spec_digest(spec)
-    is_taken_over = is_earlier and _is_carried_out(live) and says_the_same(spec, live.spec)
+    is_taken_over = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
     if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
         return desired
     metadata = desired["metadata"]

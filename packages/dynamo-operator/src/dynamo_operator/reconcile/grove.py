@@ -14,7 +14,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.annotations import is_on_grove, kai_queue
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import gang_names_of
+from dynamo_graphs.api.names import grove_names_of
 from dynamo_graphs.facts import LiveTemplate
 from dynamo_graphs.status.grove import GroveMember
 from dynamo_graphs.types.grove import (
@@ -40,7 +40,7 @@ _INDEX = "-0-"
 
 def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
     """The services of a graph on Grove by their keys, each with what Grove runs it by."""
-    names = gang_names_of(graph)
+    names = grove_names_of(graph)
     by_service = {}
     for key, service in graph.spec.services.items():
         name = names.child(key)
@@ -63,7 +63,7 @@ def with_wanted(
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
     """What is in use of the template of a graph's set: by the names of cliques and groups."""
-    names = gang_names_of(graph)
+    names = grove_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
         return {}

@@ -128,7 +128,7 @@ def read_facts_for_graph(
         claims=frozenset(
             claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
         ),
-        gang=live_templates(graph, cache),
+        live_templates=live_templates(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
 

@@ -19,8 +19,8 @@ from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
-from dynamo_graphs.plan.graph import GraphInputs, plan_graph, with_provider
-from dynamo_graphs.plan.provider import is_available
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph
+from dynamo_graphs.plan.provider import is_available, with_provider
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
@@ -164,7 +164,7 @@ def _of_graph(
     types = (DynamoComponentDeployment, PodCliqueSet)
     owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
     inputs = GraphInputs(facts, children=frozenset(child.KIND.name for child in owned))
-    graph = with_provider(stored, inputs)
+    graph = with_provider(stored, inputs.facts, inputs.children)
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return
@@ -220,7 +220,7 @@ def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
         read_facts(graph.metadata.namespace, cache),
         grove_served=all(cache.serves(type_) for type_ in grove),
         kai_served=cache.serves(Queue),
-        gang=live_templates(graph, cache),
+        live_templates=live_templates(graph, cache),
     )
 
 

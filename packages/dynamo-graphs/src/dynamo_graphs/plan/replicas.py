@@ -44,7 +44,7 @@ Observed: TypeAlias = Mapping[str, ServiceObserved]
 def effective_replicas(
     graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
 ) -> dict[str, int | None]:
-    """The replicas of each service; `adapters` has those set by scaling adapters, `zero` the suspended services.
+    """The replicas of each service; `adapters` are set by scaling adapters, `zero` are suspended services.
 
     None if no source sets a number and the operator never wrote one, so that the workload may have any.
     Once the operator has written a number it keeps setting one, or the service would keep its last size.

@@ -13,8 +13,8 @@ from datetime import datetime
 import msgspec
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
-from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
+from dynamo_graphs.plan.lora_calls import Endpoint, EndpointId, Lora
+from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, lora_of
 from dynamo_graphs.status.pause import pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
@@ -81,16 +81,16 @@ def _trouble(inputs: ModelInputs, name: str) -> str:
 
 def is_ready(adapter: Lora | None, endpoint: Endpoint) -> bool:
     """Whether requests for the adapter can go to the endpoint."""
-    if adapter is None or endpoint.is_doubted:
+    if adapter is None or endpoint.is_unconfirmed:
         return False
     return endpoint.is_callable and endpoint.loaded == adapter
 
 
-def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
+def remembered(model: DynamoModel) -> dict[EndpointId, Endpoint]:
     """What the model's status says of its endpoints, as far as it records what was done there."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    endpoints = (_remembered(info, adapter_of(model.spec)) for info in infos)
-    return {endpoint.place: endpoint for endpoint in endpoints}
+    endpoints = (_remembered(info, lora_of(model.spec)) for info in infos)
+    return {endpoint.id: endpoint for endpoint in endpoints}
 
 
 def _remembered(info: EndpointInfo, adapter: Lora | None) -> Endpoint:
@@ -127,7 +127,7 @@ def model_status(
     model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
 ) -> DynamoModelStatus:
     """The status of a valid model."""
-    adapter = None if seen.holder else adapter_of(spec)
+    adapter = None if seen.holder else lora_of(spec)
     able = {endpoint.graph for endpoint in seen.endpoints if is_ready(adapter, endpoint)} - {""}
     infos = tuple(_info(adapter, endpoint, seen, able) for endpoint in seen.endpoints)
     former = tuple(_info(None, endpoint, seen, able) for endpoint in seen.former)
@@ -193,7 +193,7 @@ def _info(
     if not endpoint.is_callable and is_adapters:
         trouble = seen.trouble(endpoint.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
-    elif endpoint.is_doubted and is_adapters:
+    elif endpoint.is_unconfirmed and is_adapters:
         message = RESTARTED
     # Others of its graph make up for a prefill worker that has no adapter API.
     is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in able
@@ -286,11 +286,11 @@ def _condition(
 def noted(model: DynamoModel, endpoint: Endpoint) -> bool:
     """Whether the stored status says already what that endpoint has and may have."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.place)
+    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.id)
     return any(_held(_remembered(info, None)) == _held(endpoint) for info in same)
 
 
-def places(status: DynamoModelStatus) -> frozenset[Place]:
+def places(status: DynamoModelStatus) -> frozenset[EndpointId]:
     """The endpoints in a status, which need not be all: it has no room for more."""
     infos = (*status.endpoints, *status.former_endpoints)
     return frozenset((info.pod_uid, info.address) for info in infos)

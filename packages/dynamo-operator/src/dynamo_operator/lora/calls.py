@@ -18,12 +18,12 @@ import structlog
 
 from dynamo_graphs.api.model import EndpointInfo
 from dynamo_graphs.plan.lora_calls import (
-    AT_ONCE,
+    MAX_CONCURRENT_CALLS,
     Call,
     Ending,
     Endpoint,
+    EndpointId,
     LoraVerb,
-    Place,
     Reply,
     Work,
     after,
@@ -83,15 +83,15 @@ class KnownEndpoints:
     None in `written`: nothing was written yet. `leaving` is the unloading at the end of the model.
     """
 
-    endpoints: dict[Place, Endpoint]
+    endpoints: dict[EndpointId, Endpoint]
     written: tuple[Infos, Infos] | None = None
-    runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
+    runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
     leaving: "asyncio.Task[int | None] | None" = None
 
     def record(self, endpoints: Iterable[Endpoint]) -> None:
         """Know these endpoints from now on, and those at which calls run."""
         running = {place: run.endpoint for place, run in self.runs.items()}
-        self.endpoints = running | {endpoint.place: endpoint for endpoint in endpoints}
+        self.endpoints = running | {endpoint.id: endpoint for endpoint in endpoints}
 
 
 class ModelCalls:
@@ -105,7 +105,7 @@ class ModelCalls:
         self,
         connect: Callable[[], AbstractAsyncContextManager[Caller]],
         *,
-        at_once: int = AT_ONCE,
+        at_once: int = MAX_CONCURRENT_CALLS,
         may_call: Callable[[str], bool] = lambda _: True,
         observe: Observer = lambda *_: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -158,7 +158,7 @@ class ModelCalls:
         self._uids[key] = uid
         return self._models.get(uid)
 
-    def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> KnownEndpoints:
+    def learn(self, key: Key, uid: str, endpoints: Mapping[EndpointId, Endpoint]) -> KnownEndpoints:
         """Store the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
         state = self._models.setdefault(uid, KnownEndpoints({}))
@@ -213,7 +213,7 @@ class ModelCalls:
         for work in chosen:
             run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
             run.task = self.begin(key, self._make(key, run))
-            state.runs[work.endpoint.place] = run
+            state.runs[work.endpoint.id] = run
 
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run it beside the controller, and wake the model at its end."""
@@ -251,7 +251,7 @@ async def unload_all(
     done: set[int] = set()
 
     async def at(number: int, endpoint: Endpoint) -> None:
-        await _loaded(state.runs.get(endpoint.place))
+        await _loaded(state.runs.get(endpoint.id))
         async with places:
             # A name that is not unloaded keeps no other from its try.
             replies = [

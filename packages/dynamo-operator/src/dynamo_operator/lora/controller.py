@@ -98,7 +98,7 @@ class ModelController:
         model = await finalize(model, self.reporter.writer)
         status = model_status(model, spec, observed(planned, inputs))
         recorded = places(status)
-        due = [work for work in planned.due if work.endpoint.place in recorded]
+        due = [work for work in planned.due if work.endpoint.id in recorded]
         start = self.calls.chosen(state, due)
         again = planned.requeue_after_seconds
         wait = self._pace(model, status).wait(model, status)
@@ -168,7 +168,7 @@ class ModelController:
         inputs = self._read(model, state)
         if state.leaving is None:
             ends = plan_unloading(model, inputs)
-            state.endpoints = {endpoint.place: endpoint for endpoint in ends}
+            state.endpoints = {endpoint.id: endpoint for endpoint in ends}
             if ends and not self.calls.silence:
                 work = unload_all(self.calls, model.metadata.namespace, state, ends)
                 state.leaving = self.calls.begin(model.key, work)

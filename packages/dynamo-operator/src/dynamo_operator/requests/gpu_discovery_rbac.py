@@ -18,7 +18,7 @@ from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.rbac import ClusterRoleBinding, Subject
 
-_BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
+_BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
 """Not by state alone: a request that could not start has failed, and may be starting at this moment."""
 
 

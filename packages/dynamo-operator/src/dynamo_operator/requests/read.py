@@ -80,13 +80,13 @@ class RequestReader:
             OperatorError: the API server could not be asked.
         """
         match stage:
-            case Stage.JUDGED:
+            case Stage.VALIDATION:
                 return RequestFacts(problems=await self.problems(request))
-            case Stage.STARTED:
+            case Stage.START:
                 return await self._to_start(request)
-            case Stage.PROFILED:
+            case Stage.PROFILING:
                 return await self._to_profile(request)
-            case Stage.DEPLOYED:
+            case Stage.DEPLOYMENT:
                 return await self._to_deploy(request)
             case Stage.NOTHING:
                 return RequestFacts()

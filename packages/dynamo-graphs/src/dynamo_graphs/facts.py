@@ -30,7 +30,7 @@ class Facts:
 
     `pull_secrets` maps a registry host (with port, as `registry_of_credential` returns it) to the sorted
     names of the pull secrets in the object's namespace. `component_service_account` is the first
-    ServiceAccount there with the label `nvidia.com/dynamo-component-pod=true`, or "". The flags tell whether
+    ServiceAccount there with the label `nvidia.com/dynamo-component-pod=true`, or "". The flags are whether
     each optional API is served; `withheld` are the installed ones that RBAC denies, with their forbidden
     kinds. `kai_queues` are the queues of the KAI scheduler, `claims` the PVCs in the namespace.
     `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and scaling groups.

@@ -62,13 +62,13 @@ from kube_runtime.kind import Object, key_of
 from kube_runtime.types.meta import R
 
 Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
-"""The scaling adapters of a graph that exist, by service."""
+"""The existing scaling adapters of a graph, by service."""
 
 RENDERED = tuple(
     type_.KIND.name
     for type_ in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoGraphDeploymentRequest)
 )
-"""The kinds that become objects of others."""
+"""The kinds for which the operator creates objects."""
 
 ConfigMaps = Mapping[str, Mapping[str, str]]
 """The data of the ConfigMaps in the namespace of a request, by name."""
@@ -76,7 +76,7 @@ ConfigMaps = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a document becomes: objects, or the reasons why there are none."""
+    """The objects of a document, or the problems for which there are none."""
 
     objects: tuple[Object, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -84,7 +84,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What exists in the namespace of a document: scaling adapters, by graph, and ConfigMaps."""
+    """Existing objects in the namespace of a document: scaling adapters, by graph, and ConfigMaps."""
 
     adapters: dict[str, Adapters] = field(default_factory=dict[str, Adapters])
     config_maps: ConfigMaps = field(default_factory=dict)
@@ -96,9 +96,9 @@ NOTHING = Beside()
 def expanded(
     document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING
 ) -> Expansion:
-    """The objects of a graph, a component or a request, each component followed by its own.
+    """Return the objects of a graph, a component or a request, each component followed by its own.
 
-    Another kind of ours becomes none; only its schema is checked.
+    Other kinds have no objects; only their schema is checked.
     """
     problems = schema_problems(document)
     if problems or document["kind"] not in RENDERED:
@@ -138,9 +138,9 @@ def _graph(
 def own_objects(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
 ) -> tuple[Object, ...]:
-    """The objects that a graph's own controller applies, its components included, in its order.
+    """The objects that a graph's controller applies, components included, in its order.
 
-    `adapters` count as the graph's own.
+    `adapters` are treated as controlled by the graph.
     """
     present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
     plan = plan_graph(graph, GraphInputs(facts, adapters=present), settings, datetime.now(UTC))
@@ -158,7 +158,7 @@ def own_objects(
 def graph_tree(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """All objects of a graph down to its workloads; one that components share appears once."""
+    """All objects of a graph down to its workloads; those that components share appear once."""
     objects = list(own_objects(graph, facts, settings, {}))
     for desired in tuple(objects):
         if desired["kind"] == DynamoComponentDeployment.KIND.name:
@@ -179,7 +179,7 @@ def component_tree(
 def _request(
     request: DynamoGraphDeploymentRequest, facts: Facts, settings: RenderSettings, beside: Beside
 ) -> Expansion:
-    """The objects for profiling, and those of its results where these are beside the request."""
+    """The objects for profiling, and those of its results if `beside` has them."""
     spec = request.spec
     if spec is None:
         return Expansion()
@@ -220,10 +220,10 @@ def _request_objects(
 def _profiled_objects(
     request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps
 ) -> tuple[Object, ...]:
-    """What the operator creates of profiling results: the ConfigMaps, then the graph. Empty without results.
+    """The objects of profiling results: ConfigMaps, then the graph. Empty without results.
 
     Raises:
-        BadOutput: there is no graph in the results that can be used.
+        BadOutput: the results contain no usable graph.
     """
     spec = accepted_spec(request)
     at = target(request, spec)
@@ -249,7 +249,7 @@ def _base(
     spec: DynamoGraphDeploymentRequestSpec,
     config_maps: ConfigMaps,
 ) -> Object | None:
-    """The ConfigMap with the user's base graph as profiling is to find it. None means: the user's own."""
+    """The ConfigMap with the completed base graph; None if profiling uses that of the user."""
     given = spec.profiling_config.config_map_ref
     text = config_maps.get(given.name, {}).get(given.key) if given is not None else None
     done = completed_base(text, spec, placement(spec.profiling_config)) if text else None
@@ -257,7 +257,7 @@ def _base(
 
 
 def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
-    """The request as it is once its spec is accepted: then the status has its generation."""
+    """The request with its spec accepted: its status has the generation."""
     if request.status.observed_generation:
         return request
     status = msgspec.structs.replace(
@@ -269,7 +269,7 @@ def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentReq
 def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
-    """The mistakes of a component, and that what was chosen on the command line cannot run it."""
+    """The problems of a component, including a lack of LeaderWorkerSets for a multinode one."""
     exposed = exposure_problems(component.spec, "spec", settings)
     problems = (*component_problems(component, settings), *exposed)
     if not lacks_orchestrator(component.spec, facts):
@@ -280,14 +280,14 @@ def _component_problems(
 
 
 def _decoded(type_: type[R], document: Object) -> R:
-    """The object as the controller reads it back from the API server."""
+    """Decode an object as the controller reads it from the API server."""
     return msgspec.convert(defaulted(document), type_)
 
 
 def _of_service(
     component: DynamoComponentDeployment, problems: tuple[Problem, ...]
 ) -> Iterator[Problem]:
-    """Problems of a component, as those of the graph's service that it was made from."""
+    """Convert paths in a component to paths in the graph's service."""
     service = f"spec.services.{component.spec.service_name}"
     for problem in problems:
         rest = problem.path.removeprefix("spec").removeprefix(".")
@@ -295,6 +295,6 @@ def _of_service(
 
 
 def identity(item: Object) -> tuple[str, str, str, str]:
-    """What makes an object the same as another."""
+    """The key by which two documents are the same object."""
     metadata = item["metadata"]
     return item["apiVersion"], item["kind"], metadata.get("namespace", ""), metadata["name"]

@@ -26,7 +26,7 @@ def is_on_grove(graph: DynamoGraphDeployment) -> bool:
 
 
 def recorded(graph: DynamoGraphDeployment, provider: str) -> DynamoGraphDeployment:
-    """Return the graph with this provider recorded."""
+    """Return the graph with its provider recorded."""
     annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
     metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
     return msgspec.structs.replace(graph, metadata=metadata)

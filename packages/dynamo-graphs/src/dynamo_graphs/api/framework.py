@@ -23,7 +23,7 @@ _WITH_SSH_KEYS = frozenset(backend.name for backend in BACKENDS if backend.needs
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """The framework of a component. If it is unknown, `problem` tells why and `name` is `noop`."""
+    """The framework of a component. If it is unknown, `problem` is the reason and `name` is `noop`."""
 
     name: str = NOOP
     problem: str = ""

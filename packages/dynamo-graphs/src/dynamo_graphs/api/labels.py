@@ -279,8 +279,7 @@ WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,
     "DynamoGraphDeployment",
-    "`component` or `grove`: runs the graph's workloads. Chosen when the graph is created, "
-    "written where Grove is installed, and kept.",
+    "`component` or `grove`, which runs the workloads; chosen once, written where Grove is installed.",
 )
 REQUEST = _key(
     "dgdr.nvidia.com/name",

@@ -33,7 +33,7 @@ from kube_runtime.types.meta import Metadata
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`graph` is what to render now; `restart` and `suspension` tell why it differs from the user's graph."""
+    """`graph` is what to render now; `restart` and `suspension` are why it differs from the user's graph."""
 
     graph: DynamoGraphDeployment
     sized: DynamoGraphDeployment

@@ -21,7 +21,7 @@ GUIDE_DELAY_SECONDS = 30.0
 """Retry period of endpoints that began to fail recently. Source: the guide to DynamoModels."""
 
 _SHORT_FAILURES = 14
-"""Failures in the five minutes for which that guide tells users to wait."""
+"""Failures in the five minutes that users should wait, according to that guide."""
 
 MAX_CONCURRENT_CALLS = 20
 """Maximum of concurrent calls."""

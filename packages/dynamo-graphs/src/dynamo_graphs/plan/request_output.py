@@ -36,7 +36,7 @@ _NAMED = 10
 
 
 class BadOutput(ValueError):
-    """The output of the profiler is unusable; the message tells why."""
+    """The output of the profiler is unusable; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ component.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.annotations import is_on_grove
@@ -134,29 +134,26 @@ def revisions(
         suffix: desired if all(member.name in unchanged for member in group) else _content(group)
         for suffix, group in groups.items()
     }
-    services = revised_services(graph)
     suffix = _target(graph, contents, current, desired)
-    target = WorkerRevision(suffix, desired, _namespace_prefix(graph, components, groups))
-    if not services:  # the revision will be empty
-        target = replace(target, suffix="", content="")
-    left = frozenset(graph.spec.services.keys() - services.keys())
-    old = tuple(member for member in workers if member.suffix != suffix or member.service in left)
-    successors = {
-        names.component_name(graph.metadata.name, member.service)
-        for member in old
-        if member.service in left
+    prefix = _namespace_prefix(graph, components, groups)
+    services = revised_services(graph)
+    target = WorkerRevision(suffix if services else "", desired if services else "", prefix)
+    left = graph.spec.services.keys() - services.keys()
+    new = {
+        member.name: member
+        for member in workers
+        if member.suffix == suffix and member.service not in left
     }
-    return Revisions(
-        target,
-        digits(contents[current]) or current,
-        tuple(
-            member for member in workers if member.suffix == suffix and member.service not in left
-        ),
-        old,
-        tuple(
-            _member(component) for component in components if component.metadata.name in successors
-        ),
-    )
+    old = [member for member in workers if member.name not in new]
+    left_names = {
+        names.component_name(graph.metadata.name, key)
+        for key in left & {member.service for member in old}
+    }
+    successors = [
+        _member(component) for component in components if component.metadata.name in left_names
+    ]
+    serving = digits(contents[current]) or current
+    return Revisions(target, serving, tuple(new.values()), tuple(old), tuple(successors))
 
 
 def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:

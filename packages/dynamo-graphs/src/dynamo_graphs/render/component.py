@@ -1,4 +1,4 @@
-"""The objects of one component: its Services, its Ingress, its workload."""
+"""The objects of one component: workload, Services, Ingress or VirtualService, Service of its model."""
 
 from collections.abc import Sequence
 
@@ -22,14 +22,14 @@ from kube_runtime.kind import Object
 def component_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> Sequence[Object]:
-    """The objects that the component controls, without owner references, in order of creation."""
+    """Return the objects that the component controls, without owner references, in order of creation."""
     return Concatenated(component_parts(component, facts, settings))
 
 
 def component_parts(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Sequence[Object], Sequence[Object]]:
-    """The same in two parts: what is around the workloads, and these, rendered when they are read."""
+    """Return the same in two parts: the other objects, and the workloads, rendered when they are read."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)
@@ -38,7 +38,7 @@ def component_parts(
 
 
 def component_shared_objects(component: DynamoComponentDeployment) -> tuple[Object, ...]:
-    """The Service of the base model, which every user owns and none controls."""
+    """Return the Service of the base model, which all its components own and none controls."""
     return tuple(map(canonical, model_services(component.metadata.namespace, component.spec)))
 
 
@@ -46,15 +46,15 @@ _OWN_PREFIX = "nvidia.com/"
 
 
 def services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's Service; while its traffic is being stolen also one per side."""
-    everything = _service(plan, "", {})
+    """The component's Service; in the debug mode that steals traffic also one for each Deployment."""
+    main = _service(plan, "", {})
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
-        return (everything,)
+        return (main,)
     debug = _service(plan, "-d", {labels.TARGET_TYPE: "debug"})
-    return (everything, _service(plan, "-p", {}), debug)
+    return (main, _service(plan, "-p", {}), debug)
 
 
-def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
+def _service(plan: ComponentPlan, suffix: str, selector: dict[str, str]) -> Object:
     own: dict[str, str] = {}
     if plan.is_discovered_by_kubernetes:
         own[labels.DISCOVERY_BACKEND_LABEL] = "kubernetes"
@@ -67,14 +67,14 @@ def _service(plan: ComponentPlan, suffix: str, also: dict[str, str]) -> Object:
         "kind": "Service",
         "metadata": object_metadata(plan.namespace, name, plan.labels | own, plan.annotations),
         "spec": {
-            "selector": plan.selector | serving | also,
+            "selector": plan.selector | serving | selector,
             "ports": [dict(port) for port in plan.role.service_ports],
         },
     }
 
 
 def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's Ingress, if it is enabled and a controller is named."""
+    """The component's Ingress, if it is enabled and has an ingress class."""
     ingress = plan.ingress
     if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
         return ()
@@ -100,7 +100,7 @@ def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The component's VirtualService, if it is enabled and its gateway is named."""
+    """The component's VirtualService, if it is enabled and has a gateway."""
     ingress = plan.ingress
     if ingress is None or not ingress.enabled or not plan.knows_istio:
         return ()
@@ -117,7 +117,7 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
         "gateways": [ingress.virtual_service_gateway],
         "http": [route],
     }
-    # A route of one namespace must not change what sidecars of others do. A real gateway may run in any.
+    # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
     if ingress.virtual_service_gateway == MESH:
         spec["exportTo"] = ["."]
     virtual_service = {
@@ -130,10 +130,10 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
-    """Metadata of what leads to the component from outside, with the user's for just that."""
+    """Metadata of the Ingress or VirtualService, with the labels and annotations under `ingress`."""
     users = {key: value for key, value in ingress.labels.items() if key not in labels.SELECTING}
     name = names.workload_name(plan.name)
-    # Validation refuses what is listed under `ingress`; others are the component's and only left out here.
+    # Validation rejects forbidden annotations under `ingress`; those of the component are only dropped.
     allowed = entries(plan.settings.ingress_allowed_annotations)
     own = {
         key: text
@@ -144,9 +144,9 @@ def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
 
 
 def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
-    """The headless Service over every pod of the namespace that serves the component's model.
+    """The headless Service of all pods in the namespace that serve the component's model.
 
-    It depends on the model's name only: reconciles render it in the event loop, however large the spec is.
+    It depends on the model's name only, so rendering it is cheap however large the spec is.
     """
     if spec.model_ref is None or not spec.model_ref.name:
         return ()

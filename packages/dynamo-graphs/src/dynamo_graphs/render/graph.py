@@ -1,4 +1,4 @@
-"""The objects of a graph: ServiceAccounts, RBAC and PVCs, then what its provider runs it with."""
+"""The objects of a graph: RBAC, PVCs, those of its endpoint picker, and its components or PodCliqueSet."""
 
 import json
 
@@ -35,11 +35,11 @@ def graph_objects(
     settings: RenderSettings,
     workers: WorkerRevision | None = None,
 ) -> tuple[Object, ...]:
-    """The objects that the graph controls, without owner references, in order of creation.
+    """Return the objects that the graph controls, without owner references, in order of creation.
 
-    `workers` is the generation of workers to be. None means: nothing exists of the graph yet.
+    `workers` is the desired revision of workers; by default that of a new graph.
     """
-    generation = first_revision(graph) if workers is None else workers
+    revision = first_revision(graph) if workers is None else workers
     namespace, name = graph.metadata.namespace, graph.metadata.name
     discovery: tuple[Object, ...] = ()
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
@@ -48,8 +48,7 @@ def graph_objects(
         grove_objects(graph, facts, settings)
         if is_on_grove(graph)
         else (
-            component_object(graph, key, settings, generation)
-            for key in sorted(graph.spec.services)
+            component_object(graph, key, settings, revision) for key in sorted(graph.spec.services)
         )
     )
     budgets = graph_disruption_budgets(graph, settings)
@@ -60,10 +59,10 @@ def graph_objects(
 def graph_shared_objects(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """What all graphs of the namespace that need it own together, and none controls.
+    """Return the ServiceAccounts of planners and endpoint pickers, with their RoleBindings.
 
-    These are the ServiceAccounts of planners and endpoint pickers. In restricted mode the installation
-    provides them.
+    All graphs of the namespace that need them own them, and none controls them. In restricted mode the
+    installation provides them.
     """
     types = {service.component_type for service in graph.spec.services.values()}
     accounts = (
@@ -78,16 +77,16 @@ def graph_shared_objects(
 
 
 def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """The Services of models, which every user owns and none controls; without Grove the components'."""
+    """Return the Services of models of a graph on Grove, which all their users own and none controls."""
     if not is_on_grove(graph):
         return ()
     return tuple(map(canonical, grove_model_objects(graph)))
 
 
 def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """A PVC for each entry with `create: true`, in the user's order.
+    """Return a PVC for each entry with `create: true`, in the order of the spec.
 
-    They are created once and never changed: what is on a volume is the user's.
+    They are created once and never changed, since their data belongs to the user.
     """
     namespace = graph.metadata.namespace
     claims = (_pvc(namespace, pvc) for pvc in graph.spec.pvcs if pvc.create)
@@ -95,7 +94,7 @@ def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
 
 
 def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
-    """Names of the PVCs that stay when the graph is deleted."""
+    """Names of the PVCs to keep when the graph is deleted."""
     return frozenset(pvc.name for pvc in graph.spec.pvcs if pvc.retain)
 
 
@@ -116,10 +115,10 @@ def component_object(
     graph: DynamoGraphDeployment,
     key: str,
     settings: RenderSettings,
-    generation: WorkerRevision = PLAIN,
+    revision: WorkerRevision = PLAIN,
 ) -> Object:
-    """A service's DynamoComponentDeployment, as its own controller shall read it."""
-    desired = component_resource(graph, key, settings, generation)
+    """Return the DynamoComponentDeployment of a service, as it is applied."""
+    desired = component_resource(graph, key, settings, revision)
     spec: Object = desired["spec"]
     if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
@@ -128,7 +127,7 @@ def component_object(
 
 
 def with_port(spec: Object, service: str) -> Object:
-    """A component's spec; with its port in its own entry of the variable, if a frontend has one."""
+    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`, if it has one."""
     config = config_of(spec.get("envs", ()))
     entry = config.get(service)
     if spec.get("componentType") != "frontend" or not isinstance(entry, dict):
@@ -148,7 +147,7 @@ _CONFIG_KIND = {
 
 
 def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """The objects around the endpoint picker, if the graph has one."""
+    """The ConfigMap and the InferencePool of the endpoint picker, if the graph has one."""
     pickers = [
         (key, service)
         for key, service in sorted(graph.spec.services.items())
@@ -179,7 +178,7 @@ def _config_map(
 
 
 def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
-    """The frontends of the graph, in front of which the picker stands."""
+    """The InferencePool of the graph's frontends, with the endpoint picker."""
     name = graph.metadata.name
     picker = names.service_name(names.component_name(name, key))
     selected = {

@@ -1,8 +1,8 @@
-"""How user settings override a default: pod specs, probes and environments.
+"""Merge the user's settings over defaults: pod specs, probes, environments, resources.
 
-The values are plain JSON, so that fields which we do not know survive. A field that is present counts, also
-0 and false; null, "" and empty lists do not, since typed clients write them for "not given". A list
-replaces a list. A probe that names its own handler loses the default's.
+Values are plain JSON, so that unknown fields survive. 0 and false count as set; null, "" and empty lists
+do not, since typed clients write them for unset fields. Lists are replaced, not merged. A probe with its
+own handler drops that of the default.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,11 +14,11 @@ from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
-"""The ways a probe can ask; a probe has exactly one."""
+"""Handlers of a probe, which has exactly one."""
 
 
 def pruned(value: object) -> Any:
-    """The value without nulls and empty lists inside, as a copy of its own."""
+    """Copy the value without nulls and empty lists."""
     if isinstance(value, Mapping):
         kept = {name: pruned(child) for name, child in value.items()}
         return {name: child for name, child in kept.items() if child is not None and child != []}
@@ -28,7 +28,7 @@ def pruned(value: object) -> Any:
 
 
 def merged(default: object, user: object) -> Any:
-    """The default with the user's value laid over it; neither is changed."""
+    """Merge the user's value over the default."""
     if user is None or user in ("", []):
         return default
     if isinstance(default, Mapping) and isinstance(user, Mapping):
@@ -38,12 +38,12 @@ def merged(default: object, user: object) -> Any:
 
 
 def has_handler(probe: Object) -> bool:
-    """Whether the probe says how to ask, and not only how often."""
+    """Whether the probe has a handler, and not only periods and thresholds."""
     return any(probe.get(name) is not None for name in HANDLERS)
 
 
 def merged_probe(default: Object, user: Object) -> Object:
-    """The default probe with the user's fields; the user's handler replaces another kind."""
+    """Merge the user's probe over the default; the user's handler replaces another kind of handler."""
     handlers = [name for name in HANDLERS if user.get(name) is not None]
     if not handlers:
         return dict(merged(default, user))
@@ -53,23 +53,26 @@ def merged_probe(default: Object, user: Object) -> Object:
 
 
 def merged_environment(low: Iterable[Object], high: Iterable[Object]) -> list[Object]:
-    """One entry per name, sorted by name; `high` wins, and within one list the later entry."""
+    """Merge variables by name, sorted; `high` wins, and within a list the last entry."""
     entries = {entry["name"]: entry for entry in (*low, *high)}
     return [entries[name] for name in sorted(entries)]
 
 
 def variable(name: str, value: str) -> Object:
-    """An environment variable with a fixed value; an empty one is left out, as the API server does."""
+    """An environment variable; an empty value is omitted, as the API server does."""
     return {"name": name, "value": value} if value else {"name": name}
 
 
 def variable_of_field(name: str, path: str) -> Object:
-    """An environment variable that takes its value from the pod itself."""
+    """An environment variable with the value of a field of the pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def resources(short: Resources | None) -> Object:
-    """The user's resources in the terms of Kubernetes; {} if there are none."""
+    """Convert the short form to resources of a container; {} if it is empty.
+
+    A GPU request that repeats the limit is omitted, as the Go operator does, so that templates stay the same.
+    """
     if short is None:
         return {}
     requests, limits = short.requests or ResourceItem(), short.limits or ResourceItem()
@@ -83,7 +86,11 @@ def resources(short: Resources | None) -> Object:
 
 
 def with_device_limits(requirements: Object) -> Object:
-    """The resources with a limit for every device that is only requested."""
+    """Add a limit for every device that is only requested.
+
+    Kubernetes cannot overcommit devices: a request requires an equal limit, and a limit alone is also
+    the request.
+    """
     requests: Mapping[str, object] = requirements.get("requests", {})
     limits: Mapping[str, object] = requirements.get("limits", {})
     missing = {
@@ -95,7 +102,7 @@ def with_device_limits(requirements: Object) -> Object:
 
 
 def cannot_be_overcommitted(name: str) -> bool:
-    """Whether Kubernetes demands that request and limit are equal: devices and huge pages."""
+    """Whether Kubernetes requires request and limit to be equal: for devices and huge pages."""
     is_native = "/" not in name or "kubernetes.io/" in name
     return name.startswith("hugepages-") if is_native else not name.startswith("requests.")
 

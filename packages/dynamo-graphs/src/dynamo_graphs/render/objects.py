@@ -1,4 +1,4 @@
-"""Rendered objects: equal settings are equal bytes, and a thousand that are almost the same cost one."""
+"""Canonical JSON of rendered objects, and sequences that render their objects when they are read."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ _DECODER = msgspec.json.Decoder(Object)
 
 
 def canonical(desired: Object) -> Object:
-    """The object with every map sorted by key, as a copy that shares nothing.
+    """Return a deep copy with the keys of every map sorted.
 
-    Through JSON and back, which is what it becomes anyway: ten times as fast as to sort map by map.
+    Encoding and decoding JSON is ten times as fast as sorting map by map.
     """
     return _DECODER.decode(_ENCODER.encode(desired))
 
 
 class OnDemand(Sequence[Object]):
-    """A sequence that renders each of its objects again whenever it is read."""
+    """A sequence that renders an object whenever it is read, so that thousands do not stay in memory."""
 
     __slots__ = ()
 
     @abstractmethod
     def _rendered(self, index: int) -> Object:
-        """The object at the index, which is at least 0 and below the length."""
+        """Render the object at an index from 0 to below the length."""
 
     @overload
     def __getitem__(self, index: int) -> Object: ...

@@ -26,7 +26,7 @@ _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
 def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The Deployment, and its debug copy if the user wants to stop a pod that takes traffic."""
+    """The Deployment, and in the debug mode that steals traffic a second one with a single pod."""
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
     if not plan.is_on(labels.STEALING_DEBUG_MODE):
         return (canonical(serving),)
@@ -59,7 +59,7 @@ def _strategy(plan: ComponentPlan) -> Object:
 
 
 def _bound(text: str | None) -> object:
-    """A number of pods if the text is one, else the text: a percentage."""
+    """The bound as an integer, or as text if it is a percentage."""
     if not text:
         return _DEFAULT_BOUND
     return int(text) if _INTEGER.fullmatch(text) else text
@@ -94,9 +94,9 @@ def group_names(component: DynamoComponentDeployment) -> list[str]:
 
 
 def hosts(nodes: int) -> Hosts:
-    """How the pods of one group meet: by the variables that LeaderWorkerSet puts into each.
+    """How the pods of a group address each other, by variables that LeaderWorkerSet sets.
 
-    The name of a worker is the leader's with the worker's number behind its first part.
+    The host name of a worker is the leader's with `-INDEX` appended to its first label.
     """
     leader = "LWS_LEADER_ADDRESS"
     workers = (
@@ -115,8 +115,8 @@ def hosts(nodes: int) -> Hosts:
 class Groups(OnDemand):
     """The objects of all groups of a component, each rendered when it is read.
 
-    They share the pod templates, which are nearly all of their size. `digest` stands for both templates.
-    All fields are plain values, so that another process can hand them over in little space.
+    They share the pod templates, which are nearly all of their size. `digest` is that of both templates. All
+    fields are plain values, so that a worker process can send them at little cost.
     """
 
     namespace: str
@@ -137,7 +137,7 @@ class Groups(OnDemand):
         return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
 
     def _pod_group(self, index: int) -> Object:
-        """The pods that Volcano places together or not at all."""
+        """The PodGroup of a group, whose pods Volcano places together or not at all."""
         return {
             "apiVersion": PodGroup.KIND.api_version,
             "kind": PodGroup.KIND.name,
@@ -177,7 +177,7 @@ class Groups(OnDemand):
 
 
 def _template(plan: ComponentPlan, node: GroupNode) -> Object:
-    """The template of one kind of pod; what a group needs wins over the user's own labels."""
+    """The template of leaders or workers. Labels that a group requires override the user's."""
     template = pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
     role = {labels.ROLE: "leader" if node.is_leader else "worker"}
@@ -188,7 +188,7 @@ def _template(plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
-    """The template with what identifies its group, and the same spec."""
+    """The template with the labels and annotations of its group; the spec is shared."""
     common = template["metadata"]
     both = {
         "annotations": _in_order(common["annotations"] | annotations),
@@ -198,9 +198,9 @@ def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) 
 
 
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
-    """The entries as `canonical` orders them. Their texts are shared: there may be a thousand groups."""
+    """Sort the entries as `canonical` does, but share their texts: there may be a thousand groups."""
     return dict(sorted(texts.items()))
 
 
 LEADER_WORKER_SETS = Orchestrator(_groups, serving_labels={labels.ROLE: "leader"})
-"""Requests go to leaders only; workers serve them together with their leader."""
+"""Only leaders receive requests, which they serve together with their workers."""

@@ -1,4 +1,4 @@
-"""The settings that change what is rendered."""
+"""Settings that change the rendered objects, and their values in an installation by the charts."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from dynamo_graphs.settings.declare import Section, Setting
 
 
 class RenderSettings(Section, frozen=True, kw_only=True):
-    """The settings that change what we render."""
+    """Settings that change the rendered objects."""
 
     nats_address: Annotated[
         str,

@@ -1,1 +1,1 @@
-"""Kinds of other projects, as far as the operator reads them."""
+"""Kinds of other projects, with the fields that the operator reads."""

@@ -99,7 +99,7 @@ _VALUES = "dynamo-operator.optionalApis"
 
 @dataclass(frozen=True, slots=True)
 class OptionalApi:
-    """Another project: its name, its kinds that we use, and its key below `optionalApis` in the chart."""
+    """An optional API: title, kinds that the operator uses, and key under `optionalApis` in the chart."""
 
     title: str
     kinds: tuple[Kind, ...]
@@ -125,7 +125,7 @@ OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
 
 
 def granted_by(kind: Kind) -> str:
-    """The chart value that grants access to a kind, for messages; "" if its API is not optional."""
+    """The chart value that grants access to a kind, for messages; "" for kinds of no optional API."""
     values = (api.value for api in OPTIONAL_APIS if kind in api.kinds)
     return next((f"the chart value {value}=true" for value in values), "")
 
@@ -133,9 +133,9 @@ def granted_by(kind: Kind) -> str:
 def withheld_text(
     withheld: Mapping[OptionalApi, Sequence[Kind]], apis: Iterable[OptionalApi] = OPTIONAL_APIS
 ) -> str:
-    """A sentence for each of these APIs that is installed and may not be read; "" if none is.
+    """A sentence for each of these APIs that is installed and that RBAC denies; "" for none.
 
-    `withheld` are such APIs with their forbidden kinds.
+    `withheld` maps such APIs to their forbidden kinds.
     """
     return "; ".join(_sentence(api, withheld[api]) for api in apis if withheld.get(api))
 

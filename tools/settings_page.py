@@ -47,8 +47,6 @@ def _settings() -> list[str]:
         text = field.setting.text
         if field.setting.environment:
             text += f" Environment variable: `{field.setting.environment}`."
-        if field.setting.pending:
-            text += f" No effect: {field.setting.pending}."
         default = f"`{default_text(field)}`" if default_text(field) else ""
         rows.append(f"| `{field.key}` | {names} | {_takes(field)} | {default} | {text} |")
     return rows

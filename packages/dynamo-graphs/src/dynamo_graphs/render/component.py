@@ -9,8 +9,8 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.disruption import component_disruption_budgets
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.leader_wait import wait_config_maps
+from dynamo_graphs.render.merge import canonical
 from dynamo_graphs.render.metadata import object_metadata
-from dynamo_graphs.render.objects import Concatenated, canonical
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.render.roles import SYSTEM_PORT
 from dynamo_graphs.settings import RenderSettings
@@ -21,9 +21,10 @@ from kube_runtime.kind import Object
 
 def component_objects(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> Sequence[Object]:
+) -> tuple[Object, ...]:
     """Return the objects that the component controls, without owner references, in order of creation."""
-    return Concatenated(component_parts(component, facts, settings))
+    around, workloads = component_parts(component, facts, settings)
+    return (*around, *workloads)
 
 
 def component_parts(

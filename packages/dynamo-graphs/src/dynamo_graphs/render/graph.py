@@ -13,12 +13,12 @@ from dynamo_graphs.api.revision import PLAIN, WorkerRevision, first_revision
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.disruption import graph_disruption_budgets
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
+from dynamo_graphs.render.merge import canonical
 from dynamo_graphs.render.metadata import (
     object_metadata,
     service_dynamo_namespace,
     with_graph_metadata,
 )
-from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.plan import discovery_backend
 from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
 from dynamo_graphs.render.roles import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT

@@ -1,4 +1,4 @@
-"""Merge the user's settings over defaults: pod specs, probes, environments, resources.
+"""JSON values of rendered objects: merging the user's settings over defaults, and a canonical form.
 
 Values are plain JSON, so that unknown fields survive. 0 and false count as set; null, "" and empty lists
 do not, since typed clients write them for unset fields. Lists are replaced, not merged. A probe with its
@@ -8,13 +8,26 @@ own handler drops that of the default.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from dynamo_graphs.api.component import ResourceItem, Resources
 from dynamo_graphs.api.devices import GPU
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(Object)
+
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """Handlers of a probe, which has exactly one."""
+
+
+def canonical(desired: Object) -> Object:
+    """Return a deep copy with the keys of every map sorted.
+
+    Encoding and decoding JSON is ten times as fast as sorting map by map.
+    """
+    return _DECODER.decode(_ENCODER.encode(desired))
 
 
 def pruned(value: object) -> Any:

@@ -5,8 +5,9 @@ operator decides which replicas a scale-down removes, and every group has one Po
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import msgspec
 
@@ -14,8 +15,8 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
+from dynamo_graphs.render.merge import canonical
 from dynamo_graphs.render.metadata import object_metadata
-from dynamo_graphs.render.objects import OnDemand, canonical
 from dynamo_graphs.render.pod import pod_template
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
@@ -112,7 +113,7 @@ def hosts(nodes: int) -> Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(OnDemand):
+class Groups(Sequence[Object]):
     """The objects of all groups of a component, each rendered when it is read.
 
     They share the pod templates, which are nearly all of their size. `digest` is that of both templates. All
@@ -131,6 +132,18 @@ class Groups(OnDemand):
 
     def __len__(self) -> int:
         return 2 * self.replicas
+
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
+        positions = range(len(self))[index]
+        if isinstance(positions, int):
+            return self._rendered(positions)
+        return tuple(map(self._rendered, positions))
 
     def _rendered(self, index: int) -> Object:
         group, is_leader_worker_set = divmod(index, 2)

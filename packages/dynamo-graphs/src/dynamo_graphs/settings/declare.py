@@ -11,14 +11,13 @@ class Setting:
     """The help text and the external names of a field.
 
     `flags` are without dashes, the preferred one first. `spelling` converts values of the Go operator's
-    flags. `pending` is the reason why the setting has no effect yet.
+    flags.
     """
 
     text: str
     flags: tuple[str, ...]
     environment: str = ""
     spelling: Callable[[str], str] = str
-    pending: str = ""
 
 
 class Section(msgspec.Struct, frozen=True, rename="camel"):

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 from dynamoctl.cluster.target import GRAPHS, place
 from dynamoctl.frontend.completions import completion, served_model
@@ -56,12 +55,10 @@ async def print_answer(
 
     Raises: CycloptsError; OperatorError.
     """
-    bare, _, query = path.partition("?")
-    pairs = dict(parse_qsl(query, keep_blank_values=True))
     async with place(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         verb = method or ("POST" if body is not None else "GET")
-        answer = await frontend.send(verb, bare, body=body, query=pairs)
+        answer = await frontend.send(verb, path, body=body)
         try:
             async for chunk in answer.body:
                 sys.stdout.buffer.write(_printed(chunk))

@@ -58,9 +58,8 @@ def application_of(frontend: Frontend) -> web.Application:
         try:
             answer = await frontend.send(
                 request.method,
-                request.raw_path.partition("?")[0],
+                request.raw_path,
                 body=await request.read() or None,
-                query=request.query,
                 content_type=request.content_type,
             )
         except ConfigError as error:

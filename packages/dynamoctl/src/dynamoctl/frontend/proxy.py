@@ -4,7 +4,7 @@ It needs the permissions `get` and `create` for `services/proxy`, and no way to 
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -52,10 +52,11 @@ class Frontend:
         path: str,
         *,
         body: bytes | None = None,
-        query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Answer:
         """The answer of the frontend, whatever its status; its body may still be on the way.
+
+        The query of `path` is handed on as it is written.
 
         Raises:
             ConfigError: the path leads out of the Service.
@@ -63,11 +64,14 @@ class Frontend:
         """
         absolute = path if path.startswith("/") else f"/{path}"
         # The transport joins such segments, and the request would reach another object of the API server.
-        segments = re.split("/|%2f", absolute, flags=re.IGNORECASE)
+        segments = re.split("/|%2f", absolute.partition("?")[0], flags=re.IGNORECASE)
         if any(unquote(segment) in (".", "..") for segment in segments):
             raise ConfigError(path, "invalid path (expected no . and .. segments)")
         request = Request(
-            *(method, f"{self.path}{absolute}", dict(query or {}), body, content_type),
+            method,
+            f"{self.path}{absolute}",
+            body=body,
+            content_type=content_type,
             timeout_seconds=None,
             accept="*/*",
         )

@@ -11,6 +11,7 @@ from rich.table import Table
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.request import accepted_spec
 from dynamo_profiler.configuration import Targets, targets_of
 from dynamo_profiler.section import Section
@@ -92,12 +93,12 @@ def _other_lengths(targets: Targets, load: Load) -> Iterator[str]:
 def _scaled(check: Check, graph: DynamoGraphDeployment, factor: float) -> str:
     """The command that gives the workers which a target depends on more replicas, at least one."""
     half = "prefill" if check.name == "TTFT" else "decode"
-    workers = {
-        key: service
-        for key, service in graph.spec.services.items()
-        if service.component_type == "worker"
-    }
-    keys = [key for key, service in workers.items() if service.sub_component_type == half]
+    workers = {key: service for key, service in graph.spec.services.items() if is_worker(service)}
+    keys = [
+        key
+        for key, service in workers.items()
+        if half in (service.component_type, service.sub_component_type)
+    ]
     keys = keys or sorted(workers) or ["SERVICE"]
     service = workers.get(keys[0])
     now = (service.replicas if service else None) or 1

@@ -6,14 +6,14 @@ deletion.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_operator.reconcile.finalizer import FINALIZER
+from dynamoctl.ages import counted
 from dynamoctl.cluster.target import cluster
-from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.cluster_reader import Reading, StoredObject, stored_type
 from dynamoctl.installation.running import operators
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
@@ -21,7 +21,6 @@ from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
-from kube_runtime.types.meta import Resource
 
 _ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _GROUP_SUFFIX = ".nvidia.com"
@@ -31,7 +30,7 @@ _GROUP_SUFFIX = ".nvidia.com"
 class _Remains:
     """What there is of ours in a cluster."""
 
-    held: list[Resource] = field(default_factory=list[Resource])
+    held: list[StoredObject] = field(default_factory=list[StoredObject])
     counts: dict[str, int] = field(default_factory=dict[str, int])
     unseen: list[str] = field(default_factory=list[str])
 
@@ -80,7 +79,7 @@ async def _read_remains(reading: Reading, namespace: str) -> _Remains:
     remains = _Remains()
     for type_ in RESOURCES:
         try:
-            every: Sequence[Resource] = await reading.all(type_, namespace=namespace)
+            every = await reading.all(stored_type(type_.KIND), namespace=namespace)
         except NotFound:
             continue  # not installed
         except Forbidden:
@@ -94,10 +93,10 @@ async def _read_remains(reading: Reading, namespace: str) -> _Remains:
     return remains
 
 
-async def _release(reading: Reading, resource: Resource) -> None:
+async def _release(reading: Reading, resource: StoredObject) -> None:
     """Remove our finalizer from an object; those of others stay."""
     type_, uid = type(resource), resource.metadata.uid
-    live: Resource | None = resource
+    live: StoredObject | None = resource
     while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:
         others = [finalizer for finalizer in live.metadata.finalizers if finalizer != FINALIZER]
         version = live.metadata.resource_version
@@ -109,16 +108,21 @@ async def _release(reading: Reading, resource: Resource) -> None:
         live = await reading.one(type_, live.key)
 
 
-def _tell_release(resource: Resource, *, is_dry: bool) -> None:
+def _tell_release(resource: StoredObject, *, is_dry: bool) -> None:
     verb = "would remove" if is_dry else "removed"
     print(visible(f"{verb} the finalizer of {resource.KIND.name} {resource.key}"))
-    if isinstance(resource, DynamoModel):
-        loaded = sum(
-            bool(endpoint.loaded_name or endpoint.tried_name)
-            for endpoint in resource.status.endpoints
-        )
-        if loaded:
-            print(f"  {loaded} worker(s) keep its LoRA until they restart")
+    if resource.KIND == DynamoModel.KIND and (loaded := _loaded(resource.status)):
+        workers = f"{counted(loaded, 'worker')} {'keeps' if loaded == 1 else 'keep'}"
+        print(f"  {workers} its LoRA until {'it restarts' if loaded == 1 else 'they restart'}")
+
+
+def _loaded(status: object) -> int:
+    """How many endpoints of a model's status may have loaded it."""
+    endpoints = status.get("endpoints") if isinstance(status, dict) else None
+    return sum(
+        isinstance(endpoint, dict) and bool(endpoint.get("loadedName") or endpoint.get("triedName"))
+        for endpoint in (endpoints if isinstance(endpoints, list) else ())
+    )
 
 
 def _remaining(remains: _Remains) -> list[str]:

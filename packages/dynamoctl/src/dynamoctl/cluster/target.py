@@ -15,7 +15,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.product import user_agent
 from dynamo_graphs.status.readiness import Stated
-from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.cluster_reader import Reading, stored_type
 from dynamoctl.options import Where
 from kube_runtime.client.connect import connect, default_namespace
 from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
@@ -144,12 +144,13 @@ class Target(Generic[S]):
         from dynamo_graphs.validation.syntax import nearest
 
         name, namespace = self.key.name, self.key.namespace
+        kind = stored_type(self.type_.KIND)
         text = await absent_namespace(self.reading, namespace)
         try:
-            every = await self.reading.all(self.type_, namespace="")
+            every = await self.reading.all(kind, namespace="")
         except Forbidden:
             try:
-                every = [] if text else await self.reading.all(self.type_, namespace=namespace)
+                every = [] if text else await self.reading.all(kind, namespace=namespace)
             except Forbidden:
                 every = []
         beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})

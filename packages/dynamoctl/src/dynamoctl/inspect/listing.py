@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 import msgspec
@@ -21,6 +20,7 @@ from dynamoctl.cluster.target import (
     not_served,
     type_named,
 )
+from dynamoctl.installation.cluster_reader import stored_type
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from kube_runtime.commandline.errors import ExitCode
@@ -34,13 +34,6 @@ RAW = ("json", "yaml", "name")
 
 _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
 """One field of a path, and the type of the condition that is meant of a list of them."""
-
-
-class _Listed(Resource):
-    """An object of any kind of ours: metadata, and the rest as JSON values."""
-
-    spec: Object = {}
-    status: Object = {}
 
 
 async def print_list(
@@ -117,7 +110,7 @@ async def _watched(
     from dynamoctl.cluster.watching import snapshots
     from kube_runtime.watch.selector import Selector
 
-    changes = snapshots(at.reading.client, _listed(kind), Selector(namespace, labels=selector))
+    changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))
     if not sys.stdout.isatty():
         await _printed_rows(changes, columns, everywhere=not namespace)
         return
@@ -139,11 +132,6 @@ async def _printed_rows(changes: Any, columns: Sequence[Column], *, everywhere: 
             if changed or not before:
                 show(table([] if before else head, body))
             before = dict(state)
-
-
-@cache
-def _listed(kind: Kind) -> type[_Listed]:
-    return type(f"Listed{kind.name}", (_Listed,), {"KIND": kind, "__module__": __name__})
 
 
 def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str) -> None:

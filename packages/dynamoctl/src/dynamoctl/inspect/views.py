@@ -5,9 +5,9 @@ a command ends.
 """
 
 import sys
+from collections.abc import Sequence
 from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from cyclopts import CycloptsError
@@ -113,30 +113,27 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
     late: list[tuple[Stated, Explanation]] = []
-    unreadable = 0
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
         for type_ in STATED:
             try:
-                pages = [page async for page in at.reading.client.pages(type_, namespace=namespace)]
+                every: Sequence[Stated] = await at.reading.all(type_, namespace=namespace)
             except NotFound:
                 warn(str(not_served(type_)))
                 continue
-            for error in chain.from_iterable(page.broken for page in pages):
-                warn(str(error))
-                unreadable += 1
-            for stated in chain.from_iterable(page.items for page in pages):
+            for stated in every:
                 if not is_ready(stated) and stated.metadata.controller is None:
                     late.append((stated, await explained(at.reading, stated)))
     if output == "json":
         show_json([_reasons_json(stated, explanation) for stated, explanation in late])
-        return _code(not late and not unreadable)
+        return _code(not late and not at.reading.unreadable)
     for stated, explanation in late:
         show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
         print_explanation(explanation)
         print()
     summary = [f"{len(late)} not ready"] if late else []
-    summary += [f"{unreadable} unreadable"] if unreadable else []
+    if at.reading.unreadable:
+        summary.append(f"{len(at.reading.unreadable)} unreadable")
     print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
     return _code(not summary)
 

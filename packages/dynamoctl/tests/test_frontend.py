@@ -110,16 +110,36 @@ async def test_an_error_in_the_stream() -> None:
         await asked(Api(event(error="out of memory")))
 
 
-async def test_unreadable_data_in_the_stream() -> None:
-    with pytest.raises(ServerFailure, match="unreadable data"):
-        await asked(Api(b"data: {\n"))
+@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"a":' * 2000])
+async def test_unreadable_data_in_the_stream(data: bytes) -> None:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # programs have a higher limit
+    try:
+        with pytest.raises(ServerFailure, match="unreadable data"):
+            await asked(Api(b"data: " + data + b"\n"))
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": ["x"]},
+        {"choices": 5},
+        {"choices": [{"delta": 5}]},
+        {"usage": {"completion_tokens": "x"}},
+    ],
+)
+async def test_a_chunk_of_another_form_has_no_text(chunk: Object) -> None:
+    completion, written = await asked(Api(event(**chunk)))
+    assert ([], "") == (written, completion.text)
 
 
 async def test_the_model_that_is_asked() -> None:
     api = Api(b'{"data":[{"id":"base"},{"id":"lora"}]}')
     assert "base" == await served_model(api.frontend, "")
     assert "lora" == await served_model(api.frontend, "lora")
-    with pytest.raises(Missing, match="does not serve 'other'"):
+    with pytest.raises(Missing, match='does not serve "other"'):
         await served_model(api.frontend, "other")
     with pytest.raises(Missing, match="serves no model yet"):
         await served_model(Api(b'{"data":[]}').frontend, "")

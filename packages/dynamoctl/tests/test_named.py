@@ -41,5 +41,5 @@ def test_anything_else_is_wrong_usage(text: str) -> None:
 
 
 def test_the_kinds_that_are_meant_are_listed() -> None:
-    with pytest.raises(CycloptsError, match=r"expected one of dgd\)$"):
+    with pytest.raises(CycloptsError, match=r"expected dgd\)$"):
         named("dcd/chat", GRAPHS)

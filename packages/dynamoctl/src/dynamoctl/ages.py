@@ -8,7 +8,7 @@ from cyclopts import CycloptsError
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 _LONGEST_INTERVAL = 3600
-_DURATION = re.compile(r"([0-9]+)([smhd])")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -61,7 +61,7 @@ def seconds(duration: str) -> int:
     match = _DURATION.fullmatch(duration)
     if match is None:
         raise CycloptsError(
-            f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
+            f'invalid duration "{duration}" (expected a number and s, m, h or d, for example 10m)'
         )
     return int(match[1]) * _SECONDS[match[2]]
 
@@ -73,5 +73,5 @@ def interval_seconds(duration: str) -> int:
     """
     length = seconds(duration)
     if not 1 <= length <= _LONGEST_INTERVAL:
-        raise CycloptsError(f"invalid interval {duration!r} (expected 1s to 1h, for example 5s)")
+        raise CycloptsError(f'invalid interval "{duration}" (expected 1s to 1h, for example 5s)')
     return length

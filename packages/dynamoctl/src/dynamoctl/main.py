@@ -4,7 +4,9 @@ Starting must be quick, so a command's code is imported when it is called; only 
 help stand here.
 """
 
+import errno
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -34,8 +36,10 @@ from dynamoctl.options import (
     run,
 )
 from kube_runtime.commandline.application import application, execute
+from kube_runtime.commandline.errors import ExitCode
 
 _PLUGIN = "kubectl-dynamo"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
 """The keys of `api.optional_apis`, which is not imported here."""
 
@@ -299,6 +303,10 @@ def check(
 
 def main() -> None:
     """The entry point. A command that returns a number ends with it as exit code."""
+    _open_closed_streams()
+    if any(not _is_text(argument) for argument in sys.argv[1:]):
+        print("error: expected arguments in UTF-8", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
     called = Path(sys.argv[0]).name
     tool = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")
     if sys.argv[1:2] == ["__complete"]:
@@ -306,5 +314,28 @@ def main() -> None:
 
         print_candidates(tool, sys.argv[2:])
         return
-    result = execute(tool, sys.argv[1:])
+    try:
+        result = execute(tool, sys.argv[1:])
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # flushed once more at the end
+        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+        sys.exit(ExitCode.PROBLEMS)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Open on /dev/null the standard streams that the caller has closed, as with `<&-`; Python has None."""
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument was UTF-8; Python has other bytes as surrogates, which nothing can print."""
+    return not any("\ud800" <= char <= "\udfff" for char in argument)

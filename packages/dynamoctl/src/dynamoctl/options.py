@@ -56,9 +56,10 @@ def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
 
     Raises: CycloptsError.
     """
-    if not (paths or files):
-        raise CycloptsError(msg="missing file: expected FILE or --filename FILE")
-    return [*paths, *files]
+    given_files = [*paths, *files]
+    if not all(given_files) or not given_files:  # "" would be the current folder
+        raise CycloptsError("missing file: expected FILE or --filename FILE")
+    return given_files
 
 
 def run(command: Coroutine[object, object, int | None]) -> int:

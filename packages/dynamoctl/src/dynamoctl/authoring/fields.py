@@ -161,7 +161,7 @@ def _below(field: FieldSchema, part: str, following: str) -> FieldSchema:
     name = part.removesuffix("[]")
     if name not in fields:
         hint = nearest(name, fields) or _listed(fields)
-        raise CycloptsError(f"unknown field {name!r} of {field.path or 'the object'}{hint}")
+        raise CycloptsError(f'unknown field "{name}" of {field.path or "the object"}{hint}')
     is_required = name in field.schema.get("required", ())
     return FieldSchema(f"{field.path}.{name}".lstrip("."), fields[name], is_required)
 

@@ -123,7 +123,7 @@ def findings_of(
 def _is_checked(manifest: Manifest) -> bool:
     """Whether it is an object of ours, or is meant to be one; other files may be in the same folder."""
     version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
-    return manifest.is_ours and (kind in KINDS or str(version).partition("/")[0] == GROUP)
+    return manifest.is_ours and (str(kind) in KINDS or str(version).partition("/")[0] == GROUP)
 
 
 def _is_reported(path: str, reported: AbstractSet[str]) -> bool:

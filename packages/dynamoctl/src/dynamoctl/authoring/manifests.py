@@ -94,7 +94,8 @@ def read_manifests(files: Sequence[str]) -> list[Manifest]:
             except ExceptionGroup as group:
                 mistakes += group.exceptions
     if not manifests and not mistakes:
-        mistakes.append(ConfigError(", ".join(files), "no objects found"))
+        names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
+        mistakes.append(ConfigError(", ".join(names), "no objects found"))
     if mistakes:
         raise ExceptionGroup("manifests", mistakes)
     return manifests

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cyclopts import CycloptsError
+
 from dynamo_graphs import Latency
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_profiler.charts import COLUMNS, row
 from dynamo_profiler.pareto import Candidate
 from dynamo_profiler.progress import Progress
@@ -65,8 +68,10 @@ def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
     """Print the manifest of a graph for a model: the smallest engine that meets the targets, so many times.
 
-    Raises: OperatorError: a value is invalid, or the model does not fit.
+    Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """
+    if not is_subdomain(name):
+        raise CycloptsError(f'invalid name "{name}" (expected a name, for example chat)')
     result = _study(options, name)
     graph = result.documents[0]
     for service in graph["spec"]["services"].values():

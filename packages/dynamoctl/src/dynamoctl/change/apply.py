@@ -1,6 +1,7 @@
 """`dynamoctl apply`: server-side apply of objects of any kind, and waiting until they are ready."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from kube_runtime.client.transport import Request
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import Conflict, NotFound
 from kube_runtime.kind import Kind, Object, key_of
+
+_VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
+_PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
+"""What may be a name in a URL; with anything else the request would be about another object."""
 
 _KNOWN_LATER = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
 """Metadata that the API server writes."""
@@ -53,8 +58,14 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
     version, name = value.get("apiVersion"), value.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
         raise manifest.problem("kind", "missing (expected an object with apiVersion and kind)")
+    if not _VERSION.fullmatch(version):
+        raise manifest.problem("apiVersion", f'invalid value "{version}" (for example apps/v1)')
     if not isinstance(manifest.metadata.get("name"), str):
         raise manifest.problem("metadata.name", "missing")
+    for field in ("name", "namespace"):
+        text = manifest.metadata.get(field)
+        if isinstance(text, str) and not _PATH_SEGMENT.fullmatch(text):
+            raise manifest.problem(f"metadata.{field}", f'invalid {field} "{text}"')
     group, _, plain = version.rpartition("/")
     path = f"/apis/{group}/{plain}" if group else f"/api/{plain}"
     try:

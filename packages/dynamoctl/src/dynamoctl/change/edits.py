@@ -25,9 +25,8 @@ from dynamoctl.change.patches import (
     replicas_by_adapter,
     replicas_by_graph,
     restarted,
-    service_of,
 )
-from dynamoctl.cluster.target import GRAPHS, STATED, Target, place
+from dynamoctl.cluster.target import GRAPHS, STATED, Target, place, service_named, service_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from kube_runtime.client.requests import Client
@@ -46,10 +45,10 @@ async def scale(name: str, replicas: int, where: Where) -> None:
 
     Raises: CycloptsError; OperatorError.
     """
-    graph, slash, service = name.rpartition("/")
-    if not slash or not graph or not service:
+    graph, service = service_named(name)
+    if not service:
         raise CycloptsError(
-            f"invalid target {name!r}: expected GRAPH/SERVICE, for example chat/Decode"
+            f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)'
         )
     async with place(graph, where, GRAPHS) as at:
         done = await scaled(at, service, replicas)
@@ -96,7 +95,8 @@ async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int)
     """Set the replicas of a service, of its scaling adapter if it has one.
 
     Raises:
-        Unwritable: there is no such service, or the graph's factor makes no such number.
+        Missing: there is no such graph or service.
+        Unwritable: the graph's factor makes no such number.
         OperatorError: the API server refuses it.
     """
     for tries_left in reversed(range(_TRIES)):

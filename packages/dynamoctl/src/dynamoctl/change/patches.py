@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.deployment_config import as_configured, base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
-from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.update import ROLLING
 from dynamoctl.ages import counted
 from dynamoctl.cluster.target import NOUNS
@@ -39,20 +37,6 @@ class Edit:
 
     patch: Object | None
     message: str
-
-
-def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
-    """The service of that name.
-
-    Raises:
-        Unwritable: the graph has none; the message names those that it has.
-    """
-    services = graph.spec.services
-    if name not in services:
-        listing = f" (services: {', '.join(sorted(services))})" if services else ""
-        hint = nearest(name, services)
-        raise Unwritable(f"graph {graph.key}: service {name} not found{hint or listing}")
-    return services[name]
 
 
 def adapter_of(

@@ -182,8 +182,8 @@ class AsyncCluster:
         """Set the replicas of a service where they belong, as `dynamoctl scale` does.
 
         Raises:
-            Missing: there is no such graph.
-            Unwritable: there is no such service, or the graph's factor makes no such number.
+            Missing: there is no such graph or service.
+            Unwritable: the graph's factor makes no such number.
         """
         if replicas < 0:
             raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
@@ -54,11 +54,42 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
         raise CycloptsError(
-            f"invalid name {text!r} (expected NAME or KIND/NAME, for example dgd/chat)"
+            f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)'
         )
     if not slash:
         return types[0], name
     return type_named(kind, types), name
+
+
+def service_named(text: str) -> tuple[str, str]:
+    """The graph and the service of `GRAPH/SERVICE` or `dgd/GRAPH/SERVICE`; "" as service of a graph alone.
+
+    Raises: CycloptsError.
+    """
+    kind, _, rest = text.partition("/")
+    target = rest if rest and kind.lower() in _names(DynamoGraphDeployment) else text
+    graph, slash, service = target.partition("/")
+    if not NAME.fullmatch(graph) or (slash and not service):
+        raise CycloptsError(
+            f'invalid target "{text}" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)'
+        )
+    return graph, service
+
+
+def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
+    """The service of that name.
+
+    Raises:
+        Missing: the graph has none; the message names those that it has.
+    """
+    from dynamo_graphs.validation.syntax import nearest
+
+    services = graph.spec.services
+    if name not in services:
+        listing = f" (services: {', '.join(sorted(services))})" if services else ""
+        hint = nearest(name, services) or listing
+        raise Missing(f'graph {graph.key}: service "{name}" not found{hint}')
+    return services[name]
 
 
 def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
@@ -68,8 +99,9 @@ def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
     """
     chosen = next((type_ for type_ in types if kind.lower() in _names(type_)), None)
     if chosen is None:
-        names = ", ".join(type_.DEFINITION.short_names[0] for type_ in types)
-        raise CycloptsError(f"unsupported kind {kind!r} (expected one of {names})")
+        names = [type_.DEFINITION.short_names[0] for type_ in types]
+        expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+        raise CycloptsError(f'unsupported kind "{kind}" (expected {expected})')
     return chosen
 
 
@@ -190,7 +222,7 @@ async def cluster(where: Where) -> AsyncIterator[Cluster]:
     """
     if where.namespace and not NAME.fullmatch(where.namespace):
         raise CycloptsError(
-            f"invalid namespace {where.namespace!r} (expected a name, for example prod)"
+            f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
         )
     async with await connect(
         where.kubeconfig, where.context or None, user_agent=user_agent()

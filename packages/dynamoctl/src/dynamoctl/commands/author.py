@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from dynamoctl.options import Name, ProfileOptions, TextOrJson
 
@@ -100,7 +101,9 @@ def new(
     /,
     *,
     options: ProfileOptions,
-    replicas: Annotated[int, Parameter(metavar="NUMBER", show_default=False)] = 0,
+    replicas: Annotated[
+        int, Parameter(metavar="NUMBER", show_default=False, validator=Number(gte=0, lte=2**31 - 1))
+    ] = 0,
 ) -> None:
     """Print the manifest of a graph for a model, with sizes derived from its shape.
 

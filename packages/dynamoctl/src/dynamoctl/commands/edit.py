@@ -17,7 +17,7 @@ def _count(_type: type, tokens: Sequence[Token]) -> int:
     """A number of replicas: digits and no more, for half a replica must not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
-        raise ValueError(f"expected a whole number from 0 to {_LARGEST}, got {text!r}")
+        raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')
     return int(text)
 
 

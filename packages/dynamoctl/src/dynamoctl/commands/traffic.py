@@ -1,10 +1,23 @@
 """The commands that talk to the frontend of a graph, as they are typed."""
 
+import re
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from dynamoctl.options import HERE, Everywhere, GraphName, Name, TextOrJson, Watch, Where, run
+
+
+def _not_empty(_type: object, value: str) -> None:
+    """An empty address would listen on all networks."""
+    if not value:
+        raise ValueError("expected an address, for example 127.0.0.1")
+
+
+def _is_method(_type: object, value: str) -> None:
+    if value and not re.fullmatch("[A-Za-z]+", value):
+        raise ValueError("expected letters, for example PUT")
 
 
 def chat(
@@ -14,7 +27,7 @@ def chat(
     *,
     where: Where = HERE,
     model: Annotated[str, Parameter(metavar="MODEL", show_default=False)] = "",
-    max_tokens: Annotated[int, Parameter(metavar="COUNT")] = 512,
+    max_tokens: Annotated[int, Parameter(metavar="COUNT", validator=Number(gte=1))] = 512,
     output: TextOrJson = "text",
 ) -> int:
     """Ask the model of a graph; shows the time to the first token and tokens per second.
@@ -45,7 +58,10 @@ def curl(
     *,
     where: Where = HERE,
     request: Annotated[
-        str, Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False)
+        str,
+        Parameter(
+            name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method
+        ),
     ] = "",
     data: Annotated[
         str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)
@@ -77,8 +93,10 @@ def port_forward(
     /,
     *,
     where: Where = HERE,
-    port: Annotated[int, Parameter(name=["--port", "-p"], metavar="PORT")] = 8000,
-    address: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[
+        int, Parameter(name=["--port", "-p"], metavar="PORT", validator=Number(gte=0, lte=65535))
+    ] = 8000,
+    address: Annotated[str, Parameter(metavar="ADDRESS", validator=_not_empty)] = "127.0.0.1",
 ) -> int:
     """Forward HTTP requests to a local port to the frontend of a graph, until Ctrl-C.
 

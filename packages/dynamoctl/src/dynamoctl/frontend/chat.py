@@ -79,7 +79,10 @@ async def typed() -> str | None:
         await _readable()
         line = sys.stdin.readline()
     else:
-        line = await asyncio.to_thread(sys.stdin.readline)
+        try:
+            line = await asyncio.to_thread(sys.stdin.readline)
+        except UnicodeDecodeError as error:
+            raise ConfigError("<stdin>", "expected UTF-8 text") from error
     return line.strip() if line else None
 
 

@@ -34,10 +34,9 @@ async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCo
         try:
             try:
                 await web.TCPSite(runner, address, port).start()
-            except OSError as error:
-                raise ConfigError(
-                    f"{address}:{port}", f"cannot listen: {error.strerror}"
-                ) from error
+            except (OSError, UnicodeError) as error:  # a name that is too long cannot be encoded
+                reason = error.strerror if isinstance(error, OSError) else error
+                raise ConfigError(f"{address}:{port}", f"cannot listen: {reason}") from error
             opened = runner.addresses[0][1]
             print(f"http://{address}:{opened}", flush=True)
             to = visible(f"{at.key}, service {frontend.service}:{frontend.port}")

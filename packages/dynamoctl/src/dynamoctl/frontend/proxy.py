@@ -17,6 +17,7 @@ from dynamo_graphs.api.names import label_value
 from dynamoctl.cluster.target import Missing, Target
 from kube_runtime.client.api_errors import error_of_answer
 from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Struct
@@ -88,7 +89,7 @@ class Frontend:
             body = await answer.read()
         try:
             return msgspec.json.decode(body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Missing(f"{self.service}{path} is not JSON: {error}") from error
 
     @asynccontextmanager

@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from cyclopts import CycloptsError
 from rich.text import Text
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamo_operator.reconcile.read import registries_only
-from dynamoctl.cluster.target import cluster
+from dynamoctl.cluster.target import NAME, cluster
 from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
@@ -23,7 +24,7 @@ from dynamoctl.installation.upgrade_preview import PULL_SECRETS
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
 from kube_runtime.commandline.errors import ExitCode, visible
-from kube_runtime.errors import ConfigError, Forbidden, NotFound, Unreachable
+from kube_runtime.errors import Forbidden, NotFound, Unreachable
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
@@ -65,6 +66,8 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
 
 
 async def _findings(options: CheckOptions) -> tuple[list[Finding], ExitCode]:
+    if options.account:
+        _user(options.account)  # raises before anything is asked of the cluster
     try:
         async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
             findings = [finding async for finding in _checked(at.reading, options)]
@@ -173,10 +176,12 @@ async def _accounts(reading: Reading, options: CheckOptions) -> list[tuple[str, 
 
 
 def _user(account: str) -> str:
-    """The user name of a ServiceAccount. Raises: ConfigError if it is not NAMESPACE/NAME."""
-    namespace, slash, name = account.partition("/")
-    if not slash:
-        raise ConfigError("--account", f"expected NAMESPACE/NAME, got {account!r}")
+    """The user name of a ServiceAccount. Raises: CycloptsError if it is not NAMESPACE/NAME."""
+    namespace, _, name = account.partition("/")
+    if not (NAME.fullmatch(namespace) and NAME.fullmatch(name)):
+        raise CycloptsError(
+            f'invalid account "{account}" (expected NAMESPACE/NAME, for example dynamo-system/operator)'
+        )
     return f"system:serviceaccount:{namespace}:{name}"
 
 

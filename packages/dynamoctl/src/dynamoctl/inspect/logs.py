@@ -16,9 +16,8 @@ from rich.text import Text
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
-from dynamo_graphs.validation.syntax import nearest
 from dynamoctl.ages import seconds
-from dynamoctl.cluster.target import GRAPHS, Missing, Target, place
+from dynamoctl.cluster.target import GRAPHS, Missing, Target, place, service_named, service_of
 from dynamoctl.log_lines import LogLine, bounded_lines, log_line
 from dynamoctl.options import LogOptions, Where
 from dynamoctl.screen import console, warn
@@ -70,11 +69,7 @@ async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
-    graph, slash, service = name.partition("/")
-    if slash and not (graph and service):
-        raise CycloptsError(
-            f"invalid target {name!r}: expected GRAPH or GRAPH/SERVICE, for example chat/Decode"
-        )
+    graph, service = service_named(name)
     query = log_query(options)
     printer = LogPrinter(console(), has_timestamps=options.timestamps)
     async with place(graph, where, GRAPHS) as at:
@@ -183,10 +178,7 @@ def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
     selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
     if not service:
         return selector
-    services = sorted(graph.spec.services)
-    if service not in services:
-        hint = nearest(service, services) or f" (services: {', '.join(services)})"
-        raise Missing(f"graph {graph.key} has no service {service!r}{hint}")
+    service_of(graph, service)  # raises Missing
     return f"{selector},{labels.COMPONENT}={label_value(service)}"
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.validation.syntax import is_dns_label
 from dynamoctl.installation.permissions import RULES
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
@@ -72,8 +74,12 @@ def operator_pod() -> Object:
 def print_manifests(choices: Choices, *, prints: bool) -> None:
     """Print the objects of an installation.
 
-    Raises: ConfigError if it was not asked to print: it does nothing else.
+    Raises: ConfigError if it was not asked to print: it does nothing else; CycloptsError for the namespace.
     """
+    if not is_dns_label(choices.namespace):
+        raise CycloptsError(
+            f'invalid namespace "{choices.namespace}" (expected a name, for example dynamo-system)'
+        )
     if not prints:
         advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
         raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")

@@ -73,14 +73,11 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(change.convert)
     tool.command(render)
     tool.command(lint)
-    package = "dynamoctl"
+    tool.command(author.crds)
     tool.command(
-        f"{package}.authoring.crds:app", name="crds", help="Print the CustomResourceDefinitions."
-    )
-    tool.command(
-        f"{package}.dev.commands:app",
+        "dynamoctl.dev.commands:app",
         name="dev",
-        help=("Run local control planes to try things on."),
+        help="Run local control planes: real API server and controllers, fake GPU nodes.",
     )
     tool.command(author.profile)
     tool.command(author.new)
@@ -108,6 +105,7 @@ def why(
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
+    Example: dynamoctl why chat
 
     Parameters
     ----------
@@ -133,11 +131,12 @@ def status(
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
+    Example: dynamoctl status chat --watch
 
     Parameters
     ----------
     watch
-        Print it again on each change until it is ready.
+        Show it again on each change until it is ready.
     """
     from dynamoctl.inspect.views import print_status
 
@@ -156,6 +155,7 @@ def tree(
     Kinds that you cannot list are named on stderr and left out. Exits with 0 if
     the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
     not answer.
+    Example: dynamoctl tree chat
     """
     from dynamoctl.inspect.views import print_tree
 
@@ -178,6 +178,7 @@ def render(
     scaling adapters in the files count as objects of the cluster. On any error it
     prints no object. It leaves out owner references, whose uids only a cluster knows,
     and generated SSH keys.
+    Example: dynamoctl render -f graph.yaml
 
     Parameters
     ----------
@@ -217,6 +218,7 @@ def lint(
     It prints all errors and warnings, and a summary on stderr. Exits with 1 if the
     webhooks would refuse anything; warnings alone are fine. It skips objects of
     other kinds.
+    Example: dynamoctl lint -f manifests/
 
     Parameters
     ----------
@@ -245,6 +247,7 @@ def install(
 
     They equal the charts with default values; use the charts to change any other
     value.
+    Example: dynamoctl install --print | kubectl apply --server-side -f -
 
     Parameters
     ----------
@@ -274,10 +277,12 @@ def images(
 ) -> None:
     """List the images that an installation may pull, one per line.
 
+    Example: dynamoctl images --registry registry.example.com -o pairs
+
     Parameters
     ----------
     registry
-        Replace their registry by this one, as the chart's `global.imageRegistry` does.
+        Registry in the place of the images' own, as with the chart's `global.imageRegistry`.
     output
         Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
@@ -295,6 +300,7 @@ def check(
 
     Each line is ok, warning or fail, with the remedy. Exits with 1 if any check
     fails, 3 if the cluster does not answer.
+    Example: dynamoctl check --before-install
     """
     from dynamoctl.inspect.check import print_findings
 

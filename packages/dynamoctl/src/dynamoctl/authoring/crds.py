@@ -2,41 +2,24 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
-from kube_runtime.commandline.application import application
 from kube_runtime.crd.definition import definition_of
 from kube_runtime.types.meta import Resource
 
-app = application("crds", "Print the CustomResourceDefinitions.")
 
+def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
+    """Print the CustomResourceDefinitions of these kinds, or of all of today.
 
-@app.default
-def crds(
-    *kinds: str,
-    legacy: bool = False,
-    output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
-) -> None:
-    """Print the CustomResourceDefinitions, for `kubectl apply --server-side -f -`.
-
-    Parameters
-    ----------
-    kinds:
-        Kinds, plurals or short names, for example `dgd` (default: all of today).
-    legacy:
-        Add those of the older generation, such as DynamoDeployment.
-    output:
-        Output format: `yaml` prints a stream of documents, `json` one List.
+    Raises: CycloptsError for an unknown kind.
     """
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
     definitions = [custom_resource_definition(resource) for resource in chosen]
-    write = write_yaml if output == "yaml" else write_json
-    write(definitions, sys.stdout)
+    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:

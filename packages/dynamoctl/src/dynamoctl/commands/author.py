@@ -6,18 +6,19 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from dynamoctl.options import Name, ProfileOptions, TextOrJson
+from dynamoctl.options import Name, ProfileOptions, TextOrJson, YamlOutput
 
 
 def explain(
-    field: Annotated[str, Parameter(metavar="FIELD", show_default=False)] = "",
+    field: Annotated[str, Parameter(show_default=False)] = "",
     /,
     *,
     output: TextOrJson = "text",
 ) -> None:
     """Explain a field of a graph or of another kind: type, default, rules and the fields below it.
 
-    It needs no cluster. Example: dynamoctl explain services.resources.limits
+    It needs no cluster.
+    Example: dynamoctl explain services.resources.limits
 
     Parameters
     ----------
@@ -32,12 +33,12 @@ def explain(
 
 
 def schema(
-    *kinds: Annotated[str, Parameter(metavar="KIND", show_default=False)],
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
 ) -> None:
     """Print a JSON schema for editors.
 
-    Example: dynamoctl schema > dynamo.json, and as the first line of a YAML file
-    # yaml-language-server: $schema=dynamo.json
+    A YAML file names it in its first line: # yaml-language-server: $schema=dynamo.json
+    Example: dynamoctl schema > dynamo.json
 
     Parameters
     ----------
@@ -49,8 +50,31 @@ def schema(
     print_schema(kinds)
 
 
+def crds(
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
+    legacy: bool = False,
+    output: YamlOutput = "yaml",
+) -> None:
+    """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
+
+    Example: dynamoctl crds | kubectl apply --server-side -f -
+
+    Parameters
+    ----------
+    kinds
+        Kinds, plurals or short names, for example dgd (default: all of today).
+    legacy
+        Add those of the older generation, such as DynamoDeployment.
+    output
+        Output format: `yaml` prints one document per object, `json` one List.
+    """
+    from dynamoctl.authoring.crds import print_crds
+
+    print_crds(kinds, legacy=legacy, output=output)
+
+
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(metavar="SHELL")],
+    shell: Literal["bash", "zsh", "fish"],
     /,
 ) -> None:
     """Print a script that completes commands, options and names from the cluster.

@@ -27,10 +27,11 @@ def diff(
     exit_code: bool = False,
     output: TextOutput = "text",
 ) -> int:
-    """Show what files would change in the cluster, and which pods that restarts.
+    """Show what files would change in the cluster, and which pods would restart.
 
     Nothing is changed: the API server makes a dry run, and the operator's own code renders
-    the graph as it is and as it would be. Example: dynamoctl diff -f graph.yaml
+    the graph as it is and as it would be.
+    Example: dynamoctl diff -f graph.yaml
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def apply(
     wait: bool = False,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "30m",
 ) -> int:
-    """Apply files on the server, and with --wait follow the graphs in them until they are ready.
+    """Apply files on the server, and with --wait follow their graphs until they are ready.
 
     Exits with 1 and the cause if one is not ready in time.
     Example: dynamoctl apply -f graph.yaml --wait --timeout 1h

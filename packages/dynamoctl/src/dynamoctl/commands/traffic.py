@@ -27,10 +27,10 @@ def chat(
     *,
     where: Where = HERE,
     model: Annotated[str, Parameter(metavar="MODEL", show_default=False)] = "",
-    max_tokens: Annotated[int, Parameter(metavar="COUNT", validator=Number(gte=1))] = 512,
+    max_tokens: Annotated[int, Parameter(metavar="TOKENS", validator=Number(gte=1))] = 512,
     output: TextOrJson = "text",
 ) -> int:
-    """Ask the model of a graph; shows the time to the first token and tokens per second.
+    """Ask the model of a graph, and show the time to the first token and the tokens per second.
 
     The request goes through the API server to the frontend, so no port has to be forwarded.
     Example: dynamoctl chat chat "What is a pod?"
@@ -42,7 +42,7 @@ def chat(
     model
         Model or LoRA to ask (default: the first one that the frontend lists).
     max_tokens
-        Longest answer, in tokens.
+        Most tokens of an answer.
     output
         Output format: `text` streams the answer, `json` prints it with its times at the end.
     """
@@ -129,7 +129,8 @@ def top(
 
     It reads the metrics of each frontend pod through the API server, twice, and
     shows what happened in between. `-` means that no request came, or that
-    metrics are missing; stderr says why. Example: dynamoctl top -A --watch
+    metrics are missing; stderr says why.
+    Example: dynamoctl top -A --watch
 
     Parameters
     ----------

@@ -8,8 +8,10 @@ import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import yaml
+from cyclopts import Parameter
 from rich.console import Console
 from rich.tree import Tree
 
@@ -37,16 +39,22 @@ class DemoError(OperatorError):
     """The graph did not become ready."""
 
 
-def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
+def demo(
+    graph: Path,
+    /,
+    *,
+    name: Annotated[str, Parameter(metavar="NAME")] = "demo",
+    keep: bool = False,
+) -> None:
     """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
 
     Parameters
     ----------
-    graph:
+    graph
         File with one DynamoGraphDeployment.
-    name:
+    name
         Instance to create, and to remove at the end.
-    keep:
+    keep
         Keep the control plane and the operator running.
     """
     desired = _graph(graph)
@@ -105,7 +113,7 @@ async def _ready(
 ) -> DynamoGraphDeployment:
     """The graph, once it is applied and ready.
 
-    Raises:
+    Raises
         DemoError: it takes too long; with what the status says.
     """
     graph = await client.apply(DynamoGraphDeployment, desired, force=True)

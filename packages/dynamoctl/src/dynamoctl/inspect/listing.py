@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from cyclopts import CycloptsError
 
 from dynamoctl.ages import short_age
 from dynamoctl.cluster.target import (
@@ -45,6 +46,10 @@ async def print_list(
 
     Raises: CycloptsError; OperatorError.
     """
+    if watch and output in RAW:
+        raise CycloptsError(
+            f"--watch prints a table (expected --output table or wide, not {output})"
+        )
     type_ = type_named(kind, STATED)
     columns = [
         column for column in type_.DEFINITION.columns if output == "wide" or not column.priority

@@ -72,6 +72,8 @@ async def print_reasons(
     """
     if bool(name) == every:
         raise CycloptsError("expected either NAME or --all")
+    if everywhere and not every:
+        raise CycloptsError("--all-namespaces requires --all")
     if every:
         return await _why_all(where, output, everywhere=everywhere)
     async with place(name, where, STATED) as at:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamoctl.cluster.target import service_named
+from dynamoctl.cluster.target import parse_service
 from dynamoctl.main import app
 from kube_runtime.commandline.application import execute
 from scripted.connections import connect_to
@@ -66,7 +66,7 @@ def test_a_usage_error_says_what_was_expected(
     ],
 )
 def test_a_target_may_name_the_kind(text: str, names: tuple[str, str]) -> None:
-    assert names == service_named(text)
+    assert names == parse_service(text)
 
 
 @pytest.mark.parametrize(

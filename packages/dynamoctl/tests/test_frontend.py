@@ -17,7 +17,7 @@ from yarl import URL
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamoctl.cluster.target import Missing, Target
-from dynamoctl.frontend.chat import typed
+from dynamoctl.frontend.chat import typed_line
 from dynamoctl.frontend.completions import Completion, completion, served_model
 from dynamoctl.frontend.forward import application_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
@@ -253,13 +253,13 @@ async def test_a_line_that_is_typed_on_a_terminal(
     terminal: int, keys: bytes, line: str | None
 ) -> None:
     os.write(terminal, keys)
-    assert line == await typed()
+    assert line == await typed_line()
 
 
 def test_waiting_for_a_line_ends_at_once_when_it_is_interrupted(terminal: int) -> None:
     async def interrupted() -> None:
         async with asyncio.timeout(0.1):
-            await typed()
+            await typed_line()
 
     late = threading.Timer(20, os.write, (terminal, b"\n"))  # ends a read that is still waiting
     late.start()

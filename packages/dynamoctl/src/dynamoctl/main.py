@@ -32,7 +32,7 @@ from dynamoctl.options import (
     Watch,
     Where,
     YamlOutput,
-    given,
+    all_files,
     run,
 )
 from kube_runtime.commandline.application import application, execute
@@ -195,7 +195,7 @@ def render(
     from dynamoctl.authoring.render import print_objects
 
     print_objects(
-        given(paths, files),
+        all_files(paths, files),
         orchestrator=orchestrator,
         settings=settings,
         facts=facts,
@@ -229,7 +229,9 @@ def lint(
     """
     from dynamoctl.authoring import lint as command
 
-    return command.lint(given(paths, files), settings=settings, namespace=namespace, output=output)
+    return command.lint(
+        all_files(paths, files), settings=settings, namespace=namespace, output=output
+    )
 
 
 def install(

@@ -51,15 +51,15 @@ Files = Annotated[
 ]
 
 
-def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
+def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
     """The files of a command line, of which there must be one.
 
     Raises: CycloptsError.
     """
-    given_files = [*paths, *files]
-    if not all(given_files) or not given_files:  # "" would be the current folder
+    files_given = [*paths, *files]
+    if not all(files_given) or not files_given:  # "" would be the current folder
         raise CycloptsError("missing file: expected FILE or --filename FILE")
-    return given_files
+    return files_given
 
 
 def run(command: Coroutine[object, object, int | None]) -> int:

@@ -27,7 +27,7 @@ from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.ages import counted
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, read_manifests
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.installed import render_settings
 from dynamoctl.screen import Styled, show, table
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
@@ -61,7 +61,7 @@ def lint(
 
     A summary goes to stderr. Raises: ExceptionGroup of ConfigError, for what cannot be read.
     """
-    rendering = rendering_settings(settings)
+    rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
     manifests = read_manifests(files)
     contexts = neighbours(manifests, chosen)

@@ -10,7 +10,7 @@ from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identit
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.facts_file import surroundings, with_facts_file
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.installed import render_settings
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 
@@ -37,9 +37,7 @@ def print_objects(
     )
     if facts is not None:
         cluster_facts = with_facts_file(cluster_facts, facts)
-    objects = rendered(
-        read_manifests(files), namespace, cluster_facts, rendering_settings(settings)
-    )
+    objects = rendered(read_manifests(files), namespace, cluster_facts, render_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 

@@ -23,8 +23,8 @@ from dynamoctl.change.apply import bodies_of, comparable, server_apply
 from dynamoctl.change.restarts import Effect, effects, workloads
 from dynamoctl.cluster.members import served_groups
 from dynamoctl.cluster.target import Cluster, cluster
-from dynamoctl.installation.installed import rendering_settings
-from dynamoctl.installation.running import rendering_settings as running_settings
+from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.running import running_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table, warn
 from kube_runtime.commandline.errors import ExitCode, visible
@@ -82,7 +82,7 @@ async def planned_changes(
 
     Raises: OperatorError.
     """
-    scene: tuple[Facts, RenderSettings] | None = None
+    rendering: tuple[Facts, RenderSettings] | None = None
     changes = []
     for kind, body in bodies:
         live = await at.reading.raw(kind, key_of(body))
@@ -91,8 +91,8 @@ async def planned_changes(
         name = f"{kind.name} {key_of(body)}"
         impact: tuple[Effect, ...] = ()
         if before != planned and kind.name in _RENDERED:
-            scene = scene or await _scene(at)
-            impact = _impact(before, planned, *scene)
+            rendering = rendering or await _rendering_inputs(at)
+            impact = _impact(before, planned, *rendering)
         verb = "create" if live is None else "change" if before != planned else "unchanged"
         changes.append(Change(name, verb, unified(before, planned, name), impact))
     return changes
@@ -103,11 +103,11 @@ async def with_effects(at: Cluster, change: Change, before: Object, after: Objec
 
     Raises: ConfigError if the graph cannot be rendered; OperatorError.
     """
-    impact = _impact(before, after, *await _scene(at))
+    impact = _impact(before, after, *await _rendering_inputs(at))
     return replace(change, lines=unified(before, after, change.name), effects=impact)
 
 
-async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
+async def _rendering_inputs(at: Cluster) -> tuple[Facts, RenderSettings]:
     """What the cluster serves, and how its operator renders; the defaults if that cannot be read."""
     groups = await served_groups(at.reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
@@ -122,7 +122,7 @@ async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
         return facts, await running_settings(at.reading)
     except (ApiError, ConfigError) as error:
         warn(f"the settings of the running operator are not known ({error}); using the defaults")
-    return facts, rendering_settings(None)
+    return facts, render_settings(None)
 
 
 def _impact(

@@ -26,7 +26,7 @@ from dynamoctl.change.patches import (
     replicas_by_graph,
     restarted,
 )
-from dynamoctl.cluster.target import GRAPHS, STATED, Target, place, service_named, service_of
+from dynamoctl.cluster.target import GRAPHS, STATED, Target, parse_service, service_of, target_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from kube_runtime.client.requests import Client
@@ -45,14 +45,14 @@ async def scale(name: str, replicas: int, where: Where) -> None:
 
     Raises: CycloptsError; OperatorError.
     """
-    graph, service = service_named(name)
+    graph, service = parse_service(name)
     if not service:
         raise CycloptsError(
             f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)'
         )
-    async with place(graph, where, GRAPHS) as at:
+    async with target_of(graph, where, GRAPHS) as at:
         done = await scaled(at, service, replicas)
-    tell(done.said, done.obstacles)
+    print_edit(done.said, done.obstacles)
 
 
 async def suspend(name: str, where: Where, *, is_on: bool) -> None:
@@ -76,11 +76,11 @@ async def restart(name: str, where: Where) -> None:
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         edit = restarted(graph, datetime.now(UTC))
         await _fulfil(at.reading.client, graph, edit)
-    tell(edit.message, obstacles(graph))
+    print_edit(edit.message, obstacles(graph))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +126,12 @@ async def _scaled_as_read(
 async def _mark(
     name: str, where: Where, types: tuple[type[Stated], ...], key: str, *, is_on: bool
 ) -> None:
-    async with place(name, where, types) as at:
+    async with target_of(name, where, types) as at:
         stated = await at.get()
         edit = marked(stated, key, is_on=is_on)
         await _fulfil(at.reading.client, stated, edit)
     besides = (key,) if key == labels.SUSPEND else (key, labels.SUSPEND)
-    tell(edit.message, obstacles(stated, besides))
+    print_edit(edit.message, obstacles(stated, besides))
 
 
 async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
@@ -143,7 +143,7 @@ async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
         )
 
 
-def tell(done: str, blocked_by: Iterable[str]) -> None:
+def print_edit(done: str, blocked_by: Iterable[str]) -> None:
     """Print what was done, a sentence without its dot, and on stderr what blocks it."""
     print(visible(f"{done}."))
     for obstacle in blocked_by:

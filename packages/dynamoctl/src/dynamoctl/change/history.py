@@ -20,10 +20,10 @@ from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamoctl.ages import short_age
 from dynamoctl.change.apply import comparable
 from dynamoctl.change.diff import Change, print_changes, with_effects
-from dynamoctl.change.edits import MANAGER, tell
+from dynamoctl.change.edits import MANAGER, print_edit
 from dynamoctl.change.patches import Unwritable, obstacles
 from dynamoctl.change.restarts import differences
-from dynamoctl.cluster.target import GRAPHS, Cluster, Target, place
+from dynamoctl.cluster.target import GRAPHS, Cluster, Target, target_of
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from kube_runtime.client.requests import MERGE_PATCH
@@ -50,7 +50,7 @@ async def print_history(name: str, where: Where, output: str, number: int | None
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
     if number is not None:
@@ -71,7 +71,7 @@ async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> 
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
         chosen = (
@@ -86,7 +86,7 @@ async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> 
             await _print_effects(at, graph, patch)
             return
         await _patched(at, graph, patch, is_dry=False)
-    tell(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
+    print_edit(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
 
 
 def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
@@ -164,9 +164,9 @@ async def _print_effects(
     """Print what the API server would store, and what that does to the pods."""
     live = await at.reading.raw(DynamoGraphDeployment.KIND, graph.key)
     after = await _patched(at, graph, patch, is_dry=True)
-    scene = Cluster(at.reading, graph.metadata.namespace)
+    cluster = Cluster(at.reading, graph.metadata.namespace)
     change = Change(f"{DynamoGraphDeployment.KIND.name} {graph.key}", "change")
-    print_changes([await with_effects(scene, change, comparable(live), comparable(after))])
+    print_changes([await with_effects(cluster, change, comparable(live), comparable(after))])
 
 
 async def _patched(

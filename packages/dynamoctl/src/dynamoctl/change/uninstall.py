@@ -50,7 +50,7 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
         for resource in remains.held:
             if not is_dry:
                 await _release(reading, resource)
-            _tell_release(resource, is_dry=is_dry)
+            _print_release(resource, is_dry=is_dry)
         for line in (*_remaining(remains), *await _cluster_objects(reading)):
             print(visible(line))
         for kind in remains.unseen:
@@ -108,7 +108,7 @@ async def _release(reading: Reading, resource: StoredObject) -> None:
         live = await reading.one(type_, live.key)
 
 
-def _tell_release(resource: StoredObject, *, is_dry: bool) -> None:
+def _print_release(resource: StoredObject, *, is_dry: bool) -> None:
     verb = "would remove" if is_dry else "removed"
     print(visible(f"{verb} the finalizer of {resource.KIND.name} {resource.key}"))
     if resource.KIND == DynamoModel.KIND and (loaded := _loaded(resource.status)):

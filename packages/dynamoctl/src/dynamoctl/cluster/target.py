@@ -45,7 +45,7 @@ NOUNS: Mapping[type[Resource], str] = {
 }
 
 
-def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
+def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     """The type and the name of the object; without a type the first one is meant.
 
     Raises:
@@ -61,7 +61,7 @@ def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
     return type_named(kind, types), name
 
 
-def service_named(text: str) -> tuple[str, str]:
+def parse_service(text: str) -> tuple[str, str]:
     """The graph and the service of `GRAPH/SERVICE` or `dgd/GRAPH/SERVICE`; "" as service of a graph alone.
 
     Raises: CycloptsError.
@@ -207,7 +207,7 @@ async def absent_namespace(reading: Reading, namespace: str) -> str:
     return ""
 
 
-def named_place(namespace: str) -> str:
+def namespace_in_words(namespace: str) -> str:
     """A namespace in words; "" is any."""
     return f"namespace {namespace}" if namespace else "any namespace"
 
@@ -231,11 +231,13 @@ async def cluster(where: Where) -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
+async def target_of(
+    name: str, where: Where, types: tuple[type[S], ...]
+) -> AsyncIterator[Target[S]]:
     """Where the object of that name is, with a connection that is closed afterwards.
 
     Raises: CycloptsError; OperatorError.
     """
-    type_, plain = named(name, types)
+    type_, plain = parse_object(name, types)
     async with cluster(where) as at:
         yield Target(at.reading, type_, Key(at.namespace, plain))

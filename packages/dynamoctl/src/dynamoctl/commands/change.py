@@ -12,7 +12,7 @@ from dynamoctl.options import (
     Paths,
     TextOutput,
     Where,
-    given,
+    all_files,
     run,
 )
 
@@ -44,7 +44,7 @@ def diff(
     from dynamoctl.change.diff import print_diff
 
     # Not in the event loop, where the first Ctrl-C does not end a read of standard input.
-    manifests = read_manifests(given(paths, files))
+    manifests = read_manifests(all_files(paths, files))
     return run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
 
 
@@ -75,7 +75,7 @@ def apply(
     from dynamoctl.change.apply import print_applied
 
     limit = seconds(timeout)
-    manifests = read_manifests(given(paths, files))  # before the event loop, as above
+    manifests = read_manifests(all_files(paths, files))  # before the event loop, as above
     return run(print_applied(manifests, where, force=force, wait=wait, timeout_seconds=limit))
 
 
@@ -103,7 +103,7 @@ def convert(
     from dynamoctl.authoring.manifests import read_manifests
 
     if not cluster:
-        return int(convert_manifests(read_manifests(given(paths, files)), choices))
+        return int(convert_manifests(read_manifests(all_files(paths, files)), choices))
     if paths or files:
         raise CycloptsError(msg="--cluster reads no files")
     return run(convert_cluster(where, choices))

@@ -25,7 +25,7 @@ from dynamoctl.cluster.members import members
 from dynamoctl.cluster.watching import states
 from dynamoctl.dev.commands import print_next, program
 from dynamoctl.dev.playground.control import Playground
-from dynamoctl.inspect.tree import drawn, grown
+from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, OperatorError
@@ -105,7 +105,7 @@ async def _show(instance: Instance, desired: Object, progress: ProgressReporter)
         progress.step(f"waiting for {key_of(desired)}")
         graph = await _ready(client, desired, progress)
         dependents = await members(client, graph.key)
-        return drawn(grown(graph, dependents.by_owner, now=datetime.now(UTC)))
+        return drawn(tree_of(graph, dependents.by_owner, now=datetime.now(UTC)))
 
 
 async def _ready(

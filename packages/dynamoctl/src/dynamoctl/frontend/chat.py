@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.completions import completion, served_model
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.log_lines import visible_lines
@@ -25,7 +25,7 @@ async def print_chat(
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         chosen = await served_model(frontend, model)
         if prompt:
@@ -34,7 +34,7 @@ async def print_chat(
             return ExitCode.OK
         print(visible(f"{chosen} on {at.key}; Ctrl-D ends the conversation"), file=sys.stderr)
         messages = []
-        while (line := await typed()) is not None:
+        while (line := await typed_line()) is not None:
             if not line:
                 continue
             messages.append({"role": "user", "content": line})
@@ -55,7 +55,7 @@ async def print_answer(
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         verb = method or ("POST" if body is not None else "GET")
         answer = await frontend.send(verb, path, body=body)
@@ -71,7 +71,7 @@ async def print_answer(
     return ExitCode.OK
 
 
-async def typed() -> str | None:
+async def typed_line() -> str | None:
     """A line of the user, without spaces around it; None at the end."""
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ import sys
 
 from aiohttp import web
 
-from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
@@ -27,7 +27,7 @@ async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCo
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         runner = web.AppRunner(application_of(frontend), access_log=None)
         await runner.setup()

@@ -19,7 +19,7 @@ from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition, ResourceQuota, StorageClass
 from dynamoctl.installation.kinds import PROJECTS
 from dynamoctl.installation.permissions import MARKER_LEASE
-from dynamoctl.installation.running import operators, rendering_settings
+from dynamoctl.installation.running import operators, running_settings
 from dynamoctl.installation.upgrade_preview import PULL_SECRETS
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
@@ -241,7 +241,7 @@ async def _pull_secrets(reading: Reading, namespace: str) -> Finding:
 
 
 async def _pods(reading: Reading, namespace: str) -> Finding:
-    return await upgrade.pods(reading, await rendering_settings(reading), namespace)
+    return await upgrade.pods(reading, await running_settings(reading), namespace)
 
 
 def _images(value: object) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dynamo_graphs.api.model import DynamoModel, EndpointInfo
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.status.readiness import is_ready
 from dynamoctl.ages import short_age
-from dynamoctl.cluster.target import STATED, place, type_named
+from dynamoctl.cluster.target import STATED, target_of, type_named
 from dynamoctl.inspect.listing import RAW, print_raw
 from dynamoctl.inspect.views import explained, print_explanation
 from dynamoctl.options import Where
@@ -23,7 +23,7 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, (type_named(kind, STATED),)) as at:
+    async with target_of(name, where, (type_named(kind, STATED),)) as at:
         if output in RAW:
             body = await at.raw()
             print_raw(at.type_.KIND, [body], body, output)

@@ -17,7 +17,7 @@ from dynamoctl.cluster.target import (
     Cluster,
     absent_namespace,
     cluster,
-    named_place,
+    namespace_in_words,
     not_served,
     type_named,
 )
@@ -71,7 +71,7 @@ async def print_list(
         head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
         show(table(head, body))
     else:
-        print(f"no {NOUNS[type_]}s found in {named_place(namespace)}{hint}", file=sys.stderr)
+        print(f"no {NOUNS[type_]}s found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     return ExitCode.PROBLEMS if hint else ExitCode.OK
 
 

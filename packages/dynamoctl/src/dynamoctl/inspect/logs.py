@@ -17,7 +17,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamoctl.ages import seconds
-from dynamoctl.cluster.target import GRAPHS, Missing, Target, place, service_named, service_of
+from dynamoctl.cluster.target import GRAPHS, Missing, Target, parse_service, service_of, target_of
 from dynamoctl.log_lines import LogLine, bounded_lines, log_line
 from dynamoctl.options import LogOptions, Where
 from dynamoctl.screen import console, warn
@@ -69,10 +69,10 @@ async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
-    graph, service = service_named(name)
+    graph, service = parse_service(name)
     query = log_query(options)
     printer = LogPrinter(console(), has_timestamps=options.timestamps)
-    async with place(graph, where, GRAPHS) as at:
+    async with target_of(graph, where, GRAPHS) as at:
         selector = pod_selector(await at.get(), service)
         if options.follow:
             await _follow(at, selector, query, printer)

@@ -15,7 +15,7 @@ from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.request import accepted_spec
 from dynamo_profiler.configuration import Targets, targets_of
 from dynamo_profiler.section import Section
-from dynamoctl.cluster.target import Missing, place
+from dynamoctl.cluster.target import Missing, target_of
 from dynamoctl.frontend.load import Load, load_of
 from dynamoctl.frontend.scrapes import frontends, samples
 from dynamoctl.installation.cluster_reader import Reading
@@ -168,7 +168,7 @@ async def print_measured(name: str, where: Where, output: str, interval_seconds:
 
     Raises: CycloptsError; OperatorError: it cannot be measured.
     """
-    async with place(name, where, (DynamoGraphDeploymentRequest,)) as at:
+    async with target_of(name, where, (DynamoGraphDeploymentRequest,)) as at:
         measurement = await measured(at.reading, await at.get(), interval_seconds)
     for problem in measurement.problems:
         warn(problem)

@@ -16,8 +16,8 @@ from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.product import version
 from dynamoctl.ages import counted
 from dynamoctl.cluster.members import members
-from dynamoctl.cluster.target import GRAPHS, place
-from dynamoctl.inspect.events import happenings, owned_uids
+from dynamoctl.cluster.target import GRAPHS, target_of
+from dynamoctl.inspect.events import events_about, owned_uids
 from dynamoctl.inspect.explanation import explanation
 from dynamoctl.inspect.logs import log_of
 from dynamoctl.inspect.redaction import redacted, redacted_text
@@ -51,7 +51,7 @@ async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
     """
     now = datetime.now(UTC)
     unread = Unread()
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         path = file or Path(f"dynamo-{graph.metadata.name}-{now:%Y%m%dT%H%M%SZ}.tar.gz")
         try:
@@ -118,7 +118,7 @@ async def _files(
             yield f"objects/{resource.KIND.name}-{resource.metadata.name}.yaml", text
     with unread.noting("Events"):
         listed = await reading.all_raw(Event.KIND, graph.metadata.namespace)
-        events = (map(str, asdict(event).values()) for event in happenings(listed, uids))
+        events = (map(str, asdict(event).values()) for event in events_about(listed, uids))
         yield "events.txt", "".join(f"{redacted_text('  '.join(texts))}\n" for texts in events)
     for pod in (resource for resource in objects if isinstance(resource, Pod)):
         async for title, text in _logs(reading, pod.key, "main", unread):

@@ -38,7 +38,7 @@ class TreeNode:
     children: tuple["TreeNode", ...]
 
 
-def grown(
+def tree_of(
     root: Resource,
     by_owner: Mapping[str, Sequence[Resource]],
     *,
@@ -55,7 +55,7 @@ def grown(
         name=root.metadata.name,
         is_ready=_is_ready(root),
         note=_note(root, now),
-        children=tuple(grown(child, by_owner, now=now, above=above | {uid}) for child in ordered),
+        children=tuple(tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered),
     )
 
 

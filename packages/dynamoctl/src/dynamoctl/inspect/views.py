@@ -14,7 +14,7 @@ from cyclopts import CycloptsError
 from rich.console import Group
 
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready
-from dynamoctl.cluster.target import GRAPHS, NOUNS, STATED, Target, cluster, not_served, place
+from dynamoctl.cluster.target import GRAPHS, NOUNS, STATED, Target, cluster, not_served, target_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, redrawing, show, show_json, warn
@@ -32,12 +32,12 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
     Raises: CycloptsError; OperatorError, or a group of them.
     """
     from dynamoctl.cluster.members import members
-    from dynamoctl.inspect.tree import drawn, grown, tree_json
+    from dynamoctl.inspect.tree import drawn, tree_json, tree_of
 
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)
-    node = grown(graph, dependents.by_owner, now=datetime.now(UTC))
+    node = tree_of(graph, dependents.by_owner, now=datetime.now(UTC))
     for note in dependents.unread:
         warn(note)
     if output == "json":
@@ -52,7 +52,7 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, STATED) as at:
+    async with target_of(name, where, STATED) as at:
         stated = await at.get()
         if watch and not is_ready(stated):
             stated = await once_ready(at, output)
@@ -76,7 +76,7 @@ async def print_reasons(
         raise CycloptsError("--all-namespaces requires --all")
     if every:
         return await _why_all(where, output, everywhere=everywhere)
-    async with place(name, where, STATED) as at:
+    async with target_of(name, where, STATED) as at:
         stated = await at.get()
         explanation = await explained(at.reading, stated)
     if output == "json":

@@ -11,7 +11,7 @@ from dynamo_operator.cli.configuration import read_settings
 from dynamoctl.installation.manifests import operator_pod
 
 
-def rendering_settings(file: Path | None) -> RenderSettings:
+def render_settings(file: Path | None) -> RenderSettings:
     """The settings that rendering needs: those of the file, else those of a default installation.
 
     Raises: ExceptionGroup of ConfigError.

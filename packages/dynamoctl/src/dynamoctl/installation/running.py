@@ -75,7 +75,7 @@ def _given(spec: _PodSpec) -> dict[str, str]:
     return {name: value or "true" for name, _, value in words}
 
 
-async def rendering_settings(reading: Reading) -> RenderSettings:
+async def running_settings(reading: Reading) -> RenderSettings:
     """How the running operator renders.
 
     Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.

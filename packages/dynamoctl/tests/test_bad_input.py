@@ -1,4 +1,4 @@
-"""Command lines and files that nobody should write: each ends with a line that says what was expected."""
+"""Invalid command lines and files: each ends with a line that says what was expected."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ TARGET = "invalid target"
         ("get -n ../x", 'invalid namespace "../x" (expected a name, for example prod)'),
         (f"top --interval {'9' * 5000}s", "(expected a number and s, m, h or d, for example 10m)"),
         ("top --interval 0s", 'invalid interval "0s" (expected 1s to 1h, for example 5s)'),
-        ("check --account a/b/c", 'invalid account "a/b/c" (expected NAMESPACE/NAME'),
+        ("check --account a/b/c", 'invalid ServiceAccount "a/b/c" (expected NAMESPACE/NAME'),
         ("install --print -n UP", 'invalid namespace "UP" (expected a name'),
         ("new UP --model Qwen/Qwen3-32B", 'invalid name "UP" (expected a name, for example chat)'),
         ("new x --model Qwen/Qwen3-32B --replicas -1", '"-1" for --replicas'),

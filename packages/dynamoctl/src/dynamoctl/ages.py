@@ -1,4 +1,4 @@
-"""Points in time, durations and numbers of things as people read and write them."""
+"""Times, durations and counts as people read and write them."""
 
 import re
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def age(time: str | None, now: datetime) -> timedelta | None:
-    """How long ago it was. None means: that is not known, or no time with a zone."""
+    """The time since `time`; None if it is unknown or has no time zone."""
     try:
         return now - datetime.fromisoformat(time) if time else None
     except (ValueError, TypeError):
@@ -21,13 +21,13 @@ def age(time: str | None, now: datetime) -> timedelta | None:
 
 
 def since(time: str | None, now: datetime) -> str:
-    """` since TIME (5 minutes)`; "" if no time is known."""
+    """` since TIME (5 minutes)`; "" without a time."""
     length = _length(age(time, now))
     return f" since {time}{f' ({length})' if length else ''}" if time else ""
 
 
 def ago(time: str | None, now: datetime) -> str:
-    """` at TIME (5 minutes ago)`; "" if no time is known."""
+    """` at TIME (5 minutes ago)`; "" without a time."""
     length = _length(age(time, now))
     return f" at {time}{f' ({length} ago)' if length else ''}" if time else ""
 
@@ -47,7 +47,7 @@ def _length(passed: timedelta | None) -> str:
 
 
 def short_age(time: str | None, now: datetime) -> str:
-    """How long ago it was, as `kubectl get` shows it, such as `5m`; `-` if that is not known."""
+    """The time since `time` as `kubectl get` shows it, such as `5m`; `-` if it is unknown."""
     length = _length(age(time, now))
     count, _, unit = length.partition(" ")
     return f"{count}{unit[0]}" if length else "-"

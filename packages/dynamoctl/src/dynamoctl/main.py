@@ -1,7 +1,6 @@
-"""`dynamoctl`, the user's tool, which is also `kubectl dynamo`.
+"""`dynamoctl`, which is also `kubectl dynamo`.
 
-Starting must be quick, so a command's code is imported when it is called; only its signature and its
-help stand here.
+It must start quickly, so here are signatures and help only; a command imports its code when it is called.
 """
 
 import errno
@@ -45,7 +44,7 @@ _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferenceP
 
 
 def app(program: str = "dynamoctl") -> App:
-    """The commands, under the name of the program as it was called."""
+    """Build the command line; `program` is the name that it was called by."""
     tool = application(
         program,
         "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
@@ -191,7 +190,7 @@ def render(
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
-    gc.disable()  # the process ends before there is any garbage worth looking for
+    gc.disable()  # the process ends before a collection would pay
     from dynamoctl.authoring.render import print_objects
 
     print_objects(
@@ -310,7 +309,7 @@ def check(
 
 
 def main() -> None:
-    """The entry point. A command that returns a number ends with it as exit code."""
+    """Run the command line. A number that a command returns is the exit code."""
     _open_closed_streams()
     if any(not _is_text(argument) for argument in sys.argv[1:]):
         print("error: expected arguments in UTF-8", file=sys.stderr)

@@ -1,6 +1,6 @@
-"""The arguments of commands; parsed before the code of the commands is imported.
+"""The flags and arguments of commands; parsed before a command's code is imported.
 
-A constant beside a class has the values of a command line that names none.
+The constant below each class has its defaults.
 """
 
 from collections.abc import Coroutine
@@ -52,7 +52,7 @@ Files = Annotated[
 
 
 def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
-    """The files of a command line, of which there must be one.
+    """All files of a command line: at least one.
 
     Raises: CycloptsError.
     """
@@ -63,7 +63,7 @@ def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
 
 
 def run(command: Coroutine[object, object, int | None]) -> int:
-    """The exit code of a command."""
+    """Run a command; the exit code."""
     import asyncio
 
     return int(asyncio.run(command) or 0)

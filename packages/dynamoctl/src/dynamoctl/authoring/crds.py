@@ -1,4 +1,4 @@
-"""`dynamoctl crds`: prints our CustomResourceDefinitions."""
+"""`dynamoctl crds`: print the CustomResourceDefinitions."""
 
 import sys
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from kube_runtime.types.meta import Resource
 
 
 def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
-    """Print the CustomResourceDefinitions of these kinds, or of all of today.
+    """Print the CustomResourceDefinitions of these kinds, or of all current kinds.
 
     Raises: CycloptsError for an unknown kind.
     """
@@ -23,7 +23,7 @@ def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
 
 
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
-    """The kinds with these names, in the order asked for; all kinds of today if there is no name.
+    """The kinds with these names, in this order; without names, all current kinds.
 
     Raises: CycloptsError for a name that no kind has.
     """
@@ -36,7 +36,7 @@ def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
 
 
 def kinds_by_name(resources: Sequence[type[Resource]]) -> dict[str, type[Resource]]:
-    """The kinds by every name that kubectl takes, in lower case."""
+    """The kinds by every name that kubectl accepts, in lower case."""
     return {
         name.lower(): resource
         for resource in resources

@@ -1,4 +1,4 @@
-"""`dynamoctl profile` and `dynamoctl new`: a graph from a model, GPUs and targets, without a cluster."""
+"""`dynamoctl profile` and `dynamoctl new`: find a graph for a model, GPUs and targets, without a cluster."""
 
 import csv
 import json
@@ -36,7 +36,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where pictures go; None means: nowhere."""
+    """The files to write; None writes none."""
 
     plot: Path | None = None
     report: Path | None = None
@@ -66,7 +66,7 @@ def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
 
 
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
-    """Print the manifest of a graph for a model: the smallest engine that meets the targets, so many times.
+    """Print the manifest of a graph for a model: the smallest engine that meets the targets, replicated.
 
     Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """

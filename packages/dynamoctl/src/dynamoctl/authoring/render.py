@@ -1,4 +1,4 @@
-"""`dynamoctl render`: the objects that the controllers would apply, offline, through the same code."""
+"""`dynamoctl render`: the objects that the controllers would apply, from the same code, without a cluster."""
 
 import sys
 from collections.abc import Sequence
@@ -24,11 +24,10 @@ def print_objects(
     output: str,
     facts: Path | None = None,
 ) -> None:
-    """Prints what the objects in the files become. Nothing is printed when anything is wrong.
+    """Print the objects that the operator would create, and others unchanged, in order; nothing on any error.
 
-    Objects that do not become others, of whatever kind, are printed as they are, where they stand.
-    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing. `facts` is a file
-    that says more of the cluster.
+    `orchestrator` is what the cluster serves beside Deployments: `lws`, `grove` or `deployment` for none.
+    `facts` is a file with more facts about the cluster.
 
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
     """
@@ -44,14 +43,14 @@ def print_objects(
 def rendered(
     manifests: Sequence[Manifest], namespace: str, facts: Facts, settings: RenderSettings
 ) -> list[Object]:
-    """The objects that all manifests together become.
+    """Render all manifests together.
 
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
     values = [manifest.value for manifest in manifests]
     by_namespace = surroundings(values, facts, namespace or DEFAULT_NAMESPACE)
     anywhere = (facts, NOTHING)
-    objects: dict[tuple[str, ...], Object] = {}  # what several components share is there once
+    objects: dict[tuple[str, ...], Object] = {}  # objects that components share appear once
     problems: list[ConfigError] = []
     places: dict[tuple[str, ...], str] = {}
     for index, manifest in enumerate(manifests):

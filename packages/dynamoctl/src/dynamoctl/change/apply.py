@@ -37,7 +37,7 @@ async def bodies_of(
 ) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
-    Raises: ConfigError for one that the cluster does not serve, or that does not fit the command line.
+    Raises: ConfigError for a kind that is not served, or a namespace other than that of the command line.
     """
     bodies = []
     for manifest in manifests:
@@ -80,7 +80,7 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An object after an apply, and what that did: `created`, `configured` or `unchanged`."""
+    """An object after an apply, and the effect in kubectl's words."""
 
     verb: Literal["created", "configured", "unchanged"]
     body: Object
@@ -102,7 +102,7 @@ async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) ->
 async def server_apply(
     reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool
 ) -> Object:
-    """The object as it is after the apply, or would be if that is a dry run.
+    """Apply an object; the result, with `is_dry` of a dry run.
 
     Raises:
         Conflict: another manager owns a field that would change, and `force` is not set.
@@ -121,7 +121,7 @@ async def server_apply(
 
 
 def comparable(body: Object | None) -> Object:
-    """An object without its status and without what the API server writes; {} if there is none."""
+    """An object without its status and the fields that the API server writes; {} for None."""
     if body is None:
         return {}
     metadata = {k: v for k, v in body["metadata"].items() if k not in _KNOWN_LATER}
@@ -144,9 +144,9 @@ _TYPES = {type_.KIND.name: type_ for type_ in STATED}
 async def print_applied(
     manifests: Sequence[Manifest], where: Where, *, force: bool, wait: bool, timeout_seconds: float
 ) -> ExitCode:
-    """Apply the objects in their order and print what became of each; 1 if they are not ready in time.
+    """Apply the objects in order and print the effect on each; 1 if they are not ready in time.
 
-    Raises: OperatorError, or a group of ConfigError. What was applied before an error stays.
+    Raises: OperatorError, or a group of ConfigError. Objects applied before an error stay.
     """
     targets: list[Target[Stated]] = []
     async with cluster(where) as at:

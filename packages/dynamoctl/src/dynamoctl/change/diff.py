@@ -38,7 +38,7 @@ _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cya
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would become of one object; `lines` are a unified diff of YAML, empty if nothing changes."""
+    """The planned change of one object; `lines` are a unified diff of YAML, empty if nothing changes."""
 
     name: str
     verb: str
@@ -78,7 +78,7 @@ def unified(before: Object, after: Object, name: str) -> tuple[str, ...]:
 async def planned_changes(
     at: Cluster, bodies: Iterable[tuple[Kind, Object]], *, force: bool
 ) -> list[Change]:
-    """What applying the objects would change; nothing is written.
+    """What applying the objects would change; writes nothing.
 
     Raises: OperatorError.
     """
@@ -99,7 +99,7 @@ async def planned_changes(
 
 
 async def with_effects(at: Cluster, change: Change, before: Object, after: Object) -> Change:
-    """A change of a graph in the cluster with its diff and with what happens to its pods.
+    """The change of a graph, with its diff and the effects on its pods.
 
     Raises: ConfigError if the graph cannot be rendered; OperatorError.
     """
@@ -108,7 +108,7 @@ async def with_effects(at: Cluster, change: Change, before: Object, after: Objec
 
 
 async def _rendering_inputs(at: Cluster) -> tuple[Facts, RenderSettings]:
-    """What the cluster serves, and how its operator renders; the defaults if that cannot be read."""
+    """The APIs of the cluster and the settings of its operator; the defaults if they cannot be read."""
     groups = await served_groups(at.reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
     facts = Facts(
@@ -136,7 +136,7 @@ def _impact(
 
 
 def print_changes(changes: Sequence[Change]) -> None:
-    """Print the diffs, then what happens to each service, and on stderr a summary."""
+    """Print the diffs, then the effects on each service, and on stderr a summary."""
     for change in changes:
         if change.lines:
             show(*(_line(line) for line in change.lines))

@@ -1,8 +1,7 @@
 """`dynamoctl scale`, `suspend`, `resume` and `rollout`: each writes one field of one object.
 
-A person could do so with kubectl; what follows is the operator's work.
-
-A write is for the very object that was read, and an edit that is fulfilled already is not written.
+The operator does the rest, as after an edit with kubectl. A write names the uid that was read, and nothing is
+written if the object already has the value.
 """
 
 import sys
@@ -37,7 +36,7 @@ _TRIES = 5
 """Most attempts to read a graph and patch it when a conflicting write came between."""
 
 MANAGER = "dynamoctl"
-"""The field manager of what people write with this program."""
+"""The field manager of all writes of this program."""
 
 
 async def scale(name: str, replicas: int, where: Where) -> None:
@@ -56,7 +55,7 @@ async def scale(name: str, replicas: int, where: Where) -> None:
 
 
 async def suspend(name: str, where: Where, *, is_on: bool) -> None:
-    """Suspend a graph, or end that.
+    """Suspend a graph, or resume it.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -64,7 +63,7 @@ async def suspend(name: str, where: Where, *, is_on: bool) -> None:
 
 
 async def pause(name: str, where: Where, *, is_on: bool) -> None:
-    """Pause an object of ours, or end that.
+    """Pause an object of our kinds, or resume it.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -72,7 +71,7 @@ async def pause(name: str, where: Where, *, is_on: bool) -> None:
 
 
 async def restart(name: str, where: Where) -> None:
-    """Have all services of a graph restarted.
+    """Restart all services of a graph.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -85,7 +84,7 @@ async def restart(name: str, where: Where) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """What was written, as a sentence without its dot, and why nothing will come of it for now."""
+    """The change, as a sentence without its full stop, and what prevents it for now."""
 
     said: str
     obstacles: tuple[str, ...]
@@ -96,7 +95,7 @@ async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int)
 
     Raises:
         Missing: there is no such graph or service.
-        Unwritable: the graph's factor makes no such number.
+        Unwritable: the number is not a multiple of the graph's `spec.replicas`.
         OperatorError: the API server refuses it.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -135,7 +134,7 @@ async def _mark(
 
 
 async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
-    """Write the edit, unless the object already has it."""
+    """Write the edit, unless there is nothing to change."""
     if edit.patch is not None:
         uid = stated.metadata.uid
         await client.merge_patch(
@@ -144,7 +143,7 @@ async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
 
 
 def print_edit(done: str, blocked_by: Iterable[str]) -> None:
-    """Print what was done, a sentence without its dot, and on stderr what blocks it."""
+    """Print the change, a sentence without its full stop, and on stderr what prevents it."""
     print(visible(f"{done}."))
     for obstacle in blocked_by:
         print(visible(f"note: {obstacle}"), file=sys.stderr)

@@ -1,8 +1,7 @@
-"""`dynamoctl uninstall`: removes the finalizers that nothing serves any more, and says what remains.
+"""`dynamoctl uninstall`: remove the finalizers of a removed operator, and list what remains.
 
-A DynamoModel keeps `nvidia.com/finalizer` while an adapter may be loaded; the Go operator put the same on
-graphs and components. Once the operator is gone nothing removes it, and the object and its namespace hang in
-deletion.
+A DynamoModel keeps `nvidia.com/finalizer` while a LoRA may be loaded; the Go operator also put it on graphs
+and components. Without an operator nothing removes it, and the object and its namespace hang in deletion.
 """
 
 import sys
@@ -28,7 +27,7 @@ _GROUP_SUFFIX = ".nvidia.com"
 
 @dataclass(slots=True)
 class _Remains:
-    """What there is of ours in a cluster."""
+    """Objects of our kinds: those with our finalizer, counts by kind, and kinds that cannot be listed."""
 
     held: list[StoredObject] = field(default_factory=list[StoredObject])
     counts: dict[str, int] = field(default_factory=dict[str, int])
@@ -36,7 +35,7 @@ class _Remains:
 
 
 async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
-    """Remove our finalizers in a namespace, or in all; print what was done and what remains.
+    """Remove our finalizers in a namespace, or in all; print each, and what remains.
 
     Raises: OperatorError.
     """
@@ -59,7 +58,7 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
 
 
 async def _running(reading: Reading, namespace: str) -> str:
-    """That an operator still acts there; "" if none is seen."""
+    """The warning that an operator still runs there; "" if none is visible."""
     try:
         running = await operators(reading)
     except Forbidden:
@@ -94,7 +93,7 @@ async def _read_remains(reading: Reading, namespace: str) -> _Remains:
 
 
 async def _release(reading: Reading, resource: StoredObject) -> None:
-    """Remove our finalizer from an object; those of others stay."""
+    """Remove our finalizer from an object, and no other."""
     type_, uid = type(resource), resource.metadata.uid
     live: StoredObject | None = resource
     while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:
@@ -136,7 +135,7 @@ def _remaining(remains: _Remains) -> list[str]:
 
 
 async def _cluster_objects(reading: Reading) -> list[str]:
-    """What else remains, as far as it may be seen: webhooks that would refuse every write, the Lease."""
+    """Lines about webhooks, which refuse every write now, and the Lease, if the user may read them."""
     lines: list[str] = []
     try:
         for configuration in await reading.all(ValidatingWebhookConfiguration):

@@ -1,4 +1,4 @@
-"""The cluster of a command line, and the object in it that a command is about: `chat` or `dgd/chat`."""
+"""The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -25,7 +25,7 @@ from kube_runtime.types.meta import Resource
 S = TypeVar("S", bound=Stated)
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-"""What the API server takes as a name. Anything else would be another path of its URL."""
+"""A name that the API server accepts. Anything else could lead to another path of its URL."""
 
 GRAPHS = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = (
@@ -46,10 +46,10 @@ NOUNS: Mapping[type[Resource], str] = {
 
 
 def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
-    """The type and the name of the object; without a type the first one is meant.
+    """The type and the name in `NAME` or `KIND/NAME`; without a kind, the first of the types.
 
     Raises:
-        CycloptsError: it is another kind, or no name.
+        CycloptsError: it is another kind, or not a name.
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
@@ -93,7 +93,7 @@ def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
 
 
 def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
-    """The type by any name that kubectl takes for its kind.
+    """The type by any name that kubectl accepts for its kind.
 
     Raises: CycloptsError.
     """
@@ -115,7 +115,7 @@ def _names(type_: Any) -> set[str]:
 
 
 class Missing(OperatorError):
-    """There is no such object, no such kind of object, or no such part of it."""
+    """An object, its kind, or a part of it does not exist."""
 
 
 class _Namespace(Resource):
@@ -126,7 +126,7 @@ class _Namespace(Resource):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster that answers requests, and the namespace of the command line or of the context."""
+    """A connected cluster, and the namespace of the command line or of the context."""
 
     reading: Reading
     namespace: str
@@ -134,7 +134,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[S]):
-    """The object, and how it is read."""
+    """An object of a cluster: its type and key."""
 
     reading: Reading
     type_: type[S]
@@ -144,7 +144,7 @@ class Target(Generic[S]):
         """The object.
 
         Raises:
-            Missing: it is not there; with similar names, or that the namespace does not exist.
+            Missing: it does not exist; the message suggests similar names or names a missing namespace.
         """
         try:
             return await self.reading.client.get(self.type_, self.key)
@@ -166,13 +166,13 @@ class Target(Generic[S]):
         return body
 
     def missing(self) -> Missing:
-        """That the object is not there."""
+        """The error for an object that does not exist."""
         return Missing(
             f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
         )
 
     async def _hint(self) -> str:
-        """What the user may have meant; "" if nothing is similar, or the user may not know."""
+        """A hint at what the user may have meant; "" if nothing is similar or visible to the user."""
         from dynamo_graphs.validation.syntax import nearest
 
         name, namespace = self.key.name, self.key.namespace
@@ -193,31 +193,31 @@ class Target(Generic[S]):
 
 
 def not_served(type_: type[Resource]) -> Missing:
-    """That the cluster has no such kind."""
+    """The error for a kind that the cluster does not serve."""
     return Missing(f"{type_.KIND} is not served; `dynamoctl check` reports what is")
 
 
 async def absent_namespace(reading: Reading, namespace: str) -> str:
-    """`: namespace NAME does not exist`; "" if it exists or the user may not ask."""
+    """`: namespace NAME does not exist`; "" if it exists or the user may not read it."""
     try:
         if await reading.one(_Namespace, Key("", namespace)) is None:
             return f": namespace {namespace} does not exist"
-    except ApiError:  # the answer that asked for this hint is reported either way
+    except ApiError:  # only a hint; the error that led here is reported either way
         return ""
     return ""
 
 
 def namespace_in_words(namespace: str) -> str:
-    """A namespace in words; "" is any."""
+    """A namespace in words; "" is any namespace."""
     return f"namespace {namespace}" if namespace else "any namespace"
 
 
 @asynccontextmanager
 async def cluster(where: Where) -> AsyncIterator[Cluster]:
-    """The cluster of a command line, with a connection that is closed afterwards.
+    """Connect to the cluster of a command line.
 
     Raises:
-        CycloptsError: the namespace cannot be one; it would be another path of the API server's URL.
+        CycloptsError: the namespace is not a valid name.
         OperatorError: there are no usable credentials.
     """
     if where.namespace and not NAME.fullmatch(where.namespace):
@@ -234,7 +234,7 @@ async def cluster(where: Where) -> AsyncIterator[Cluster]:
 async def target_of(
     name: str, where: Where, types: tuple[type[S], ...]
 ) -> AsyncIterator[Target[S]]:
-    """Where the object of that name is, with a connection that is closed afterwards.
+    """Connect to the cluster of the object with that name.
 
     Raises: CycloptsError; OperatorError.
     """

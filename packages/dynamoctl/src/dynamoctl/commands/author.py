@@ -1,4 +1,4 @@
-"""The commands that help to write objects and command lines, as they are typed."""
+"""Commands that help to write objects and command lines."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -109,7 +109,7 @@ def profile(
     Parameters
     ----------
     output
-        Output format: `yaml` is the graph, the others are the candidates.
+        Output format: `yaml` prints the graph, the others print the candidates.
     plot
         SVG file to write: the speed of a GPU against that of an answer.
     report

@@ -1,4 +1,4 @@
-"""The commands that compare, apply and convert files, as they are typed."""
+"""Commands that compare, apply and convert files."""
 
 from typing import Annotated
 
@@ -43,7 +43,7 @@ def diff(
     from dynamoctl.authoring.manifests import read_manifests
     from dynamoctl.change.diff import print_diff
 
-    # Not in the event loop, where the first Ctrl-C does not end a read of standard input.
+    # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
     manifests = read_manifests(all_files(paths, files))
     return run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
 

@@ -1,4 +1,4 @@
-"""The commands that write, as they are typed: what they do is imported when they are called."""
+"""Commands that change objects in the cluster."""
 
 import re
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False
 
 
 def _count(_type: type, tokens: Sequence[Token]) -> int:
-    """A number of replicas: digits and no more, for half a replica must not become none."""
+    """A number of replicas: digits only, so that half a replica does not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
         raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')

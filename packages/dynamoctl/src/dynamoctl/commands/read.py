@@ -1,4 +1,4 @@
-"""The commands that list and follow what graphs are made of, as they are typed."""
+"""Commands that list and show objects, Events and logs."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""The commands that talk to the frontend of a graph, as they are typed."""
+"""Commands that send requests to the frontends of graphs, or read their metrics."""
 
 import re
 from typing import Annotated
@@ -83,7 +83,7 @@ def curl(
     """
     from dynamoctl.frontend.chat import body_of, print_answer
 
-    # Not in the event loop, where the first Ctrl-C does not end a read of standard input.
+    # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
     body = body_of(data)
     return run(print_answer(name, where, path, method=request, body=body))
 

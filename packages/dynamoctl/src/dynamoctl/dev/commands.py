@@ -169,7 +169,7 @@ def execute(
     *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
     instance: InstanceOption = DEFAULT_NAME,
 ) -> None:
-    """Run a command in the network of a real node, which reaches Services and pods.
+    """Run a command in the network of a real node, from where Services and pods are reachable.
 
     Parameters
     ----------

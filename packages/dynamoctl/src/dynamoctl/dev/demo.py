@@ -1,7 +1,7 @@
-"""`dynamoctl dev demo`: a graph becomes ready on a local control plane, and its objects are shown.
+"""`dynamoctl dev demo`: bring a graph up on a local control plane and show its objects.
 
-Everything is as in a cluster but for the nodes and their pods, which are simulated: a real API server, the
-operator with its webhooks and roles, and a graph as a user writes it.
+Only the nodes and pods are simulated: the API server is real, and the operator runs with its webhooks and
+roles.
 """
 
 import asyncio
@@ -114,7 +114,7 @@ async def _ready(
     """The graph, once it is applied and ready.
 
     Raises
-        DemoError: it takes too long; with what the status says.
+        DemoError: it takes too long; with the message of the status.
     """
     graph = await client.apply(DynamoGraphDeployment, desired, force=True)
     try:

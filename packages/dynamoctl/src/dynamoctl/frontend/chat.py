@@ -21,7 +21,7 @@ _ERRORS = 400
 async def print_chat(
     name: str, where: Where, prompt: str, *, model: str, max_tokens: int, output: str
 ) -> ExitCode:
-    """Ask once, or without a prompt as long as the user types; the times are printed after each answer.
+    """Ask once, or without a prompt for each line that the user types; print the times after each answer.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -51,7 +51,7 @@ async def print_chat(
 async def print_answer(
     name: str, where: Where, path: str, *, method: str, body: bytes | None
 ) -> ExitCode:
-    """Send one request to the frontend and print its answer as it comes; 1 for an HTTP error.
+    """Send one request to the frontend and print the answer as it arrives; 1 for an HTTP error.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -72,10 +72,10 @@ async def print_answer(
 
 
 async def typed_line() -> str | None:
-    """A line of the user, without spaces around it; None at the end."""
+    """The next line that the user types, stripped; None at the end."""
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)
-        # A terminal has whole lines. In a thread the read would outlive Ctrl-C, and the end wait for it.
+        # A terminal has whole lines. In a thread, the read would outlive Ctrl-C and delay the exit.
         await _readable()
         line = sys.stdin.readline()
     else:
@@ -87,7 +87,7 @@ async def typed_line() -> str | None:
 
 
 async def _readable() -> None:
-    """Wait until there is something to read from standard input, or its end."""
+    """Wait until standard input has data or ends."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin, ready.set)
     try:
@@ -124,11 +124,11 @@ def _write(text: str) -> None:
 
 
 def ignore(_text: str) -> None:
-    """For what is used as a whole, and not as it comes."""
+    """Drop the pieces of an answer that is used as a whole."""
 
 
 def body_of(data: str | None) -> bytes | None:
-    """What to send: the text, or with @ the content of a file or of stdin. None: nothing.
+    """The body to send: the text, or after @ the content of a file or of stdin; None without data.
 
     Raises: ConfigError.
     """
@@ -143,7 +143,7 @@ def body_of(data: str | None) -> bytes | None:
 
 
 def _printed(chunk: bytes) -> bytes:
-    """A chunk as it is for a file or a pipe; on a terminal as text without control characters."""
+    """The chunk for a file or a pipe; on a terminal as text without control characters."""
     if not sys.stdout.isatty():
         return chunk
     return visible_lines(chunk.decode("utf-8", "replace")).encode()

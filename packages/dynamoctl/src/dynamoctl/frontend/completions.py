@@ -1,4 +1,4 @@
-"""Chat completions as they stream in, with the times that a user of a model asks for."""
+"""Stream chat completions and time them."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -23,9 +23,10 @@ _DONE = b"[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completed answer. `first_seconds` is the time to the first token, `seconds` that to the last one.
+    """A completed answer.
 
-    None means: no token came. `tokens` is what the frontend counts, else the number of chunks.
+    `seconds` is the time to the last token, `first_seconds` to the first; None without one. `tokens` is the
+    count of the frontend, else the number of chunks.
     """
 
     text: str
@@ -52,7 +53,7 @@ class Completion:
 
 
 async def served_model(frontend: Frontend, model: str) -> str:
-    """The model to ask for: the named one, else the first one that is served.
+    """The named model, else the first one that is served.
 
     Raises:
         Missing: no model is served, or not the named one.
@@ -79,7 +80,7 @@ async def completion(
     write: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Completion:
-    """One answer; `write` gets each piece of text as it comes.
+    """Ask for one answer; `write` gets each piece of text as it arrives.
 
     Raises:
         ApiError: the frontend answers with an error.

@@ -16,14 +16,14 @@ from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import ConfigError, OperatorError
 
 _LARGEST_BYTES = 64 * 1024**2
-"""Of a request: images of multimodal prompts are the largest."""
+"""Most bytes of a request: images of multimodal prompts are the largest."""
 
 _BAD_GATEWAY = 502
 _BAD_REQUEST = 400
 
 
 async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCode:
-    """Forward until Ctrl-C. Port 0 means: any free one.
+    """Forward until Ctrl-C. Port 0 is any free one.
 
     Raises: CycloptsError; OperatorError.
     """

@@ -1,6 +1,6 @@
 """The frontend of a graph, reached through the API server's proxy of Services.
 
-It needs the permissions `get` and `create` for `services/proxy`, and no way to the pods.
+This needs the permissions `get` and `create` for `services/proxy`, and no network route to the pods.
 """
 
 import re
@@ -55,9 +55,9 @@ class Frontend:
         body: bytes | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        """The answer of the frontend, whatever its status; its body may still be on the way.
+        """Send a request; the answer, whatever its status, may still be arriving.
 
-        The query of `path` is handed on as it is written.
+        The query in `path` is sent as it is written.
 
         Raises:
             ConfigError: the path leads out of the Service.
@@ -79,7 +79,7 @@ class Frontend:
         return await self.transport.send(request)
 
     async def json(self, path: str) -> object:
-        """The JSON that the frontend has at a path.
+        """The JSON at a path of the frontend.
 
         Raises:
             ApiError: the frontend, or the API server in front of it, answers with an error.
@@ -115,7 +115,7 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     """The frontend of a graph.
 
     Raises:
-        Missing: the graph is not there, or has no frontend, or that has no Service yet.
+        Missing: the graph does not exist, or has no frontend, or that has no Service yet.
     """
     graph = await at.get()
     keys = [key for key, it in graph.spec.services.items() if it.component_type == "frontend"]

@@ -1,4 +1,4 @@
-"""`dynamoctl check`: reads a cluster and says what it lacks. It changes nothing."""
+"""`dynamoctl check`: check a cluster for missing prerequisites, read-only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from datetime import UTC, datetime
@@ -38,9 +38,9 @@ _OURS = "app.kubernetes.io/created-by=dynamo-operator"
 
 
 async def print_findings(options: CheckOptions, output: str) -> ExitCode:
-    """Print what was found; the exit code that it means.
+    """Print the findings; the exit code.
 
-    Raises: CycloptsError: the namespace cannot be one; OperatorError.
+    Raises: CycloptsError for an invalid namespace or ServiceAccount; OperatorError.
     """
     findings, code = await _findings(options)
     if output == "json":
@@ -105,7 +105,7 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
 
 
 async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
-    """The finding, or that the one who asks may not look."""
+    """The finding, or a warning if the user may not read what it needs."""
     try:
         return await finding
     except Forbidden as error:
@@ -119,7 +119,7 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
 
 
 async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
-    """The finding about objects of the cluster, or that the one who asks may not read them."""
+    """The finding about objects of the cluster, or a warning if the user may not read them."""
 
     async def finding() -> Finding:
         return judge(await objects)
@@ -146,9 +146,9 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
 async def _forbidden(
     reading: Reading, options: CheckOptions, present: Collection[str]
 ) -> dict[Kind, list[str]] | None:
-    """The ServiceAccounts of operators that may not read an installed kind of an optional API, by that kind.
+    """By installed kind of an optional API, the operators' ServiceAccounts that may not read it.
 
-    None if no operator is known, or if only the operator itself may ask.
+    None if no operator is known, or if the user may not create access reviews.
     """
     forbidden: dict[Kind, list[str]] = {}
     installed = [kind for api in OPTIONAL_APIS for kind in api.kinds if str(kind) in present]
@@ -164,7 +164,7 @@ async def _forbidden(
 
 
 async def _accounts(reading: Reading, options: CheckOptions) -> list[tuple[str, str, str]]:
-    """Whose permissions to check: a name to show, a user name ("" is the caller), and a namespace or ""."""
+    """Whose permissions to check: a title, a user name ("" is the current user), and a namespace or ""."""
     if options.is_self:
         return [("the current user", "", options.namespace)]
     if options.account:
@@ -180,7 +180,7 @@ def _user(account: str) -> str:
     namespace, _, name = account.partition("/")
     if not (NAME.fullmatch(namespace) and NAME.fullmatch(name)):
         raise CycloptsError(
-            f'invalid account "{account}" (expected NAMESPACE/NAME, for example dynamo-system/operator)'
+            f'invalid ServiceAccount "{account}" (expected NAMESPACE/NAME, for example dynamo-system/operator)'
         )
     return f"system:serviceaccount:{namespace}:{name}"
 
@@ -216,7 +216,7 @@ async def _permissions(reading: Reading, options: CheckOptions) -> Finding:
 
 
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:
-    """What comes of a dry run of a graph that breaks a rule of admission, not its schema."""
+    """Try a dry run of a graph that only the webhooks refuse, not the schema."""
     graph = DynamoGraphDeployment.KIND
     service = {"componentType": "frontend", "ingress": {"enabled": True}}
     body: Object = {

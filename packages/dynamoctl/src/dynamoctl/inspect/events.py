@@ -1,4 +1,4 @@
-"""`dynamoctl events`: the Events about a graph and about everything that it owns."""
+"""`dynamoctl events`: the Events about a graph and the objects that it owns."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 @dataclass(frozen=True, slots=True)
 class ShownEvent:
-    """One Event, in the form of the older and of the newer API. `last_seen` is RFC 3339, UTC, or ""."""
+    """An Event, of the core or the events.k8s.io API. `last_seen` is RFC 3339, UTC, or ""."""
 
     last_seen: str
     type: str
@@ -87,7 +87,7 @@ def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> fr
 
 
 def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
-    if uid in seen:  # any user may write owners, also such as own each other
+    if uid in seen:  # users may write owner references, also in a circle
         return
     seen.add(uid)
     yield uid

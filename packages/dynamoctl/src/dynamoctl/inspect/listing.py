@@ -34,7 +34,7 @@ RAW = ("json", "yaml", "name")
 """Output formats of objects as they are stored."""
 
 _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
-"""One field of a path, and the type of the condition that is meant of a list of them."""
+"""One field of a path; for a list of conditions with the type of the one that is meant."""
 
 
 async def print_list(
@@ -96,9 +96,9 @@ def rows(
 
 
 def value_at(path: str, value: object) -> object:
-    """The value at a path of a column, such as `.status.state`; None if there is none.
+    """The value at the path of a column, such as `.status.state`; None if there is none.
 
-    The paths are those of our CRDs: fields, and one condition by its type.
+    Columns of our CRDs use fields, and conditions by type.
     """
     for field, type_ in _STEP.findall(path):
         value = value.get(field) if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""`dynamoctl report`: one archive with what helps to understand a graph from elsewhere, without secrets."""
+"""`dynamoctl report`: an archive with all that helps others to understand a graph, without secrets."""
 
 import io
 import os
@@ -37,7 +37,7 @@ _TAIL_LINES = "2000"
 """Last lines of each log."""
 
 _LOG_BYTES = 2 * 1024**2
-"""Most bytes of each log; the earlier lines count."""
+"""Most bytes of each log; later lines are left out."""
 
 _OWNER_ONLY = 0o600
 _MISSING = "missing.txt"

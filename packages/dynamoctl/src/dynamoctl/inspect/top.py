@@ -35,7 +35,7 @@ _HEAD = ("GRAPH", "SERVICES", "GPUS", "REQUESTS/S", "IN FLIGHT", "TTFT", "ITL")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A graph, what its status says of it, and its load."""
+    """A graph with the counts of its status, and its load."""
 
     graph: str
     services: str
@@ -74,9 +74,9 @@ async def print_top(
 async def rows(
     reading: Reading, namespace: str, name: str, interval_seconds: float
 ) -> AsyncGenerator[tuple[list[Row], list[str]]]:
-    """The graphs and their load in each interval, with what could not be measured, in words.
+    """The graphs and their load in each interval, and the problems in words.
 
-    An empty namespace means all, an empty name all graphs.
+    "" as namespace is all namespaces, "" as name all graphs.
 
     Raises: OperatorError.
     """

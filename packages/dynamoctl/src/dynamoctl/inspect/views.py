@@ -1,8 +1,4 @@
-"""`dynamoctl tree`, `status` and `why`: each reads one object, and says how it stands. Nothing is changed.
-
-The texts are made by `tree`, `overview` and `explanation`; here is what is asked of the API server, and how
-a command ends.
-"""
+"""`dynamoctl tree`, `status` and `why`: read objects and print them."""
 
 import sys
 from collections.abc import Sequence
@@ -27,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
-    """Print the objects of a graph; the exit code says whether it is ready.
+    """Print the objects of a graph; 0 if it is ready.
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
@@ -48,7 +44,7 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
 
 
 async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
-    """Print how an object stands, again on each change if it is watched, until it is ready.
+    """Print the status of an object; with `watch` again on each change until it is ready.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -64,9 +60,9 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
 async def print_reasons(
     name: str, where: Where, output: str, *, every: bool = False, everywhere: bool = False
 ) -> ExitCode:
-    """Print why an object, or with `every` each object that is not ready, is not; 0 if there is none.
+    """Explain an object, or with `every` each object that is not ready; 0 if everything is ready.
 
-    Components and scaling adapters of a graph are left out of all objects: the graph names their causes.
+    `every` leaves out components and scaling adapters of a graph: the graph names their causes.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -87,7 +83,7 @@ async def print_reasons(
 
 
 async def once_ready(at: Target[Stated], output: str) -> Stated:
-    """The object once it is ready; it has been printed on each change, on a terminal in place.
+    """Print the object on each change, on a terminal in place, and return it once it is ready.
 
     Raises:
         Missing: it was deleted.

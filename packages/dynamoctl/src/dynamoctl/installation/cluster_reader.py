@@ -1,4 +1,4 @@
-"""Read the inventory of a cluster for a check. Read-only: writes are dry runs."""
+"""Read the objects of a cluster. All writes of its own are dry runs."""
 
 from functools import cache
 from typing import Any
@@ -56,7 +56,7 @@ class Reading:
         return objects
 
     async def one(self, type_: type[R], key: Key) -> R | None:
-        """The object. None means: there is none."""
+        """The object; None if it does not exist."""
         try:
             return await self.client.get(type_, key)
         except NotFound:
@@ -77,7 +77,7 @@ class Reading:
             query = {**first, "continue": token}
 
     async def tried(self, kind: Kind, body: Object) -> str:
-        """What the API server says against creating an object. Empty means: nothing. None is created."""
+        """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""
         path = kind.path(key_of(body).namespace)
         try:
             await self.send(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
@@ -86,21 +86,21 @@ class Reading:
         return ""
 
     async def applied(self, kind: Kind, body: Object) -> Object:
-        """An object as it would be after an apply that takes every field over. It stays as it is."""
+        """Dry-run a forced apply; the object as it would be."""
         path = kind.path(*key_of(body))
         query = {**_DRY, "force": "true"}
         request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
         return await self.send(request, kind)
 
     async def raw(self, kind: Kind, key: Key) -> Object | None:
-        """The whole object. None means: there is none."""
+        """The whole object; None if it does not exist."""
         try:
             return await self.send(Request("GET", kind.path(*key)), kind, key)
         except NotFound:
             return None
 
     async def send(self, request: Request, kind: Kind, key: Key | None = None) -> Object:
-        """The answer to any request about a kind, or about one of its objects."""
+        """Send a request about a kind or one of its objects; the JSON of the answer."""
         body = await once(self.transport, request, kind, key)
         try:
             return msgspec.json.decode(body, type=dict[str, Any])

@@ -1,4 +1,4 @@
-"""The objects and fields of a cluster that a check needs."""
+"""The kinds that only checks read."""
 
 from kube_runtime.kind import Kind
 from kube_runtime.types.apiextensions import CustomResourceDefinition
@@ -12,20 +12,20 @@ class StorageClass(Resource):
 
 
 class DefinedVersion(Struct):
-    """A version of a kind, and whether the API server answers in it."""
+    """A version of a kind, and whether it is served."""
 
     name: str = ""
     served: bool = False
 
 
 class DefinitionSpec(Struct):
-    """Which versions a kind has."""
+    """The versions of a kind."""
 
     versions: tuple[DefinedVersion, ...] = ()
 
 
 class DefinitionStatus(Struct):
-    """In which versions objects may still be stored."""
+    """The versions in which objects may still be stored."""
 
     stored_versions: tuple[str, ...] = ()
 
@@ -40,14 +40,14 @@ class Definition(Resource):
 
 
 class QuotaStatus(Struct):
-    """What a quota allows, and what of it is taken."""
+    """What a quota allows, and how much of it is used."""
 
     hard: dict[str, str] = {}
     used: dict[str, str] = {}
 
 
 class ResourceQuota(Resource):
-    """A limit of a namespace."""
+    """The quota of a namespace."""
 
     KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
 

@@ -1,4 +1,4 @@
-"""Whether kinds are defined as this version uses them: our own, and those of projects that it can use."""
+"""Check the CRDs: our own, and those of projects that the operator can use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Another project: the kinds of it that we use, and how it comes into use.
+    """Another project: the kinds that we use, and how to enable its use.
 
-    `granted_by` is the chart value with which the operator may read the kinds; "" if it need not.
+    `granted_by` is the chart value that lets the operator read the kinds; "" if it does not read them.
     """
 
     name: str
@@ -58,7 +58,7 @@ def other_projects(
     projects: Sequence[Project],
     forbidden: Mapping[Kind, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Which projects that the operator can use are installed, and whether it uses them.
+    """The installed projects, and whether the operator uses them.
 
     `forbidden` has the ServiceAccounts of operators that may not read a kind; None if no operator is known.
     """

@@ -1,8 +1,7 @@
-"""The objects of an installation as plain manifests, for who has no Helm.
+"""The objects of an installation as plain manifests, for users without Helm.
 
-They are the chart's, rendered with its defaults and packaged (`tools/install_manifests.py`), so that there
-is one source. The user's values are placeholders there, and are replaced object by object: never
-in text.
+`tools/install_manifests.py` renders them from the chart with its defaults and placeholders for the user's
+values, which are replaced object by object, never in text.
 """
 
 import sys
@@ -26,18 +25,18 @@ RELEASE = "dynamo-platform"
 PLACEHOLDER = "namespace-of-the-installation"
 _HELM_LABEL = "helm.sh/chart"
 NAMESPACE = "dynamo-system"
-"""The namespace that the installation guide takes."""
+"""The namespace in the installation guide."""
 _OWN_IMAGE = "--operator-image="
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user can choose. An empty `image` is the one of this version.
+    """The choices of a user; "" as `image` is that of this version.
 
-    With `is_operator_only` the namespace and the CRDs are left out: deleting those deletes every graph of
-    the cluster, and applying older CRDs drops the fields that only the newer ones have. `withheld` are
-    the keys of optional APIs, as the chart has them below `optionalApis`, that the operator may not use.
+    `is_operator_only` leaves out the namespace and the CRDs: deleting them deletes every graph of the
+    cluster, and applying older CRDs drops newer fields. `withheld` are the keys of the chart's `optionalApis`
+    that the operator may not use.
     """
 
     namespace: str
@@ -48,12 +47,12 @@ class Choices:
 
 
 def mode(*, is_restricted: bool) -> str:
-    """The name of a mode, as its rendered file has it."""
+    """The name of a mode, and of its rendered file."""
     return "restricted" if is_restricted else "cluster-wide"
 
 
 def manifests(choices: Choices) -> Iterator[Object]:
-    """The namespace, our CRDs, then the chart's objects, in the order in which they are applied."""
+    """The namespace, our CRDs, then the chart's objects, in the order to apply."""
     if not choices.is_operator_only:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
         yield from custom_resource_definitions()
@@ -74,7 +73,7 @@ def operator_pod() -> Object:
 def print_manifests(choices: Choices, *, prints: bool) -> None:
     """Print the objects of an installation.
 
-    Raises: ConfigError if it was not asked to print: it does nothing else; CycloptsError for the namespace.
+    Raises: ConfigError without `prints`; CycloptsError for an invalid namespace.
     """
     if not is_dns_label(choices.namespace):
         raise CycloptsError(

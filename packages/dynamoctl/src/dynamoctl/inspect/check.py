@@ -180,7 +180,7 @@ def _user(account: str) -> str:
     namespace, _, name = account.partition("/")
     if not (NAME.fullmatch(namespace) and NAME.fullmatch(name)):
         raise CycloptsError(
-            f'invalid ServiceAccount "{account}" (expected NAMESPACE/NAME, for example dynamo-system/operator)'
+            f'invalid ServiceAccount "{account}" (expected NAMESPACE/NAME, for example prod/operator)'
         )
     return f"system:serviceaccount:{namespace}:{name}"
 

@@ -173,6 +173,13 @@ def test_a_namespace_that_would_be_another_path_is_not_asked_for() -> None:
         asyncio.run(print_findings(CheckOptions(namespace="../../nodes"), "text"))
 
 
+@pytest.mark.parametrize("name", ["operator", "prod/", "/operator", "a/b/c"])
+def test_a_name_that_is_of_no_service_account_is_refused(name: str) -> None:
+    expected = f'invalid ServiceAccount "{name}" \\(expected NAMESPACE/NAME'
+    with pytest.raises(CycloptsError, match=expected):
+        asyncio.run(print_findings(CheckOptions(account=name), "text"))
+
+
 @pytest.mark.parametrize(
     ("text", "words"), [("", "c/v.kb.io has no caBundle"), ("bm8=", "caBundle that is not PEM")]
 )

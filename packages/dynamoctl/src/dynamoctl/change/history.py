@@ -22,7 +22,7 @@ from dynamoctl.change.diff import Change, print_changes, with_effects
 from dynamoctl.change.edits import MANAGER, print_edit
 from dynamoctl.change.patches import Unwritable, obstacles
 from dynamoctl.change.restarts import differences
-from dynamoctl.cluster.target import GRAPHS, Cluster, Target, target_of
+from dynamoctl.cluster.target import GRAPHS, Target, target_of
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from kube_runtime.client.requests import MERGE_PATCH
@@ -163,9 +163,8 @@ async def _print_effects(
     """Print what the API server would store, and the effects on the pods."""
     live = await at.reading.raw(DynamoGraphDeployment.KIND, graph.key)
     after = await _patched(at, graph, patch, is_dry=True)
-    cluster = Cluster(at.reading, graph.metadata.namespace)
     change = Change(f"{DynamoGraphDeployment.KIND.name} {graph.key}", "change")
-    print_changes([await with_effects(cluster, change, comparable(live), comparable(after))])
+    print_changes([await with_effects(at.reading, change, comparable(live), comparable(after))])
 
 
 async def _patched(

@@ -13,15 +13,14 @@ from dynamo_operator.reconcile.finalizer import FINALIZER
 from dynamoctl.ages import counted
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation.cluster_reader import Reading, StoredObject, stored_type
-from dynamoctl.installation.running import operators
+from dynamoctl.installation.running import ELECTION_LEASE, operators
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
 
-_ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _GROUP_SUFFIX = ".nvidia.com"
 
 
@@ -143,8 +142,10 @@ async def _cluster_objects(reading: Reading) -> list[str]:
                 name = configuration.metadata.name
                 lines.append(f"remaining: ValidatingWebhookConfiguration {name}")
                 lines.append("  without its operator it refuses writes of Dynamo kinds: delete it")
-        if await reading.one(Lease, _ELECTION) is not None:
-            lines.append(f"remaining: Lease {_ELECTION.name} in namespace {_ELECTION.namespace}")
+        if await reading.one(Lease, ELECTION_LEASE) is not None:
+            lines.append(
+                f"remaining: Lease {ELECTION_LEASE.name} in namespace {ELECTION_LEASE.namespace}"
+            )
     except Forbidden as error:
         print(visible(f"note: {error}"), file=sys.stderr)
     return [

@@ -114,7 +114,7 @@ class AsyncCluster:
         Raises: as `apply`.
         """
         body = await self._placed(wanted)
-        (change,) = await planned_changes(self._at, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self._at.reading, [(wanted.TYPE.KIND, body)], force=force)
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:

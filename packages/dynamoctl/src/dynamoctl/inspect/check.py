@@ -19,13 +19,13 @@ from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition, ResourceQuota, StorageClass
 from dynamoctl.installation.kinds import PROJECTS
 from dynamoctl.installation.permissions import MARKER_LEASE
-from dynamoctl.installation.running import operators, running_settings
+from dynamoctl.installation.running import ELECTION_LEASE, operators, running_settings
 from dynamoctl.installation.upgrade_preview import PULL_SECRETS
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.kind import Kind, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
 from kube_runtime.types.core import Node, Pod, PullSecret
@@ -33,7 +33,6 @@ from kube_runtime.types.core import Node, Pod, PullSecret
 T = TypeVar("T")
 
 _STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
-_ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
 
 
@@ -187,7 +186,7 @@ def _user(account: str) -> str:
 
 async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
     async def leader() -> Finding:
-        lease = await reading.one(Lease, _ELECTION)
+        lease = await reading.one(Lease, ELECTION_LEASE)
         finding = checks.leader(lease, datetime.now(UTC), is_before=options.is_before)
         if checks.is_led(lease, datetime.now(UTC)):
             return finding

@@ -1,7 +1,7 @@
 """Every permission of the operator, with the reason; the source of the chart's roles, a page and tests.
 
 Kubernetes lets no client grant permissions that it does not hold. So the operator holds the few of the
-discovery Role itself, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
+discovery Role, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
 """
 
 from dataclasses import replace

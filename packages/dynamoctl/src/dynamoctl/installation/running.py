@@ -16,6 +16,9 @@ from kube_runtime.types.meta import Struct
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
 """Both spellings of the flag; `canonical` keeps the Go operator's."""
 
+ELECTION_LEASE = Key("kube-system", "dynamo.nvidia.com")
+"""The Lease of cluster-wide operators."""
+
 SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
 
 _MANAGER = "manager"

@@ -12,7 +12,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.inventory import Definition
-from dynamoctl.installation.upgrade_preview import Fate, Foreseen, cluster, foreseen
+from dynamoctl.installation.upgrade_preview import Fate, Foreseen, foreseen, live_cache
 from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key
 
@@ -41,7 +41,7 @@ async def definitions(reading: Reading) -> Finding:
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
     """The pods of a namespace ("": of all) that this version would replace; there must be none."""
-    cache, origins = await cluster(reading, namespace)
+    cache, origins = await live_cache(reading, namespace)
     templates = list(foreseen(cache, settings, origins))
     replaced = [
         template

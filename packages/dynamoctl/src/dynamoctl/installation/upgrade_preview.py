@@ -83,7 +83,7 @@ class Foreseen:
     live: Resource
 
 
-async def cluster(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
+async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
     """The live objects of a namespace ("": of all), and the origins of PodCliqueSets of an earlier operator.
 
     Raises: ApiError, Unreachable.

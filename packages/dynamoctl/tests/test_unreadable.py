@@ -129,7 +129,7 @@ def shallow() -> Iterator[None]:
 @pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b'{"a":' * 2000, b"<html>"])
 async def test_an_answer_that_is_no_object_is_an_error_of_it(body: bytes) -> None:
     class Odd:
-        async def send(self, _: Request) -> Answer:
+        async def send(self, request: Request) -> Answer:  # noqa: ARG002 - of the protocol
             return Answer(200, {}, _chunks(body))
 
     with pytest.raises(DecodeError, match=r"dynamographdeployments.nvidia.com prod/chat: "):

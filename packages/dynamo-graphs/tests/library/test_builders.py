@@ -21,7 +21,7 @@ from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
 from dynamo_graphs.api.names import dynamo_namespace
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.validation import ProblemKind
-from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.manifests import render_settings
 from kube_runtime.kind import Object
 
 EXAMPLES = Path(__file__).parents[4] / "examples"

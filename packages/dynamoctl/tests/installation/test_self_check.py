@@ -10,16 +10,19 @@ from cyclopts import CycloptsError
 
 from dynamoctl.inspect.check import print_findings
 from dynamoctl.installation import checks, kinds, webhooks
-from dynamoctl.installation.checks import CheckResult, default_storage
-from dynamoctl.installation.inventory import (
+from dynamoctl.installation.checks import (
+    CheckResult,
+    QuotaStatus,
+    ResourceQuota,
+    default_storage,
+)
+from dynamoctl.installation.kinds import (
     DefinedVersion,
     Definition,
     DefinitionSpec,
     DefinitionStatus,
-    QuotaStatus,
-    ResourceQuota,
+    Project,
 )
-from dynamoctl.installation.kinds import Project
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Kind

@@ -31,7 +31,7 @@ from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_
 from dynamo_legacy.settings import read_legacy_settings
 from dynamo_operator.cli.configuration import text_of
 from dynamoctl.authoring.manifests import Manifest
-from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode

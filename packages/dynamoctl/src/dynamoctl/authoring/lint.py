@@ -27,7 +27,7 @@ from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, Circumstances
 from dynamoctl.ages import counted
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, read_manifests
-from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, table
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode

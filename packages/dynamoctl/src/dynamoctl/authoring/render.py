@@ -10,7 +10,7 @@ from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identit
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.facts_file import surroundings, with_facts_file
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests
-from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.manifests import render_settings
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 

@@ -24,7 +24,7 @@ from dynamoctl.change.restarts import Effect, effects, workloads
 from dynamoctl.cluster.members import served_groups
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.installed import render_settings
+from dynamoctl.installation.manifests import render_settings
 from dynamoctl.installation.running import running_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table, warn

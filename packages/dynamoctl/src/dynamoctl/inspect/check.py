@@ -14,10 +14,9 @@ from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamo_operator.reconcile.read import registries_only
 from dynamoctl.cluster.target import NAME, cluster
 from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
-from dynamoctl.installation.checks import CheckResult, Finding
+from dynamoctl.installation.checks import CheckResult, Finding, ResourceQuota, StorageClass
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition, ResourceQuota, StorageClass
-from dynamoctl.installation.kinds import PROJECTS
+from dynamoctl.installation.kinds import PROJECTS, Definition
 from dynamoctl.installation.permissions import MARKER_LEASE
 from dynamoctl.installation.running import ELECTION_LEASE, operators, running_settings
 from dynamoctl.installation.upgrade_preview import PULL_SECRETS

@@ -13,12 +13,12 @@ from enum import Enum
 
 from dynamo_graphs.facts import registry_of_image
 from dynamoctl.ages import counted
-from dynamoctl.installation.inventory import ResourceQuota, StorageClass
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Kind
 from kube_runtime.quantity import amount
 from kube_runtime.times import seconds_between
 from kube_runtime.types.coordination import Lease
 from kube_runtime.types.core import Node, Pod
+from kube_runtime.types.meta import Resource, Struct
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
@@ -35,6 +35,27 @@ OLDEST = (1, 27)
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _GPU_LABEL = "nvidia.com/gpu.present"
 _GPU = "nvidia.com/gpu"
+
+
+class StorageClass(Resource):
+    """A StorageClass; whether it is the default one is an annotation."""
+
+    KIND = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+
+
+class QuotaStatus(Struct):
+    """What a quota allows, and how much of it is used."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(Resource):
+    """The quota of a namespace."""
+
+    KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
+
+    status: QuotaStatus = QuotaStatus()
 
 
 class CheckResult(Enum):

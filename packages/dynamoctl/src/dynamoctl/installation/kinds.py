@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.inventory import Definition
 from kube_runtime.kind import Kind
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.meta import Resource, Struct
 
 DEFINITIONS = "Definitions"
 _MONITORING = "monitoring.coreos.com"
@@ -14,6 +15,34 @@ _VALUES = "dynamo-operator"
 _REMEDY = (
     "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
 )
+
+
+class DefinedVersion(Struct):
+    """A version of a kind, and whether it is served."""
+
+    name: str = ""
+    served: bool = False
+
+
+class DefinitionSpec(Struct):
+    """The versions of a kind."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+
+
+class DefinitionStatus(Struct):
+    """The versions in which objects may still be stored."""
+
+    stored_versions: tuple[str, ...] = ()
+
+
+class Definition(Resource):
+    """A CRD with its versions, without its schemas, which take megabytes."""
+
+    KIND = CustomResourceDefinition.KIND
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
 
 
 @dataclass(frozen=True, slots=True)

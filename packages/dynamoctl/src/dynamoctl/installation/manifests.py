@@ -4,18 +4,22 @@
 values, which are replaced object by object, never in text.
 """
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.settings import RenderSettings, fields
 from dynamo_graphs.validation.syntax import is_dns_label
+from dynamo_operator.cli.configuration import read_settings
 from dynamoctl.installation.permissions import RULES
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
@@ -68,6 +72,31 @@ def operator_pod() -> Object:
     (deployment,) = (body for body in chosen if body["kind"] == "Deployment")
     pod: Object = deployment["spec"]["template"]["spec"]
     return pod
+
+
+def render_settings(file: Path | None) -> RenderSettings:
+    """The render settings of the file, else of a default installation.
+
+    Raises: ExceptionGroup of ConfigError.
+    """
+    if file is not None:
+        return read_settings({}, file=file, environment=os.environ).render
+    settings = read_settings(_render_flags(), environment=os.environ).render
+    # The gateways that the cluster's administrator allows are unknown here.
+    return msgspec.structs.replace(settings, allowed_gateways="*")
+
+
+def _render_flags() -> Mapping[str, str]:
+    """The render flags of the packaged Deployment, by name."""
+    names = {
+        name for field in fields() if field.path[0] == "render" for name in field.setting.flags
+    }
+    return {
+        name: value
+        for container in operator_pod()["containers"]
+        for name, _, value in (text.lstrip("-").partition("=") for text in container["args"])
+        if name in names
+    }
 
 
 def print_manifests(choices: Choices, *, prints: bool) -> None:

@@ -11,7 +11,7 @@ from dynamo_graphs.plan.templates import units
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition
+from dynamoctl.installation.kinds import Definition
 from dynamoctl.installation.upgrade_preview import Fate, Foreseen, foreseen, live_cache
 from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key

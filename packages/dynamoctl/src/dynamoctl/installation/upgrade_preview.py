@@ -39,7 +39,7 @@ from dynamo_operator.reconcile.adoption import adopted_components, adopted_workl
 from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.read import LiveObjects, read_facts, registries_only
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition
+from dynamoctl.installation.kinds import Definition
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store

@@ -56,13 +56,13 @@ asyncio.run(serve(Settings(), operator, on_stop=partial(end_within, float(sys.ar
 
 DEEP = """\
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.cli.run import run
+from dynamo_operator.main import app
+from kube_runtime.commandline.application import execute
 from kube_runtime.decode import decode_items, decode_list
-from kube_runtime.errors import ConfigError
 
 try:
-    run(config="/nowhere")
-except* ConfigError:
+    execute(app(), ["run", "--config=/nowhere"])
+except SystemExit:
     pass
 config = b'{"x":' * 9900 + b"1" + b"}" * 9900
 spec = b'{"services":{"a":{"componentType":"epp","eppConfig":{"config":%s}}}}' % config

@@ -1,6 +1,6 @@
-"""Foresee what this version would do to the pods of a cluster, by the functions that its controllers use.
+"""Preview what this version would do to the pods of a cluster, with the functions of its controllers.
 
-What runs is read once into a cache like theirs. Nothing is written, and everything but the reading is pure.
+The live objects are read once into a cache like theirs; the rest is pure and writes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from dynamo_operator.reconcile.adoption import adopted_components, adopted_workl
 from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.read import LiveObjects, read_facts, registries_only
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition
+from dynamoctl.installation.kinds import Definition
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
@@ -54,7 +54,7 @@ _OPTIONAL: tuple[type[Resource], ...] = (
 )
 _BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, PodServiceAccount)
 READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
-"""What the pods of graphs depend on."""
+"""The kinds that the pods of graphs depend on."""
 
 _TYPES: Mapping[str, type[Resource]] = {
     type_.KIND.name: type_ for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet)
@@ -62,7 +62,7 @@ _TYPES: Mapping[str, type[Resource]] = {
 
 
 class Fate(StrEnum):
-    """What becomes of the pods of one template."""
+    """What happens to the pods of one template."""
 
     SAME = "this version renders what runs"
     KEPT = "this version would render another template, but keeps the one that runs"
@@ -71,7 +71,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A unit of pods of a workload, with the workload as it would be applied and as it is rendered."""
+    """A pod template of a workload, with the workload as it would be applied, as rendered, and live."""
 
     fate: Fate
     unit: str
@@ -80,8 +80,8 @@ class Foreseen:
     live: Resource
 
 
-async def cluster(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
-    """What runs in a namespace, "" for all, and which sets of Grove are made from their graphs as they are.
+async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
+    """The live objects of a namespace ("": of all), and the origins of PodCliqueSets of an earlier operator.
 
     Raises: ApiError, Unreachable.
     """
@@ -123,10 +123,10 @@ async def _store(
 def foreseen(
     cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
 ) -> Iterator[Foreseen]:
-    """What would become of each unit of pods that runs.
+    """What would happen to each live pod template.
 
-    What no controller would touch is left out: graphs and components with problems, or without a provider.
-    `origins` are those of the sets of Grove; one that is missing is not of an earlier operator.
+    Graphs and components that no controller would touch are left out: invalid ones, and those without a
+    provider. `origins` are those of PodCliqueSets of an earlier operator.
     """
     for graph in cache.list(DynamoGraphDeployment):
         for desired, rendered in _of_graph(graph, cache, settings, origins):
@@ -204,7 +204,7 @@ def _of_component(
 
 
 def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
-    """What runs under the names of rendered objects. A component that is rendered here has no uid yet."""
+    """The live objects with the names of rendered ones. A component that is rendered here has no uid yet."""
     types: Mapping[str, type[Resource]] = {
         **_TYPES,
         DynamoComponentDeployment.KIND.name: DynamoComponentDeployment,

@@ -111,14 +111,13 @@ conformance: .venv/.synced ## Compare with the recorded Go operator, in all mode
 	@PYTHONPATH=tests $(RUN) python -m conformance $(ARGS)
 
 golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
-	@$(RUN) python tools/golden.py
+	@$(RUN) pytest tests/golden --rewrite-golden --quiet
 
 crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds
 
 docs: .venv/.synced ## Rewrite the generated reference pages
-	@for page in reference labels_page defaults_page settings_page admission_page metrics_page log_page status_page charts chart_values permissions_page profiler_accuracy python_page readme_picture recording layers notebooks; do \
-		$(RUN) python tools/$$page.py || exit 1; done
+	@$(RUN) python -m tools.docs
 
 diagrams: .venv/.synced ## Draw the pages' Mermaid diagrams again; needs npm and Chromium
 	@$(RUN) python tools/diagrams.py

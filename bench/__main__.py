@@ -1,7 +1,4 @@
-"""`make bench`: what the operator costs, beside what the API server alone would cost.
-
-python -m bench [--graphs 20,100] [--rounds 3,1] [--only scale,models] [--write]
-"""
+"""Measure what the operator costs: time, CPU, memory and API requests."""
 
 import argparse
 import asyncio
@@ -15,40 +12,50 @@ import msgspec
 
 from bench import foreign, legacy, memory, micro, models, page, reviews, soak
 from bench.plane import plane
-from bench.run import Figures, measured, measured_bare, measured_floor
+from bench.scale import Figures, measured, measured_bare, measured_floor
 
-GRAPHS = "20,100,300,1000"
-PARTS = ("micro", "memory", "reviews", "models", "foreign", "legacy", "scale")
-
-_WITHOUT_OPTIONS = {
-    "micro": micro.main,
-    "memory": memory.main,
-    "reviews": reviews.main,
-    "models": models.main,
-    "legacy": legacy.main,
+SCENARIOS = {
+    "micro": "CPU time of single steps: decode, validate, render, compare, queue",
+    "memory": "bytes held for each pod and each graph",
+    "reviews": "CPU and latency of admission reviews",
+    "models": "requests, memory and CPU of a LoRA on 1,000 pods",
+    "foreign": "CPU and memory that other people's objects cost",
+    "legacy": "a service of a DynamoDeployment, beside one of a graph",
+    "scale": "graphs from creation to ready, changes, idle, a restart; beside the floor",
+    "soak": "growth of memory while graphs are created and deleted (not in the default)",
 }
+DEFAULT = tuple(name for name in SCENARIOS if name != "soak")
 
 
 def main() -> None:
-    """Measure and print; with `--write`, put the figures onto the page as well."""
+    """Measure and print; with `--write`, update the page as well."""
     options = _options(sys.argv[1:])
-    for name, part in _WITHOUT_OPTIONS.items():
-        if name in options.only:
-            part()
-    if "foreign" in options.only:
-        foreign.main(options.foreign)
-    if "soak" in options.only:
-        soak.main(options.minutes)
-    if "scale" in options.only:
-        runs = zip(options.graphs, cycle(options.rounds), strict=False)
-        results = [scale(graphs, rounds) for graphs, rounds in runs]
-        print(page.table(results))
-        if options.write:
-            page.rewrite(results, sys.argv[1:])
+    for name in options.only:
+        match name:
+            case "micro":
+                micro.main()
+            case "memory":
+                memory.main()
+            case "reviews":
+                reviews.main()
+            case "models":
+                models.main()
+            case "foreign":
+                foreign.main(options.foreign)
+            case "legacy":
+                legacy.main()
+            case "scale":
+                runs = zip(options.graphs, cycle(options.rounds), strict=False)
+                results = [scale(graphs, rounds) for graphs, rounds in runs]
+                print(page.table(results))
+                if options.write:
+                    page.rewrite(results, sys.argv[1:])
+            case _:
+                soak.main(options.minutes, options.rate)
 
 
 def scale(graphs: int, rounds: int) -> Figures:
-    """The medians of several rounds; each is a run of the operator, then one of the floor."""
+    """The medians of several rounds; each runs the operator, then the floor."""
     runs = []
     for number in range(rounds):
         with plane() as fresh:
@@ -75,22 +82,52 @@ def _medians(runs: Sequence[Figures]) -> Figures:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--graphs", default=GRAPHS, type=_numbers, help="with commas")
-    rounds = "runs of which the medians are taken: for each number of graphs in turn, with commas"
-    parser.add_argument("--rounds", type=_numbers, default=[3], help=rounds)
-    parser.add_argument("--only", default=",".join(PARTS), type=lambda text: text.split(","))
-    others = f"objects of others, of each of three kinds (default {foreign.COUNT})"
-    parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=others)
-    parser.add_argument("--minutes", type=float, default=60.0, help="of `--only soak`")
-    parser.add_argument("--write", action="store_true", help=f"rewrite {page.PAGE.name} and plot")
+    lines = [f"  {name:<9} {text}" for name, text in SCENARIOS.items()]
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=__doc__,
+        epilog="\n".join(("scenarios:", *lines)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--only", type=_scenarios, default=DEFAULT, metavar="SCENARIO[,…]", help=_ONLY
+    )
+    parser.add_argument(
+        "--graphs", type=_numbers, default=_numbers("20,100,300,1000"), help=_GRAPHS
+    )
+    parser.add_argument("--rounds", type=_numbers, default=[3], help=_ROUNDS)
+    parser.add_argument(
+        "--write", action="store_true", help=f"scale: rewrite {page.PAGE} and its plot"
+    )
+    parser.add_argument("--foreign", type=int, default=foreign.COUNT, help=_FOREIGN)
+    parser.add_argument(
+        "--minutes", type=float, default=60.0, help="soak: minutes (default %(default)g)"
+    )
+    parser.add_argument("--rate", type=float, default=soak.RATE, help=_RATE)
     return parser.parse_args(arguments)
+
+
+_ONLY = "scenarios to run (default all but soak)"
+_GRAPHS = "scale: numbers of graphs, separated by commas (default 20,100,300,1000)"
+_ROUNDS = "scale: rounds of which to take medians, for each number of graphs in turn (default 3)"
+_FOREIGN = "foreign: objects of each of three kinds (default %(default)s)"
+_RATE = "soak: graphs per minute, whatever the load of the machine (default %(default)g)"
 
 
 def _numbers(text: str) -> list[int]:
     return [int(number) for number in text.split(",")]
 
 
+def _scenarios(text: str) -> list[str]:
+    names = text.split(",")
+    if unknown := [name for name in names if name not in SCENARIOS]:
+        raise argparse.ArgumentTypeError(
+            f"unknown scenario {unknown[0]!r} (expected {', '.join(SCENARIOS)})"
+        )
+    return names
+
+
 if __name__ == "__main__":
-    assert Path("bench").is_dir(), "to be run in the root of the repository"
+    if not Path("bench").is_dir():
+        sys.exit("run it in the root of the repository")
     main()

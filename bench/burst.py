@@ -1,9 +1,9 @@
-"""Many graphs made at once, on a simulated API server of a fixed capacity and a simulated clock.
+"""Create many graphs at once, on a simulated API server of a fixed capacity and a simulated clock.
 
 python -m bench.burst [--graphs 100] [--sent-at-once 2] [--milliseconds 12] [--refuses-above 1000]
 
-Figures do not depend on the machine, so two versions of the operator can be compared on a busy one; with
-PYTHONHASHSEED=0 they are the same on every run. The defaults are what an API server on two cores does: some
+The figures do not depend on the machine, so they can compare two versions of the operator on a busy one. With
+PYTHONHASHSEED=0 they are the same on every run. The defaults are those of an API server on two cores: some
 160 requests a second.
 """
 
@@ -36,39 +36,39 @@ from simulated.server import Server
 
 GRAPH = DynamoGraphDeployment.KIND
 START_SECONDS = 1.0
-"""How long pods take to start."""
+"""Time in which pods start."""
 
 
 @dataclass
-class Slow:
-    """A server that works on so many requests at once, each for so long. Watches cost nothing.
+class LimitedServer:
+    """A server with a limited concurrency and a fixed time per request. Watches cost nothing.
 
-    While `refuses_above` requests are in progress it answers 429, as priority and fairness does.
+    Above `refuses_above` requests in progress it responds with 429, like API priority and fairness.
     """
 
     server: Server
-    places: asyncio.Semaphore
+    slots: asyncio.Semaphore
     seconds: float
     refuses_above: int
-    under_way: int = 0
+    in_progress: int = 0
     refused: int = 0
     counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
     async def send(self, request: Request) -> Answer:
-        """The server's answer, when it is this request's turn."""
+        """Forward a request when a slot is free."""
         if request.timeout_seconds is None:
             return await self.server.send(request)
-        if self.under_way >= self.refuses_above:
+        if self.in_progress >= self.refuses_above:
             self.refused += 1
             return Answer(429, {"retry-after": "1"}, nothing())
         self.counts[described(request)] += 1
-        self.under_way += 1
+        self.in_progress += 1
         try:
-            async with self.places:
+            async with self.slots:
                 await asyncio.sleep(self.seconds)
                 return await self.server.send(request)
         finally:
-            self.under_way -= 1
+            self.in_progress -= 1
 
 
 async def nothing() -> AsyncIterator[bytes]:
@@ -78,7 +78,7 @@ async def nothing() -> AsyncIterator[bytes]:
 
 
 def ready(server: Server) -> int:
-    """How many graphs say that they are ready for their newest spec."""
+    """The number of ready graphs."""
     return sum(
         condition["type"] == "Ready" and condition["status"] == "True"
         for graph in server.storage.objects[GRAPH.path()].values()
@@ -87,7 +87,7 @@ def ready(server: Server) -> int:
 
 
 async def pods_start(server: Server) -> None:
-    """Have each Deployment run what its spec says, some time after it was made."""
+    """Make each Deployment available `START_SECONDS` after its creation."""
     path, loop = Deployment.KIND.path(), asyncio.get_running_loop()
     seen: dict[Key, float] = {}
     while True:
@@ -103,17 +103,17 @@ async def pods_start(server: Server) -> None:
 
 
 async def burst(graphs: int, at_once: int, seconds: float, refuses_above: int) -> None:
-    """Create them, and print what it took until all are ready, and in the ten minutes after it."""
+    """Create graphs; print the time until they are ready, and requests until ten minutes later."""
     server = Server(0)
-    slow = Slow(server, asyncio.Semaphore(at_once), seconds, refuses_above)
+    limited = LimitedServer(server, asyncio.Semaphore(at_once), seconds, refuses_above)
     settings = Settings(
         metrics=MetricsSettings(bind_address="0"), health=HealthSettings(bind_address="0")
     )
     metrics = RuntimeMetrics(prefix=METRICS_PREFIX)
-    client = Client(Congestion(slow), field_manager=FIELD_MANAGER)
+    client = Client(Congestion(limited), field_manager=FIELD_MANAGER)
     built = operator.manager(client, settings, metrics, scope_of(client, settings))
     async with managed(built, settle_seconds=30):
-        slow.counts.clear()
+        limited.counts.clear()
         starting = asyncio.create_task(pods_start(server))
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -127,9 +127,9 @@ async def burst(graphs: int, at_once: int, seconds: float, refuses_above: int) -
         print(f"half ready after {after[0]:.1f} s, all after {after[1]:.1f} s")
         await asyncio.sleep(600)
         starting.cancel()
-    total = sum(slow.counts.values())
-    print(f"{total / graphs:.2f} requests per graph, {slow.refused / graphs:.2f} refused")
-    for (verb, resource), number in slow.counts.most_common(12):
+    total = sum(limited.counts.values())
+    print(f"{total / graphs:.2f} requests per graph, {limited.refused / graphs:.2f} refused")
+    for (verb, resource), number in limited.counts.most_common(12):
         print(f"{number / graphs:8.2f} {verb} {resource}")
     reconciles = Counter[str]()
     for family in metrics.registry.collect():

@@ -1,10 +1,10 @@
-"""The floor: the same objects and the same statuses, each written once, by a client that decides nothing.
+"""The floor: write the same objects and statuses, each once, as fast as the API server allows.
 
     python -m bench.floor KUBECONFIG STATUSES COUNT
 
-It is the operator's own client library, creating as fast as it can. What it takes is what the API server, its
-controllers and the kubelets take; no client that creates these objects can be faster. With "" as STATUSES it
-writes none: the Go operator's figures come with the time that such a client needed on their machine.
+It uses the operator's client library and decides nothing, so no client that creates these objects can be
+faster. With "" as STATUSES it writes none: the Go operator's figures include the time of such a client on
+their machine.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ _SETTINGS = RenderSettings()
 
 
 class Statuses(msgspec.Struct):
-    """The statuses of one graph that has become successful, with its name in them."""
+    """The statuses of one successful graph and its components, with its name in them."""
 
     name: str
     graph: dict[str, Any]
     components: dict[str, dict[str, Any]]
 
     def of(self, status: Object, name: str) -> Object:
-        """The same status for a graph of another name."""
+        """The status for a graph with another name."""
         text = msgspec.json.encode(status).decode()
         for mark in ('"', " ", "/", "'"):
             text = text.replace(f"{mark}{self.name}-", f"{mark}{name}-")
@@ -61,15 +61,15 @@ class Statuses(msgspec.Struct):
 
 
 async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object:
-    """Make so many graphs; what that took."""
+    """Create graphs; return the time and CPU that it took."""
     names = iter(f"g{number}" for number in range(count))
     async with client(kubeconfig, AGENT) as connected:
-        await connected.get_json("/version")  # what is loaded and connected is not measured
+        await connected.get_json("/version")  # imports and connections are not measured
         before, started = process_time(), monotonic()
 
         async def several() -> None:
             for name in names:
-                await make(connected, name, statuses)
+                await create(connected, name, statuses)
 
         await asyncio.gather(*(several() for _ in range(GRAPHS_AT_ONCE)))
     return {
@@ -79,16 +79,16 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
     }
 
 
-async def make(to: Client, name: str, statuses: Statuses | None) -> None:
-    """Make one graph: what it controls, then what its components control, then all statuses, if any."""
+async def create(to: Client, name: str, statuses: Statuses | None) -> None:
+    """Create one graph with its objects, then those of its components, then write the statuses, if any."""
     graph = await to.create(DynamoGraphDeployment, graph_body(name))
-    made = await _all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
+    objects = await _create_all(to, graph, graph_objects(graph, _FACTS, _SETTINGS))
     components = [
-        component for component in made if isinstance(component, DynamoComponentDeployment)
+        component for component in objects if isinstance(component, DynamoComponentDeployment)
     ]
     await asyncio.gather(
         *(
-            _all(to, component, component_objects(component, _FACTS, _SETTINGS))
+            _create_all(to, component, component_objects(component, _FACTS, _SETTINGS))
             for component in components
         )
     )
@@ -103,7 +103,7 @@ async def make(to: Client, name: str, statuses: Statuses | None) -> None:
     await to.merge_patch(type(graph), graph.key, {"status": status}, subresource="status")
 
 
-async def _all(to: Client, owner: Resource, objects: Iterable[Object]) -> list[Resource]:
+async def _create_all(to: Client, owner: Resource, objects: Iterable[Object]) -> list[Resource]:
     reference = controller_reference(owner)
     bodies = (
         {**desired, "metadata": {**desired["metadata"], "ownerReferences": [reference]}}
@@ -125,7 +125,7 @@ async def statuses_of(to: Client, name: str) -> Statuses:
 
 
 def main() -> None:
-    """Run it and print what it took, as JSON."""
+    """Print the result as JSON."""
     kubeconfig, statuses, count = sys.argv[1:]
     template = msgspec.json.decode(Path(statuses).read_bytes(), type=Statuses) if statuses else None
     taken = asyncio.run(run(Path(kubeconfig), template, int(count)))

@@ -1,9 +1,9 @@
-"""What other people's objects cost the operator: nothing of it is a graph's, and it keeps changing.
+"""The CPU and memory that objects outside of any graph cost the operator.
 
     python -m bench --only foreign [--foreign 20000]
 
-So many Deployments, Services and Pods of others, then `CHANGES_PER_SECOND` changes for a minute, beside
-the same operator on the same control plane without them. Deployments have no replicas and pods no scheduler.
+Creates Deployments, Services and Pods, then makes `CHANGES_PER_SECOND` changes for a minute, and compares
+with the same operator on the same control plane before. Deployments have no replicas and pods no scheduler.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ _SETTLED_SECONDS = 5.0
 
 
 class _Namespace(Resource):
-    """A namespace, to create one."""
+    """A namespace."""
 
     KIND: ClassVar[Kind] = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 class Figures(msgspec.Struct):
-    """One operator's figures; units are in the names. `added` is what others' objects add."""
+    """The figures without and with the objects; `added` is the difference. Units are in the names."""
 
     foreign: int
     empty_cpu_percent: float
@@ -53,7 +53,7 @@ class Figures(msgspec.Struct):
 
     @property
     def added_cpu_percent(self) -> float:
-        """Of a core, during the changes."""
+        """CPU during the changes, in percent of a core."""
         return self.loaded_cpu_percent - self.empty_cpu_percent
 
     @property
@@ -70,7 +70,7 @@ def main(count: int = COUNT) -> None:
 
 
 async def measured(count: int) -> Figures:
-    """The figures of one control plane, first empty, then with so many objects of each kind."""
+    """The figures of one control plane, first empty, then with `count` objects of each kind."""
     with plane() as fresh:
         with operator(fresh) as running:
             await running.ready()
@@ -102,7 +102,7 @@ async def measured(count: int) -> Figures:
 async def _over_a_minute(
     running: Operator, others: Client | None, count: int = 0
 ) -> tuple[float, int]:
-    """CPU in percent of a core, and the number of changes that were made meanwhile."""
+    """CPU in percent of a core, and the number of changes made meanwhile."""
     used, started = running.process.cpu_seconds(), monotonic()
     changes = 0
     if others is None:
@@ -113,7 +113,7 @@ async def _over_a_minute(
 
 
 async def _change(others: Client, count: int, *, until: float) -> int:
-    """Change one object after the other, at most `CHANGES_PER_SECOND`; how many were changed."""
+    """Change one object after the other at `CHANGES_PER_SECOND`; return the number of changes."""
     done, started = 0, monotonic()
     types = (Deployment, Service, Pod)
     while (now := monotonic()) < until:
@@ -137,7 +137,7 @@ async def _create(others: Client, count: int) -> None:
         name = f"others-{number}"
         await others.create(_Namespace, _body(_Namespace, {"metadata": {"name": name}}))
         account = {"metadata": {"name": "default", "namespace": name}}
-        with suppress(Conflict):  # pods need it, and its controller may be sooner
+        with suppress(Conflict):  # pods need it; its controller may have created it
             await others.create(ServiceAccount, _body(ServiceAccount, account))
     waiting = _objects(count)
 
@@ -157,7 +157,7 @@ def _key(number: int) -> Key:
 
 
 def _objects(count: int) -> Iterator[tuple[type[Resource], Object]]:
-    """Objects as others have them: Deployments without replicas, pods that no scheduler takes."""
+    """Deployments without replicas, Services, and pods that no scheduler takes."""
     for number in range(count):
         namespace, name = _key(number)
         marks = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "Helm"}

@@ -1,6 +1,6 @@
-"""What a service of the older generation costs, beside one of a graph: 100 objects of five services each.
+"""The cost of a service of a DynamoDeployment, beside one of a graph: 100 objects of five services each.
 
-PYTHONPATH=tests python -m bench.legacy
+PYTHONPATH=tests python -m bench --only legacy
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from bench import audit
 from bench.operator_process import operator
 from bench.plane import Plane, plane
 from bench.user import Graph, connected_user, whole
+from cluster.audit import now
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
 from dynamo_graphs.api.graph import DynamoGraphDeployment
@@ -33,7 +34,7 @@ class Deployed(Graph):
 
 
 class Cost(NamedTuple):
-    """What one service takes."""
+    """The cost of one service."""
 
     requests: float
     milliseconds: float
@@ -41,7 +42,7 @@ class Cost(NamedTuple):
 
 
 def main() -> None:
-    """Print what both take, and the ratio."""
+    """Print both costs and their ratio."""
     with plane(*RESOURCES) as fresh:
         graphs = asyncio.run(measured(fresh, Graph, _graph))
     flag = "--enable-legacy-kinds"
@@ -62,14 +63,14 @@ async def measured(
     *beside: tuple[type[Resource], Object],
     flags: Sequence[str] = (),
 ) -> Cost:
-    """What a service costs from the creation of all until the last of them is ready and nothing happens."""
+    """The cost of a service, from the creation of all objects until the operator is idle again."""
     async with connected_user(fresh.instance.kubeconfig, kind, body) as user:
         for type_, resource in beside:
             await user.client.create(type_, whole(type_, resource))
         with operator(fresh, *flags) as running:
             await running.ready()
             await asyncio.sleep(2)
-            since, started = audit.now(), monotonic()
+            since, started = now(), monotonic()
             cpu_seconds = running.process.cpu_seconds()
             await user.create(COUNT)
             ended = await user.until(lambda: user.all_successful(COUNT), within_seconds=600)
@@ -90,7 +91,3 @@ def _deployment(name: str) -> Object:
     for spec in made["spec"]["services"].values():
         spec |= {"replicas": 1, "resources": {"requests": None, "limits": None}}
     return whole(DynamoDeployment, made)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
-"""What is held of each object: resident memory before and after so many of them have come.
+"""The resident memory that each cached object takes.
 
-    python -m bench.memory
+    python -m bench --only memory
 
-Each measurement has a process of its own, because memory that was once taken is seldom given back.
+Each measurement has its own process, because a process seldom returns memory.
 """
 
 import gc
@@ -28,7 +28,7 @@ _PAGE = 500
 
 
 class Held(msgspec.Struct):
-    """How much memory so many objects take, in bytes: when they are listed, and after each has changed."""
+    """Memory of a number of objects in bytes: after they are listed, and after each has changed once."""
 
     objects: int
     listed: int
@@ -36,24 +36,24 @@ class Held(msgspec.Struct):
 
     @property
     def per_object(self) -> int:
-        """Bytes for one of them."""
+        """Bytes per object."""
         return self.changed // self.objects
 
 
 def held(measure: Callable[[], Held]) -> Held:
-    """What `measure` finds, in a process of its own."""
+    """Call `measure` in a new process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure)
 
 
 def pods(count: int = PODS, graph_count: int = GRAPHS) -> Held:
-    """Pods, as the operator watches them, of so many graphs."""
+    """Pods of a number of graphs, as the operator caches them."""
     store = Store(Pod, transform=reduced)
     index = PodIndex(Cache((store,)))
     before = _resident()
     store.on_watch_event(Started())
     for first in range(0, count, _PAGE):
-        # A page of a list is decoded as a whole before its objects are reduced.
+        # A page of a list is decoded as a whole before the transform.
         page = [pod_json(number, graph_count) for number in range(first, min(first + _PAGE, count))]
         for pod in [decode(Pod, body) for body in page]:
             store.on_watch_event(Present(pod))
@@ -68,7 +68,7 @@ def pods(count: int = PODS, graph_count: int = GRAPHS) -> Held:
 
 
 def graphs(count: int = GRAPHS) -> Held:
-    """Graphs with what the operator holds of each: its components and their Deployments."""
+    """Graphs with their components and Deployments."""
     before = _resident()
     kept: list[Resource] = []
     for number in range(count):
@@ -85,14 +85,10 @@ def _resident() -> int:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the measurements."""
     for name, measure in (("pod", pods), ("graph of three services", graphs)):
         figures = held(measure)
         print(
             f"{figures.objects} times a {name}: {figures.listed / 2**20:.1f} MiB when listed, "
             f"{figures.changed / 2**20:.1f} MiB after all have changed, {figures.per_object} bytes each"
         )
-
-
-if __name__ == "__main__":
-    main()

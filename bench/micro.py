@@ -1,7 +1,6 @@
-"""Single steps, by CPU time: what one object costs on its way through the operator.
+"""CPU time of the single steps of one object through the operator.
 
-Printed and put on the page; never a pass or fail. The best of several rounds is taken, because whatever else
-runs on the machine can only make a step slower.
+Takes the best of several rounds, because other work on the machine can only make a step slower.
 """
 
 import asyncio
@@ -35,14 +34,14 @@ TIMES = 200
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How much CPU time one step takes, in microseconds."""
+    """The CPU time of one step in microseconds."""
 
     name: str
     microseconds: float
 
 
 def steps() -> Iterator[Step]:
-    """All of them."""
+    """Measure all steps."""
     facts, settings = Facts(), RenderSettings()
     whole, part, live = graph(), component(), deployment()
     desired = component_objects(part, facts, settings)[-1]
@@ -54,12 +53,12 @@ def steps() -> Iterator[Step]:
     yield _per("validate a component", lambda: component_problems(part, settings))
     yield _per("render a graph's own objects", lambda: graph_objects(whole, facts, settings))
     yield _per("render a component's", lambda: component_objects(part, facts, settings))
-    yield _per("hash a wanted Deployment", lambda: digest_of(desired))
+    yield _per("hash a desired Deployment", lambda: digest_of(desired))
     yield _per(
-        "compare a Deployment, first look",
+        "compare a Deployment for drift, first time",
         lambda: has_no_drift(content(desired), content_of(live)),
     )
-    yield _per("compare a Deployment, later looks", lambda: fingerprint_of(live))
+    yield _per("compare a Deployment for drift, later", lambda: fingerprint_of(live))
     yield asyncio.run(_queue())
 
 
@@ -109,10 +108,6 @@ async def _best(work: Callable[[], Awaitable[None]]) -> float:
 
 
 def main() -> None:
-    """Print them."""
+    """Print the steps."""
     for step in steps():
-        print(f"{step.name:<40} {step.microseconds:8.0f} µs")
-
-
-if __name__ == "__main__":
-    main()
+        print(f"{step.name:<42} {step.microseconds:8.0f} µs")

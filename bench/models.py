@@ -1,8 +1,8 @@
-"""What a model on a thousand pods costs: requests, bytes of status, memory, and CPU time.
+"""The cost of a LoRA on up to a thousand pods: requests, size of the status, memory, CPU time.
 
-PYTHONPATH=tests python -m bench.models
+PYTHONPATH=tests python -m bench --only models
 
-The API server and the workers are simulated, on a simulated clock, so the numbers are the operator's own.
+The API server, the workers and the clock are simulated, so the figures are the operator's own.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def main() -> None:
 
 
 async def measured(count: int) -> None:
-    """Print what one model on so many pods costs, from its first reconcile to its deletion."""
+    """Print the cost of one model on `count` pods, from its first reconcile to its deletion."""
     cluster = Cluster()
     cluster.has_service()
     for worker in cluster.has_pods(count):
@@ -55,7 +55,7 @@ async def measured(count: int) -> None:
         await asyncio.sleep(3600)
         line("an hour later, lists of workers", str(cluster.asked() - calls))
         line("an hour later, loads and unloads", str(cluster.asked("load") - loads))
-        line("an hour later, requests but watches", str(others(cluster, requests)))
+        line("an hour later, requests but watches", str(requests_since(cluster, requests)))
         line("an hour later, processor", f"{time.process_time() - started:.1f} s")
         moment = asyncio.get_running_loop().time()
         cluster.delete()
@@ -63,8 +63,8 @@ async def measured(count: int) -> None:
         line("deleted within", f"{asyncio.get_running_loop().time() - moment:.1f} s")
 
 
-def others(cluster: Cluster, since: int) -> int:
-    """How many requests were no lists or watches."""
+def requests_since(cluster: Cluster, since: int) -> int:
+    """The number of requests that are neither lists nor watches."""
     later = cluster.server.requests[since:]
     return sum(request.method != "GET" or request.path not in _LISTS for request in later)
 
@@ -72,7 +72,3 @@ def others(cluster: Cluster, since: int) -> int:
 def line(name: str, value: str) -> None:
     """Print one measurement."""
     print(f"  {name:<46} {value}")
-
-
-if __name__ == "__main__":
-    main()

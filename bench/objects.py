@@ -42,7 +42,7 @@ def deployment(name: str = "chat") -> Deployment:
 
 
 def pod_json(number: int = 0, graphs: int = 1) -> bytes:
-    """A ready pod, with all that is sent of it and never read: volumes, tolerations, managed fields."""
+    """A ready pod, including what the operator never reads: volumes, tolerations, managed fields."""
     workload = deployment(f"g{number % graphs}")
     spec = msgspec.json.decode(workload.spec)["template"]
     name = f"{workload.metadata.name}-7d9f6c5b4-{number:05}"

@@ -1,4 +1,4 @@
-"""The operator as a process of its own, seen from outside."""
+"""The operator as a separate process."""
 
 import asyncio
 import re
@@ -18,6 +18,7 @@ from bench.processes import Process
 QUIET_CPU_SECONDS = 0.02
 """CPU time in half a second that counts as idle."""
 _BEAT = 0.5
+_IDLE_BEATS = 4
 
 
 @dataclass(slots=True)
@@ -30,34 +31,34 @@ class Operator:
     started: float
 
     def reconciles(self) -> float:
-        """How many have ended."""
+        """The number of reconciles so far."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics") as answer:
             text = answer.read().decode()
         counts = re.findall(r"^dynamo_operator_reconcile_total\{.*\} (\S+)$", text, re.MULTILINE)
         return sum(map(float, counts))
 
     async def ready(self) -> None:
-        """Return when its caches are full."""
+        """Wait until its caches are synced."""
         async with asyncio.timeout(120):
             while '"message": "ready"' not in self.log.read_text(encoding="utf-8"):
                 await asyncio.sleep(0.02)
 
     async def quiet(self, *, within_seconds: float = 600) -> float:
-        """When it last did something."""
+        """Wait until it is idle; return when it last used CPU."""
         async with asyncio.timeout(within_seconds):
-            busy, used, still = monotonic(), self.process.cpu_seconds(), 0
-            while still < 4:  # noqa: PLR2004 - two seconds
+            busy, used, idle_beats = monotonic(), self.process.cpu_seconds(), 0
+            while idle_beats < _IDLE_BEATS:
                 await asyncio.sleep(_BEAT)
                 now = self.process.cpu_seconds()
-                still = still + 1 if now - used < QUIET_CPU_SECONDS else 0
-                busy = busy if still else monotonic()
+                idle_beats = idle_beats + 1 if now - used < QUIET_CPU_SECONDS else 0
+                busy = busy if idle_beats else monotonic()
                 used = now
         return busy
 
 
 @contextmanager
 def operator(plane: Plane, *more: str) -> Iterator[Operator]:
-    """The operator in a process of its own, with more flags, stopped at the end of the block."""
+    """Run the operator with additional flags, until the end of the block."""
     log = plane.folder / "operator.log"
     log.unlink(missing_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -1,6 +1,6 @@
-"""The figures for people: a table, and a plot of them, in `docs/performance.md`.
+"""Write the figures of the scenario `scale` to `docs/performance.md`: a table and a plot.
 
-The plot is SVG, written here: three lines in a frame need no library, and text can be compared in a review.
+The plot is a small SVG without a library, so that a review can compare it.
 """
 
 import os
@@ -11,78 +11,81 @@ from datetime import UTC, datetime
 from math import log10
 from pathlib import Path
 
-from bench.run import CHANGES, RESYNC_SECONDS, Figures
+from bench.scale import CHANGES, RESYNC_SECONDS, Figures
 
 PAGE = Path("docs/performance.md")
 PLOT = Path("docs/performance.svg")
 _BEGIN, _END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 REFERENCE_SECONDS = {20: 9.3, 100: 49.0, 300: 195.0}
-"""The Go operator, all successful after. Measured in the same way on two cores."""
+"""The Go operator: seconds until all graphs are successful, measured in the same way on two cores."""
 REFERENCE_BARE_SECONDS = {100: 11.0}
-"""What a bare client needed on the Go operator's machine to create the same objects."""
+"""Seconds in which a bare client created the same objects on the Go operator's machine."""
 REFERENCE_CPU = {20: 2.2, 100: 10.7, 300: 34.7}
 
 _ROWS: tuple[tuple[str, Callable[[Figures], str]], ...] = (
-    ("runs, of which these are the medians", lambda it: str(it.rounds)),
-    ("all successful after (s)", lambda it: f"{it.successful_seconds:.1f}"),
-    ("… half of them after (s)", lambda it: f"{it.half_successful_seconds:.1f}"),
-    ("… divided by their number (ms)", lambda it: f"{1e3 * it.successful_seconds / it.graphs:.0f}"),
-    ("the floor: all written after (s)", lambda it: f"{it.floor_seconds:.1f}"),
-    ("the floor: and all available after (s)", lambda it: f"{it.floor_available_seconds:.1f}"),
-    ("**ratio to the floor**", lambda it: f"{_ratio(it):.2f}"),
-    ("a bare client: objects created after (s)", lambda it: _some(it.bare_seconds)),
-    ("… on the Go operator's machine", lambda it: _reference(REFERENCE_BARE_SECONDS, it)),
-    ("the Go operator, on its machine (s)", lambda it: _reference(REFERENCE_SECONDS, it)),
-    ("operator CPU (s)", lambda it: f"{it.cpu_seconds:.1f}"),
-    ("… the floor's", lambda it: f"{it.floor_cpu_seconds:.1f}"),
-    ("… the Go operator's", lambda it: _reference(REFERENCE_CPU, it)),
-    ("resident memory: empty, peak (MiB)", lambda it: f"{it.start_mib:.0f}, {it.peak_mib:.0f}"),
-    ("requests per graph", lambda it: f"{it.requests / it.graphs:.1f}"),
-    ("… of them Events", lambda it: f"{it.events / it.graphs:.1f}"),
-    ("reconciles per graph", lambda it: f"{it.reconciles / it.graphs:.1f}"),
+    ("runs, of which these are the medians", lambda run: str(run.rounds)),
+    ("all successful after (s)", lambda run: f"{run.successful_seconds:.1f}"),
+    ("… half of them after (s)", lambda run: f"{run.half_successful_seconds:.1f}"),
+    (
+        "… divided by their number (ms)",
+        lambda run: f"{1e3 * run.successful_seconds / run.graphs:.0f}",
+    ),
+    ("the floor: all written after (s)", lambda run: f"{run.floor_seconds:.1f}"),
+    ("the floor: and all available after (s)", lambda run: f"{run.floor_available_seconds:.1f}"),
+    ("**ratio to the floor**", lambda run: f"{_ratio(run):.2f}"),
+    ("a bare client: objects created after (s)", lambda run: _some(run.bare_seconds)),
+    ("… on the Go operator's machine", lambda run: _reference(REFERENCE_BARE_SECONDS, run)),
+    ("the Go operator, on its machine (s)", lambda run: _reference(REFERENCE_SECONDS, run)),
+    ("operator CPU (s)", lambda run: f"{run.cpu_seconds:.1f}"),
+    ("… the floor's", lambda run: f"{run.floor_cpu_seconds:.1f}"),
+    ("… the Go operator's", lambda run: _reference(REFERENCE_CPU, run)),
+    ("resident memory: empty, peak (MiB)", lambda run: f"{run.start_mib:.0f}, {run.peak_mib:.0f}"),
+    ("requests per graph", lambda run: f"{run.requests / run.graphs:.1f}"),
+    ("… of them Events", lambda run: f"{run.events / run.graphs:.1f}"),
+    ("reconciles per graph", lambda run: f"{run.reconciles / run.graphs:.1f}"),
     (
         "last Deployment available → graph is ready, p50, p99 (ms)",
-        lambda it: f"{it.status_p50_ms:.0f}, {it.status_p99_ms:.0f}",
+        lambda run: f"{run.status_p50_ms:.0f}, {run.status_p99_ms:.0f}",
     ),
-    ("API server, CPU (s)", lambda it: f"{it.server_cpu_seconds:.1f}"),
-    ("… with the floor", lambda it: f"{it.floor_server_cpu_seconds:.1f}"),
-    ("API server, time for our requests (s)", lambda it: f"{it.server_seconds:.1f}"),
+    ("API server, CPU (s)", lambda run: f"{run.server_cpu_seconds:.1f}"),
+    ("… with the floor", lambda run: f"{run.floor_server_cpu_seconds:.1f}"),
+    ("API server, time for our requests (s)", lambda run: f"{run.server_seconds:.1f}"),
     (
         f"one replica change reaches the Deployment, p50, max of {CHANGES} (ms)",
-        lambda it: f"{it.change_p50_ms:.0f}, {it.change_max_ms:.0f}",
+        lambda run: f"{run.change_p50_ms:.0f}, {run.change_max_ms:.0f}",
     ),
     (
         "… three such writes by a client that decides nothing",
-        lambda it: f"{it.floor_change_p50_ms:.0f}, {it.floor_change_max_ms:.0f}",
+        lambda run: f"{run.floor_change_p50_ms:.0f}, {run.floor_change_max_ms:.0f}",
     ),
     (
         f"… during a resync that takes {RESYNC_SECONDS} s in place of 600",
-        lambda it: f"{it.resync_change_p50_ms:.0f}, {it.resync_change_max_ms:.0f}",
+        lambda run: f"{run.resync_change_p50_ms:.0f}, {run.resync_change_max_ms:.0f}",
     ),
     (
         "… while every object is reconciled at once",
-        lambda it: f"{it.at_once_change_p50_ms:.0f}, {it.at_once_change_max_ms:.0f}",
+        lambda run: f"{run.at_once_change_p50_ms:.0f}, {run.at_once_change_max_ms:.0f}",
     ),
     (
         "… requests for it, of them Events",
-        lambda it: f"{it.change_requests:.1f}, {it.change_events:.1f}",
+        lambda run: f"{run.change_requests:.1f}, {run.change_events:.1f}",
     ),
-    ("idle: CPU (% of a core)", lambda it: f"{it.idle_cpu_percent:.2f}"),
-    ("idle: requests", lambda it: str(it.idle_requests)),
-    ("restart: ready after (s)", lambda it: f"{it.restart_ready_seconds:.1f}"),
+    ("idle: CPU (% of a core)", lambda run: f"{run.idle_cpu_percent:.2f}"),
+    ("idle: requests", lambda run: str(run.idle_requests)),
+    ("restart: ready after (s)", lambda run: f"{run.restart_ready_seconds:.1f}"),
     (
         "restart: has done what it missed after (s)",
-        lambda it: f"{it.restart_effective_seconds:.1f}",
+        lambda run: f"{run.restart_effective_seconds:.1f}",
     ),
-    ("restart: quiet after (s)", lambda it: f"{it.restart_quiet_seconds:.1f}"),
-    ("restart: CPU (s)", lambda it: f"{it.restart_cpu_seconds:.1f}"),
-    ("restart: writes", lambda it: str(it.restart_writes)),
+    ("restart: quiet after (s)", lambda run: f"{run.restart_quiet_seconds:.1f}"),
+    ("restart: CPU (s)", lambda run: f"{run.restart_cpu_seconds:.1f}"),
+    ("restart: writes", lambda run: str(run.restart_writes)),
 )
 
 
 def table(results: Sequence[Figures]) -> str:
-    """All figures, a column for each number of graphs."""
+    """All figures, with a column for each number of graphs."""
     head = " | ".join(f"{figures.graphs} graphs" for figures in results)
     lines = [f"| | {head} |", f"|---|{'---:|' * len(results)}"]
     lines += [f"| {name} | {' | '.join(map(row, results))} |" for name, row in _ROWS]
@@ -98,7 +101,7 @@ def table(results: Sequence[Figures]) -> str:
 
 
 def rewrite(results: Sequence[Figures], arguments: Sequence[str]) -> None:
-    """Put the figures onto the page, and draw them."""
+    """Rewrite the table on the page, and the plot."""
     command = f'make bench ARGS="{" ".join(arguments)}"'
     heading = f"{_machine()}, {datetime.now(UTC):%Y-%m-%d}; `{command}`:"
     text = f"{_BEGIN}\n{heading}\n\n{table(results)}\n{_END}"
@@ -109,7 +112,7 @@ def rewrite(results: Sequence[Figures], arguments: Sequence[str]) -> None:
 
 
 def plot(results: Sequence[Figures]) -> str:
-    """Seconds until all graphs are successful, over their number, both logarithmic."""
+    """Seconds until all graphs are successful, by their number, both logarithmic."""
     ours = {figures.graphs: figures.successful_seconds for figures in results}
     floor = {figures.graphs: figures.floor_available_seconds for figures in results}
     lines = (

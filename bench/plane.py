@@ -1,4 +1,4 @@
-"""A fresh control plane for one run: etcd in memory, nodes that never run out, our kinds installed."""
+"""A new control plane for one run: etcd in memory, huge nodes, our CRDs installed."""
 
 import shutil
 import tempfile
@@ -10,27 +10,27 @@ from pathlib import Path
 import msgspec
 
 from bench.processes import Process
+from devcluster.fake_nodes import node_name
 from devcluster.instance import Instance
-from devcluster.nodes import node_name
 from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
 from kube_runtime.types.meta import Resource
 
 NODES = 4
 _CAPACITY = {"cpu": "100k", "memory": "100Ti", "pods": "20k", "nvidia.com/gpu": "20k"}
-"""A node of the local control plane has room for 110 pods; a thousand graphs have three thousand."""
+"""By default, a node has room for 110 pods; a thousand graphs have three thousand."""
 
-_MEMORY = Path("/dev/shm")  # noqa: S108 - measured in memory, so that no disk takes part
+_MEMORY = Path("/dev/shm")  # noqa: S108 - so that disks do not matter
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """A control plane, and a folder beside it that goes with it."""
+    """A control plane, and its folder."""
 
     instance: Instance
     folder: Path
 
     def process(self, name: str) -> Process:
-        """One program of it, such as `kube-apiserver`."""
+        """A process of the control plane, such as `kube-apiserver`."""
         pid = self.instance.status().pids[name]
         assert pid is not None, f"{name} does not run"
         return Process(pid)
@@ -38,7 +38,7 @@ class Plane:
 
 @contextmanager
 def plane(*more: type[Resource]) -> Iterator[Plane]:
-    """A control plane, with more kinds, that is gone at the end of the block, whatever happens in it."""
+    """Run a control plane with additional kinds, and remove it at the end of the block."""
     folder = Path(tempfile.mkdtemp(prefix="bench-", dir=_MEMORY if _MEMORY.is_dir() else None))
     instance = Instance("bench", folder)
     definitions = folder / "definitions.json"

@@ -1,33 +1,33 @@
-"""What a process has used, as the kernel counts it. Source: proc_pid_stat(5), proc_pid_status(5)."""
+"""CPU and memory of a process. Source: proc_pid_stat(5), proc_pid_status(5)."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_FIRST_AFTER_NAME = 3  # the number of the first field behind the name in parentheses
+_FIRST_AFTER_NAME = 3  # number of the first field after the name in parentheses
 _USER, _SYSTEM = 14, 15
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process, which may be any on this machine."""
+    """Any process of this machine."""
 
     pid: int
 
     def cpu_seconds(self) -> float:
-        """CPU time, its own and the kernel's for it, of all its threads."""
+        """User and system CPU time of all its threads."""
         text = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii", errors="replace")
         fields = text.rpartition(")")[2].split()
         used = (int(fields[number - _FIRST_AFTER_NAME]) for number in (_USER, _SYSTEM))
         return sum(used) / _TICKS
 
     def resident_mib(self) -> float:
-        """Resident memory now."""
+        """Current resident memory."""
         return self._status("VmRSS")
 
     def peak_mib(self) -> float:
-        """The most resident memory that it ever had."""
+        """Peak resident memory."""
         return self._status("VmHWM")
 
     def _status(self, name: str) -> float:

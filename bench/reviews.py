@@ -1,9 +1,9 @@
-"""What a review costs: CPU time in the operator's process, and how long the API server waits.
+"""CPU and latency of admission reviews.
 
-python -m bench.reviews
+PYTHONPATH=tests python -m bench --only reviews
 
-A server in a process of its own gets 200 reviews a second over TLS, on connections that stay open as those of
-an API server do. Printed, never a pass or fail by time.
+A webhook server in a separate process gets 200 reviews a second over TLS, on persistent connections as an API
+server has them.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ PATH = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 
 
 async def serve() -> None:
-    """Serve until SIGTERM, then print the CPU seconds that it took since the first line."""
+    """Print the port, serve until SIGTERM, and print the CPU seconds."""
     logging.configure(LoggingSettings(), sys.stderr)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
@@ -40,7 +40,7 @@ async def serve() -> None:
 
 
 async def load(port: int) -> list[float]:
-    """How long each review took, in seconds; they start on time, whatever those before do."""
+    """Send reviews at a constant rate; return their latencies in seconds, sorted."""
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     body = review(_shown(), _shown())
@@ -66,8 +66,8 @@ async def load(port: int) -> list[float]:
 
 def main() -> None:
     """Print the measurements."""
-    new_certificate()  # what is imported is not measured
-    command = [sys.executable, "-m", "bench.reviews", "serve"]
+    new_certificate()  # so that imports are not measured
+    command = [sys.executable, "-m", "bench.reviews"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         assert server.stdout is not None
         taken = asyncio.run(load(int(server.stdout.readline())))
@@ -86,9 +86,6 @@ def _shown() -> Object:
     return {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment", **body}
 
 
-if __name__ == "__main__":
-    if "serve" in sys.argv:
-        new_certificate()
-        asyncio.run(serve())
-    else:
-        main()
+if __name__ == "__main__":  # the server's process
+    new_certificate()
+    asyncio.run(serve())

@@ -1,6 +1,6 @@
-"""The user of a run: creates graphs, changes them, and sees when it has what it wants.
+"""The user of a run: creates graphs, changes them, and watches them.
 
-It takes no part in what is measured: one watch of each kind, of a few fields only, and a separate user agent.
+It disturbs the measurement little: one watch of each kind, decoding few fields, with a separate user agent.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from kube_runtime.types.meta import Resource, Struct
 
 NAMESPACE = "default"
 AT_ONCE = 8
-"""Graphs that are being created at the same time."""
+"""Concurrent creations."""
 
 
 class _GraphStatus(Struct):
@@ -32,7 +32,7 @@ class _GraphStatus(Struct):
 
 
 class Graph(Resource):
-    """A graph as a user waits for it."""
+    """A graph with the fields that a user waits for."""
 
     KIND: ClassVar[Kind] = DynamoGraphDeployment.KIND
 
@@ -40,7 +40,7 @@ class Graph(Resource):
 
     @property
     def is_successful(self) -> bool:
-        """Whether its newest spec is what runs."""
+        """Whether the newest spec runs."""
         is_newest = self.status.observed_generation == self.metadata.generation
         return is_newest and self.status.state == "successful"
 
@@ -55,7 +55,7 @@ class _WorkloadStatus(Struct):
 
 
 class Workload(Resource):
-    """A Deployment as its controller reports it."""
+    """A Deployment."""
 
     KIND: ClassVar[Kind] = Deployment.KIND
 
@@ -64,14 +64,14 @@ class Workload(Resource):
 
     @property
     def is_available(self) -> bool:
-        """Whether all of its pods are."""
+        """Whether all pods of the newest spec are available."""
         is_newest = self.status.observed_generation == self.metadata.generation
         return is_newest and self.status.available_replicas == self.spec.replicas
 
 
 @dataclass(slots=True)
 class User:
-    """Sees graphs and Deployments of one namespace, with the time at which it saw each state first."""
+    """Watches the graphs and Deployments of one namespace; records when each became ready."""
 
     client: Client
     kind: type[Graph]
@@ -83,7 +83,7 @@ class User:
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def create(self, count: int, *, first: int = 0) -> None:
-        """Create so many graphs, some at a time."""
+        """Create `count` graphs, `AT_ONCE` concurrently."""
         names = iter(f"g{number}" for number in range(first, first + count))
 
         async def several() -> None:
@@ -98,7 +98,7 @@ class User:
         await self.client.merge_patch(Graph, Key(NAMESPACE, name), patch)
 
     async def until(self, holds: Callable[[], bool], *, within_seconds: float) -> float:
-        """When that was true; it is checked after each change."""
+        """Wait until a condition holds, checking it after each watch event; return the time."""
         async with asyncio.timeout(within_seconds):
             while not holds():
                 self._changed.clear()
@@ -106,15 +106,15 @@ class User:
         return monotonic()
 
     def all_successful(self, count: int) -> bool:
-        """Whether so many graphs are."""
+        """Whether `count` graphs are successful."""
         return len(self.successful_at) >= count
 
     def all_available(self, count: int) -> bool:
-        """Whether so many Deployments are."""
+        """Whether `count` Deployments are available."""
         return len(self.available_at) >= count
 
     async def follow(self, type_: type[Graph] | type[Workload]) -> None:
-        """See all of that kind, and each change from then on, until cancelled."""
+        """List and watch a kind until cancelled."""
         version = ""
         async for page in self.client.pages(type_, namespace=NAMESPACE):
             version = page.resource_version
@@ -185,7 +185,7 @@ async def connected_user(
     kind: type[Graph] = Graph,
     body: Callable[[str], Object] = graph_body,
 ) -> AsyncIterator[User]:
-    """A user who creates such graphs, and sees what happens from now on."""
+    """A user who creates such graphs and watches from now on."""
     async with client(kubeconfig, "bench-user") as connected:
         user = User(connected, kind, body)
         tasks = [asyncio.create_task(user.follow(type_)) for type_ in (kind, Workload)]

@@ -1,4 +1,4 @@
-"""YAML for golden files: a person reads them, and every byte counts."""
+"""YAML for golden files: readable in a diff, and stable to the byte."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import yaml
 
 
 class PlainDumper(yaml.SafeDumper):
-    """Without anchors: two objects that share a value are two objects. Scripts line by line."""
+    """Writes shared values twice instead of with anchors, and scripts line by line."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the shape of a dumper
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # as the base class
         return True
 
 

@@ -1,11 +1,11 @@
-"""Asking the profiler: a configuration, the run of it, and what came out."""
+"""Run the profiler in tests: a configuration, its steps and results."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
-from dynamo_profiler.progress import Progress, followed
+from dynamo_profiler.progress import Progress, run_steps
 from dynamo_profiler.run import Inputs, Results, profile
 from kube_runtime.kind import Object
 
@@ -15,7 +15,7 @@ LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}
 def a_configuration(
     model: str = "Qwen/Qwen3-8B", backend: str = "vllm", **sections: Any
 ) -> Configuration:
-    """A configuration with targets that are easy to meet, unless others are given."""
+    """A configuration with targets that are easy to meet; `sections` override its parts."""
     document: dict[str, Any] = {
         "deployment": {"model": model, "namespace": "default"},
         "engine": {"backend": backend},
@@ -23,34 +23,36 @@ def a_configuration(
         "output_dir": "/data",
     }
     for name, section in sections.items():
-        known = document.get(name)
-        is_merged = name != "sla" and isinstance(known, dict) and isinstance(section, dict)
-        document[name] = {**known, **section} if is_merged and known else section
+        default = document.get(name)
+        is_merged = name != "sla" and isinstance(default, dict) and isinstance(section, dict)
+        document[name] = {**default, **section} if is_merged and default else section
     return read_configuration(document)
 
 
 def steps_and_results(
     configuration: Configuration, inputs: Inputs | None = None
 ) -> tuple[list[Progress], Results]:
-    """All that a run says, and what it returns."""
+    """Run the profiler; return its steps and results."""
     steps: list[Progress] = []
-    results = followed(profile(configuration, inputs or Inputs()), steps.append)
+    results = run_steps(profile(configuration, inputs or Inputs()), steps.append)
     return steps, results
 
 
 def results_of(configuration: Configuration, inputs: Inputs | None = None) -> Results:
-    """What a run returns."""
+    """Run the profiler; return its results."""
     return steps_and_results(configuration, inputs)[1]
 
 
 def graph_of(results: Results, *, is_mocked: bool = False) -> Object:
-    """The one graph in the file."""
+    """The graph in the results file, or in that with simulated engines."""
     documents: Sequence[Object] = results.files[MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE]
-    (found,) = (each for each in documents if each["kind"] == "DynamoGraphDeployment")
-    return found
+    (graph,) = (body for body in documents if body["kind"] == "DynamoGraphDeployment")
+    return graph
 
 
 def workers_of(graph: Object) -> dict[str, Object]:
-    """The workers by name."""
+    """The workers of a graph by name."""
     services: dict[str, Object] = graph["spec"]["services"]
-    return {key: each for key, each in services.items() if each["componentType"] == "worker"}
+    return {
+        key: service for key, service in services.items() if service["componentType"] == "worker"
+    }

@@ -1,4 +1,4 @@
-"""Objects of ours with a status, as the API server returns them."""
+"""Graphs and components with statuses, as the API server returns them, for tests of what reads statuses."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ NOW = datetime(2026, 1, 1, 0, 12, tzinfo=UTC)
 def a_condition(
     type_: str, status: str, reason: str, message: str = "", generation: int = 1
 ) -> Object:
+    """A condition of a status."""
     return {
         "type": type_,
         "status": status,
@@ -30,6 +31,7 @@ READY = a_condition("Ready", "True", "all_resources_are_ready", "All resources a
 
 
 def metadata(**fields: Any) -> Object:
+    """The metadata of an object named `chat`, unless overridden."""
     return {
         "namespace": "prod",
         "name": "chat",
@@ -41,29 +43,38 @@ def metadata(**fields: Any) -> Object:
 
 
 def counts(ready: int = 1, **fields: Any) -> Object:
-    known = {"componentKind": "Deployment", "componentName": "x", "replicas": 1}
-    return {**known, "updatedReplicas": 1, "readyReplicas": ready, **fields}
+    """The status of a service with one replica."""
+    defaults = {"componentKind": "Deployment", "componentName": "x", "replicas": 1}
+    return {**defaults, "updatedReplicas": 1, "readyReplicas": ready, **fields}
 
 
 def late(reason: str, *pods: Object, message: str = "") -> Object:
+    """The status of a service that is not ready for this reason, with its blocked pods."""
     return counts(0, reason=reason, message=message, blockedPods=pods)
 
 
 def a_pod(reason: str, message: str = "", **fields: Any) -> Object:
+    """A blocked pod in the status of a service."""
     return {"name": "chat-w-0", "container": "main", "reason": reason, "message": message, **fields}
 
 
 def a_graph(
     *conditions: Object, services: Object | None = None, observed: int = 1, **fields: Any
 ) -> DynamoGraphDeployment:
-    found = services or {}
-    status: Object = {"conditions": conditions, "services": found, "observedGeneration": observed}
-    spec = {"services": {key: {"replicas": 1} for key in found}}
+    """A graph with these conditions and statuses of services."""
+    services = services or {}
+    status: Object = {
+        "conditions": conditions,
+        "services": services,
+        "observedGeneration": observed,
+    }
+    spec = {"services": {key: {"replicas": 1} for key in services}}
     body = {"metadata": metadata(**fields), "spec": spec, "status": status}
     return msgspec.convert(body, DynamoGraphDeployment)
 
 
 def a_component(*conditions: Object, service: Object | None = None) -> DynamoComponentDeployment:
+    """A component with these conditions and the status of its service."""
     status: Object = {"conditions": conditions, "observedGeneration": 1, "service": service}
     body = {"metadata": metadata(name="chat-w"), "spec": {"serviceName": "w"}, "status": status}
     return msgspec.convert(body, DynamoComponentDeployment)

@@ -1,4 +1,4 @@
-"""Write the table of docs/admission.md, from the rows that the tests check."""
+"""The table of docs/admission.md, from the rows that the tests check."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ sys.path.append(str(ROOT / "tests"))
 
 from kube_runtime.kind import Object  # noqa: E402
 from reviews.rows import POD, ROWS, Row  # noqa: E402  the tests are not an installed package
+from tools.markdown import escaped, table  # noqa: E402
 
 PAGE = ROOT / "docs" / "admission.md"
 _LONGEST = 150
@@ -53,15 +54,20 @@ MARK = "<!-- rules -->"
 
 
 def page() -> str:
-    """The page: what people wrote above the mark, and the table."""
+    """The text above the mark, which is written by hand, and the table."""
     head, _, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
-    rows = ["| rule | example | answer | remedy |", "|---|---|---|---|"]
-    for row in ROWS:
-        answer = [*row.refused.splitlines(), *(f"Warning: {warning}" for warning in row.warnings)]
-        if answer:
-            text = "<br>".join(line.replace("|", "\\|") for line in answer)
-            rows.append(f"| {row.id} | {_example(row)} | {text} | {REMEDIES[row.id]} |")
-    return "\n".join([f"{head}{MARK}", "", *rows]) + "\n"
+    rows = [
+        (row.id, _example(row), "<br>".join(map(escaped, answer)), REMEDIES[row.id])
+        for row in ROWS
+        if (answer := _answer(row))
+    ]
+    lines = table(("rule", "example", "answer", "remedy"), rows)
+    return "\n".join([f"{head}{MARK}", "", *lines]) + "\n"
+
+
+def _answer(row: Row) -> list[str]:
+    """The errors and warnings of a review."""
+    return [*row.refused.splitlines(), *(f"Warning: {warning}" for warning in row.warnings)]
 
 
 def _example(row: Row) -> str:
@@ -72,9 +78,9 @@ def _example(row: Row) -> str:
 
 
 def _shown(spec: Object) -> str:
-    """A spec without what every example has."""
+    """A spec as text, without the pod fields that every example has."""
     text = json.dumps(_without_pods(spec), ensure_ascii=False)
-    return text.replace('"', "").replace("|", "\\|")
+    return escaped(text.replace('"', ""))
 
 
 def _without_pods(value: Object) -> Object:
@@ -83,7 +89,3 @@ def _without_pods(value: Object) -> Object:
         for key, field in value.items()
         if field != POD
     }
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Write the schema, the README and the reference page of the chart from the comments in its values.
+"""The schema, the README and the reference page of the chart, from the comments in its values.
 
-YAML drops comments. So the parser reports on which line each key is, and the lines above it are read as
-text: what follows `# --` describes the key, what follows `# @schema` refines its type.
+YAML parsers drop comments. So this reads the lines above each key as text: `# --` starts the description, `#
+@schema` is JSON that refines the type.
 """
 
 import json
@@ -12,10 +12,12 @@ from typing import Any
 
 import yaml
 
+from tools.markdown import table
+
 ROOT = Path(__file__).parents[1]
 CHART = ROOT / "charts/dynamo-platform"
 PARTS = {name: CHART / "charts" / name for name in ("nats", "etcd")}
-"""Charts within the chart, by the key of their values."""
+"""Subcharts, by the key of their values."""
 README = CHART / "README.md"
 PAGE = ROOT / "docs/chart-values.md"
 
@@ -55,7 +57,7 @@ The chart refuses unknown values. Where the reference chart has a value, its nam
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One key of the values: its path, default, description and what its schema says besides."""
+    """One key of the values, with `more` properties of its schema."""
 
     path: tuple[str, ...]
     default: Any
@@ -64,23 +66,23 @@ class Value:
 
     @property
     def is_retired(self) -> bool:
-        """Whether it is accepted only because users of the reference chart have it."""
+        """Whether it is accepted without effect, because users of the reference chart have it."""
         return bool(self.more.get("retired"))
 
     @property
     def is_part(self) -> bool:
-        """Whether its keys are the values of a chart within the chart."""
+        """Whether its keys are the values of a subchart."""
         return bool(self.more.get("chart"))
 
     @property
     def is_group(self) -> bool:
-        """Whether its keys are values of their own."""
+        """Whether its keys are values."""
         is_filled = isinstance(self.default, dict) and bool(self.default)
         return is_filled and not self.text and not self.is_part
 
 
 def values(chart: Path = CHART) -> Iterator[Value]:
-    """Every key of a chart, groups included, in the order of the file."""
+    """Every key of a chart, including groups, in the order of the file."""
     text = (chart / "values.yaml").read_text(encoding="utf-8")
     root = yaml.compose(text, Loader=yaml.CSafeLoader)
     yield from _below((), root, text.splitlines(), yaml.safe_load(text))
@@ -97,7 +99,7 @@ def _below(path: tuple[str, ...], node: Any, lines: list[str], defaults: Any) ->
 
 
 def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
-    """The description and the refinement that stand above a line."""
+    """The description and the schema in the comment above a line."""
     above: list[str] = []
     while line and lines[line - 1].strip().startswith("#"):
         line -= 1
@@ -115,7 +117,7 @@ def _comment(lines: list[str], line: int) -> tuple[str, dict[str, Any]]:
 
 
 def schema(chart: Path = CHART) -> dict[str, Any]:
-    """The JSON schema of a chart's values: unknown keys are refused."""
+    """The JSON schema of a chart's values, which refuses unknown keys."""
     root: dict[str, Any] = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": f"Values of {chart.name}",
@@ -133,10 +135,10 @@ def schema(chart: Path = CHART) -> dict[str, Any]:
 
 def _property(value: Value) -> dict[str, Any]:
     if value.is_group:
-        # A chart that has this one as a part shares its own globals with it.
+        # A parent chart passes its own globals.
         return _object() | ({"additionalProperties": True} if value.path == ("global",) else {})
     if value.is_part:
-        return {"type": "object"}  # it has a schema of its own
+        return {"type": "object"}  # the subchart has its own schema
     text = {"description": value.text}
     if value.is_retired:
         return text
@@ -149,22 +151,20 @@ def _object() -> dict[str, Any]:
     return {"type": "object", "additionalProperties": False, "properties": {}}
 
 
-def table() -> str:
-    """The values as a table."""
-    rows = ["| key | default | description |", "|---|---|---|"]
-    for value in _shown():
-        if not value.is_group:
-            choices = value.more.get("enum")
-            text = value.text + (
-                f" One of {', '.join(f'`{c}`' for c in choices)}." if choices else ""
-            )
-            default = "" if value.is_retired else f"`{json.dumps(value.default)}`"
-            rows.append(f"| `{'.'.join(value.path)}` | {default} | {text} |")
-    return "\n".join(rows) + "\n"
+def _table() -> str:
+    rows = [_row(value) for value in _with_subcharts() if not value.is_group]
+    return "\n".join(table(("key", "default", "description"), rows)) + "\n"
 
 
-def _shown() -> Iterator[Value]:
-    """The values of the chart, and in their place those of the charts in it."""
+def _row(value: Value) -> tuple[str, str, str]:
+    choices = value.more.get("enum")
+    text = value.text + (f" One of {', '.join(f'`{c}`' for c in choices)}." if choices else "")
+    default = "" if value.is_retired else f"`{json.dumps(value.default)}`"
+    return f"`{'.'.join(value.path)}`", default, text
+
+
+def _with_subcharts() -> Iterator[Value]:
+    """The values of the chart and of its subcharts."""
     for value in values():
         if value.is_part:
             for part in values(PARTS[value.path[0]]):
@@ -181,11 +181,6 @@ def files() -> dict[Path, str]:
     }
     return {
         **schemas,
-        README: _README_HEAD + table(),
-        PAGE: _PAGE_HEAD + table(),
+        README: _README_HEAD + _table(),
+        PAGE: _PAGE_HEAD + _table(),
     }
-
-
-if __name__ == "__main__":
-    for path, text in files().items():
-        path.write_text(text, encoding="utf-8")

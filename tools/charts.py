@@ -1,7 +1,7 @@
-"""Writes the parts of the charts that are generated from code: the CRDs, and the list of permissions."""
+"""The generated files of the charts: the CRDs and the list of permissions."""
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
@@ -37,7 +37,7 @@ def _plain(definition: Object) -> str:
     text = _yaml(definition)
     if _TEMPLATE_MARK in text:
         name = definition["metadata"]["name"]
-        raise ValueError(f"{name}: Helm would take a description for a template")
+        raise ValueError(f"{name}: Helm would interpret a description as a template")
     return text
 
 
@@ -62,15 +62,3 @@ def _yaml(value: Object) -> str:
     stream = io.StringIO()
     write_yaml([value], stream)
     return stream.getvalue()
-
-
-def write(texts: Mapping[Path, str]) -> None:
-    """Write them, and delete those of removed CRDs."""
-    for old in (CHARTS / "dynamo-crds/templates").iterdir():
-        old.unlink()
-    for path, text in texts.items():
-        (CHARTS / path).write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    write(files())

@@ -1,4 +1,4 @@
-"""Writes docs/defaults.md, what the operator adds to pods, by rendering short manifests."""
+"""The page docs/defaults.md: what the operator adds to pods, from rendered short manifests."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
+from tools.markdown import escaped, table
 
 PAGE = Path(__file__).parents[1] / "docs" / "defaults.md"
 HEAD = """\
@@ -62,11 +63,11 @@ With LeaderWorkerSets the first pod of each replica leads and the others follow.
 Rows = dict[str, str]
 KEYS = "mpi-run-ssh-secret"  # as in the chart
 LONGEST = 300
-"""Letters of a value that is printed whole."""
+"""Maximum length of a printed value."""
 
 
 def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
-    """The names of the workload's parts, and their pod specs."""
+    """The pod templates of a service's workload, with the names of their roles."""
     body = {
         "apiVersion": "nvidia.com/v1alpha1",
         "kind": "DynamoGraphDeployment",
@@ -90,7 +91,7 @@ def rows(template: Object) -> Rows:
     """The pod's fields and labels, each as a path with its value."""
     fields: Rows = {}
     for key, value in template["metadata"].get("labels", {}).items():
-        fields[f"label `{key}`"] = _said(value)
+        fields[f"label `{key}`"] = _printed(value)
     spec = dict(template["spec"])
     [container] = [container for container in spec.pop("containers") if container["name"] == "main"]
     for name, value in spec.items():
@@ -105,7 +106,7 @@ def _add(fields: Rows, name: str, value: Any) -> None:
     """One row for each named item of a list, one for anything else."""
     part = PART_OF.get(name)
     if part is None:
-        fields[f"`{name}`"] = _said(value)
+        fields[f"`{name}`"] = _printed(value)
         return
     rest: Any
     for item in value:
@@ -115,24 +116,23 @@ def _add(fields: Rows, name: str, value: Any) -> None:
             rest = rest.get("valueFrom") or rest.get("value", "")
         if name == "initContainers":
             rest = [*rest["command"], *rest["args"]]
-        fields[f"{part} `{label}`"] = _said(rest)
+        fields[f"{part} `{label}`"] = _printed(rest)
 
 
-def _said(value: Any) -> str:
+def _printed(value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
     if len(text) > LONGEST:
         return "a script; `dynamoctl render` prints it"
-    return f"`{text.replace('|', chr(92) + '|')}`" if text else "empty"
+    return f"`{escaped(text)}`" if text else "empty"
 
 
-def table(fields: Rows) -> str:
-    """Rows as a table."""
-    lines = [f"| {path} | {value} |" for path, value in fields.items()]
-    return "\n".join(["| field | value |", "|---|---|", *lines]) + "\n"
+def fields_table(fields: Rows) -> str:
+    """Fields as a table."""
+    return "\n".join(table(("field", "value"), fields.items())) + "\n"
 
 
 def without(fields: Rows, others: Rows) -> Rows:
-    """What of the rows is not the same in others."""
+    """The fields that differ in `others` or are not in them."""
     return {path: value for path, value in fields.items() if others.get(path) != value}
 
 
@@ -159,7 +159,7 @@ def engine(framework: str, nodes: int) -> Object:
 
 
 def compared(fields: Rows, single: Rows) -> Rows:
-    """What a pod of several nodes has that a pod of one node has not, or the other way round."""
+    """The differences between a pod on several nodes and one on a single node."""
     return without(fields, single) | {path: "not set" for path in single if path not in fields}
 
 
@@ -171,18 +171,14 @@ def page() -> str:
         for path, value in by_type["worker"].items()
         if all(fields.get(path) == value for fields in by_type.values())
     }
-    parts = [HEAD, "## Every pod\n", table(common)]
+    parts = [HEAD, "## Every pod\n", fields_table(common)]
     for name, fields in by_type.items():
         base = by_type["worker"] if name in ("prefill", "decode") else common
-        parts += [f"## {TITLES[name]}\n", table(without(fields, base))]
+        parts += [f"## {TITLES[name]}\n", fields_table(without(fields, base))]
     parts.append(SEVERAL_NODES)
     for framework, command in ENGINES.items():
         single = rows(pods(engine(framework, 1), "Deployment")[0][1])
         for role, template in pods(engine(framework, 2), "LeaderWorkerSet"):
             fields = compared(rows(template), single)
-            parts += [f"### {framework}, {role}\n", f"For `{command}`:\n", table(fields)]
+            parts += [f"### {framework}, {role}\n", f"For `{command}`:\n", fields_table(fields)]
     return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,7 +1,6 @@
-"""Draws the Mermaid diagrams of the pages as docs/diagrams/*.svg, so that the site needs no script.
+"""Draw the Mermaid diagrams of the pages as docs/diagrams/*.svg, so that the site needs no script.
 
-`make diagrams` runs it after a diagram was changed. It needs npm, for Mermaid's script, and Chromium, which
-runs that.
+Run `make diagrams` after a change of a diagram. It needs npm, to download Mermaid, and Chromium, to run it.
 """
 
 import hashlib
@@ -19,7 +18,7 @@ FOLDER = DOCS / "diagrams"
 FENCE = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MERMAID = "11.12.0"
 SCALE = 0.6
-"""The least scale at which the letters of a drawing can be read; on narrower screens it is scrolled."""
+"""Smallest scale at which a drawing is readable; narrower screens scroll."""
 PAGE = """<!doctype html><meta charset="utf-8"><body><script src="SCRIPT"></script><script>
 mermaid.initialize(
   {startOnLoad: false, theme: "neutral", fontFamily: "sans-serif", flowchart: {wrappingWidth: 420}}
@@ -36,13 +35,13 @@ mermaid.initialize(
 
 
 def sources(page: str, text: str) -> dict[str, str]:
-    """The diagrams of a page by the names of their drawings, such as `runtime-2`."""
+    """The diagrams of a page by name, such as `runtime-2`."""
     stem = Path(page).stem
     return {f"{stem}-{number}": source for number, source in enumerate(FENCE.findall(text), 1)}
 
 
 def digest(source: str) -> str:
-    """The mark of a drawing of this source; one of an older source has another."""
+    """The digest of a diagram's source, which its drawing contains."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
@@ -50,15 +49,17 @@ def drawing(name: str, source: str) -> str:
     """The drawing of a diagram, as HTML.
 
     Raises:
-        ValueError: there is none of this source.
+        ValueError: the drawing is missing or outdated.
     """
     path = FOLDER / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if f'data-source="{digest(source)}"' not in text:
-        raise ValueError(f"docs/diagrams/{name}.svg: not of this source; run `make diagrams`")
+        raise ValueError(f"docs/diagrams/{name}.svg: outdated; run `make diagrams`")
     width = float(text.partition('viewBox="')[2].partition('"')[0].split()[2])
-    least = text.replace('style="', f'style="min-width: {width * SCALE:.0f}px; ', 1)
-    return f'<div style="overflow-x: auto; background: #fff; padding: 0.5rem">{least.strip()}</div>'
+    scaled = text.replace('style="', f'style="min-width: {width * SCALE:.0f}px; ', 1)
+    return (
+        f'<div style="overflow-x: auto; background: #fff; padding: 0.5rem">{scaled.strip()}</div>'
+    )
 
 
 def main() -> None:
@@ -95,11 +96,11 @@ def main() -> None:
     if drawn.keys() != diagrams.keys():
         raise SystemExit(done.stdout.rpartition("failed: ")[2])
     for name, source in diagrams.items():
-        # Without Mermaid's own notes, and with numbers to a tenth of a pixel.
+        # Remove Mermaid's data attributes and round numbers to a tenth of a pixel.
         svg = re.sub(r' data-points="[^"]*"', "", html.unescape(drawn[name]))
         svg = re.sub(r"(\d\.\d)\d+", r"\1", svg)
-        noted = svg.replace("<svg ", f'<svg data-source="{digest(source)}" ', 1)
-        (FOLDER / f"{name}.svg").write_text(noted + "\n", encoding="utf-8")
+        marked = svg.replace("<svg ", f'<svg data-source="{digest(source)}" ', 1)
+        (FOLDER / f"{name}.svg").write_text(marked + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

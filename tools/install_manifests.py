@@ -1,9 +1,9 @@
-"""Writes the manifests that `dynamoctl install --print` has, from the chart. Builds Helm if need be."""
+"""Write the manifests of `dynamoctl install --print` from the chart. Builds Helm if need be."""
 
 import tempfile
 from pathlib import Path
 
-from devcluster.helm import Helm, helm
+from devcluster.programs.helm import Helm, helm
 from devcluster.progress import Silent
 from dynamoctl.installation.manifests import PLACEHOLDER, RELEASE, RENDERED, mode
 
@@ -11,14 +11,14 @@ CHART = Path(__file__).parents[1] / "charts/dynamo-platform"
 
 
 def rendered(tool: Helm, *, is_restricted: bool) -> str:
-    """What the chart makes of its defaults in one mode."""
-    chosen = f"dynamo-operator.namespaceRestriction.enabled={str(is_restricted).lower()}"
-    arguments = (f"--namespace={PLACEHOLDER}", f"--set={chosen}", "--skip-tests")
+    """The chart rendered with its defaults in one mode."""
+    value = f"dynamo-operator.namespaceRestriction.enabled={str(is_restricted).lower()}"
+    arguments = (f"--namespace={PLACEHOLDER}", f"--set={value}", "--skip-tests")
     return tool("template", RELEASE, CHART, *arguments)
 
 
 def main() -> None:
-    """Write them all."""
+    """Write the manifests of both modes."""
     with tempfile.TemporaryDirectory() as home:
         tool = helm(Path(home), progress=Silent())
         for is_restricted in (False, True):

@@ -1,8 +1,9 @@
-"""Writes docs/labels-and-annotations.md from the declarations in `dynamo_graphs.api.labels`."""
+"""The page docs/labels-and-annotations.md, from the declarations in `dynamo_graphs.api.labels`."""
 
 from pathlib import Path
 
 from dynamo_graphs.api.labels import ENTRIES, SELECTING, Use
+from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"
 HEAD = """\
@@ -43,17 +44,9 @@ def page() -> str:
     """The page."""
     lines = [HEAD]
     for use, title in SECTIONS.items():
-        rows = [
-            f"| `{entry.key}` | {entry.on} | {entry.text} |"
-            for entry in ENTRIES
-            if entry.use is use
-        ]
-        lines += [f"## {title}\n", "| key | on | meaning |", "|---|---|---|", *rows, ""]
+        rows = [(f"`{entry.key}`", entry.on, entry.text) for entry in ENTRIES if entry.use is use]
+        lines += [f"## {title}\n", *table(("key", "on", "meaning"), rows), ""]
     lines.append(YOUR_OWN)
     keys = ", ".join(f"`{key}`" for key in sorted(SELECTING))
     lines.append(f"Selectors use {keys}. Your own values for these keys are ignored.")
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

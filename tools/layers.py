@@ -1,4 +1,4 @@
-"""Rewrites docs/layers.svg: the layers of the packages, from the import contracts in pyproject.toml."""
+"""The picture docs/layers.svg: the layers of the packages, from the import contracts in pyproject.toml."""
 
 import re
 import textwrap
@@ -13,7 +13,7 @@ WIDE, GAP, LINE, TOP = 236, 16, 18, 44
 
 
 def columns() -> list[tuple[str, list[list[str]]]]:
-    """The contracts of layers: whose they are, and the names of each layer from the highest."""
+    """The layer contracts: the package, and the names of each layer from the highest."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
     return [
@@ -27,7 +27,7 @@ def columns() -> list[tuple[str, list[list[str]]]]:
 
 
 def picture() -> str:
-    """The columns side by side; a box is a layer, which imports only what is below it."""
+    """One column for each contract, one box for each layer."""
     parts: list[str] = []
     lowest = 0
     contracts = columns()
@@ -62,14 +62,5 @@ def picture() -> str:
 
 
 def wrapped(names: list[str]) -> list[str]:
-    """The names in lines that fit into a box."""
+    """The names as lines that fit into a box."""
     return textwrap.wrap(", ".join(names), LETTERS)
-
-
-def main() -> None:
-    """Draw today's contracts."""
-    PICTURE.write_text(picture(), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

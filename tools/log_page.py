@@ -1,4 +1,4 @@
-"""Writes docs/log.md from the calls that log, and from the meanings below."""
+"""The page docs/log.md, from the calls that log and from the meanings in `log_lines.toml`."""
 
 import ast
 import tomllib
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kube_runtime.apply.result import Cause
+from tools.markdown import table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "log.md"
@@ -41,7 +42,7 @@ may have 200 lines at once and one more each second; lines of level `debug` are 
 
 
 class Line(NamedTuple):
-    """A call that logs: its message as it is in the code, its level and its fields."""
+    """A call that logs: its message as in the code, its level and its fields."""
 
     message: str
     level: str
@@ -60,7 +61,7 @@ LEVELS = frozenset(("debug", "info", "warning", "error"))
 
 
 def lines() -> Iterator[Line]:
-    """Every call of a logger in the operator."""
+    """Every log call of the operator."""
     for folder in SOURCES:
         for file in sorted((ROOT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -88,7 +89,7 @@ def page() -> str:
     """The page.
 
     Raises:
-        KeyError: a line has no meaning, or a meaning no line.
+        KeyError: a line without a meaning, or a meaning without a line.
     """
     by_message = dict[str, list[Line]]()
     for line in lines():
@@ -101,16 +102,12 @@ def page() -> str:
         levels = ", ".join(dict.fromkeys(line.level for line in same))
         fields = dict.fromkeys(name for line in same for name in line.fields)
         names = ", ".join(f"`{name}`" for name in fields)
-        rows.append(f"| {ALIASES.get(message, message)} | {levels} | {names} | {meaning} |")
-    head = ("## Lines", "", "| message | level | fields | meaning |", "|---|---|---|---|")
-    return HEAD + causes() + "\n".join((*head, *rows)) + "\n"
+        rows.append((ALIASES.get(message, message), levels, names, meaning))
+    body = table(("message", "level", "fields", "meaning"), rows)
+    return HEAD + causes() + "\n".join(("## Lines", "", *body)) + "\n"
 
 
 def causes() -> str:
     """The causes of writes."""
     rows = [f"- {cause}" for cause in Cause]
     return "\n".join(("## Causes", "", *rows, "", ""))
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from what a running operator has in its registry."""
+"""The page docs/metrics.md, from the metrics of an operator's registry."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +15,7 @@ from dynamo_operator.observability.metrics import (
 )
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
+from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "metrics.md"
 HEAD = """\
@@ -56,31 +57,29 @@ _FIRST = (
 )
 
 
-class _Nothing:
+class _EmptyCache:
     """A cache without objects."""
 
     def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
-        """Nothing."""
+        """No objects."""
         return iter(())
 
 
 def page() -> str:
     """The page."""
     registry = RuntimeMetrics(prefix=METRICS_PREFIX).registry
-    register(registry, _Nothing())
+    register(registry, _EmptyCache())
     register_scope(registry, lambda: 0, lambda: False)
     WebhookMetrics(registry)
     CallMetrics(registry)
     RolloutMetrics(registry)
-    rows = sorted(_rows(registry), key=lambda row: (row[0] not in _FIRST, row[0]))
-    table = ["| name | type | labels | description |", "|---|---|---|---|"]
-    table += [f"| `{name}` | {kind} | {labels} | {text} |" for name, kind, labels, text in rows]
-    return HEAD + "\n".join(table) + "\n"
+    rows = sorted(_rows(registry), key=lambda row: (row[0].strip("`") not in _FIRST, row[0]))
+    return HEAD + "\n".join(table(("name", "type", "labels", "description"), rows)) + "\n"
 
 
 def _rows(registry: CollectorRegistry) -> Iterator[tuple[str, str, str, str]]:
     """Name, type, labels and text of each metric."""
-    # prometheus-client knows the labels of a metric without samples nowhere but here.
+    # Only this private attribute has the labels of metrics without samples.
     for collector in list(registry._collector_to_names):  # noqa: SLF001
         for family in collector.collect():
             names = getattr(collector, "_labelnames", getattr(family, "_labelnames", ()))
@@ -89,8 +88,4 @@ def _rows(registry: CollectorRegistry) -> Iterator[tuple[str, str, str, str]]:
                 sampled = {name for sample in family.samples for name in sample.labels}
                 labels = ", ".join(f"`{name}`" for name in sorted(sampled - {"le"}))
             suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
-            yield f"{family.name}{suffix}", family.type, labels, family.documentation
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+            yield f"`{family.name}{suffix}`", family.type, labels, family.documentation

@@ -1,4 +1,4 @@
-"""Writes docs/notebooks/*.ipynb from docs/python.md: its programs as cells, to be run from top to bottom."""
+"""The notebooks docs/notebooks/*.ipynb, from docs/python.md, whose programs become cells."""
 
 import json
 import re
@@ -26,7 +26,7 @@ TITLES = {
     "lora.ipynb": ("LoRA", ("LoRAs", "A LoRA on a cluster")),
     "canary.ipynb": ("A canary", ("A canary of two graphs",)),
 }
-"""The notebooks with a title of their own and these sections of the page."""
+"""Notebooks with their titles and sections of the page; the first notebook has the other sections."""
 SECTION = re.compile(r"^##+ ", re.MULTILINE)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?://)([^)]+)\)")
@@ -78,9 +78,3 @@ def _cell(text: str, number: int, *, is_code: bool) -> Cell:
         "source": shown.splitlines(keepends=True),
     }
     return {**cell, "execution_count": None, "outputs": []} if is_code else cell
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name, text in notebooks().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Writes docs/permissions.md from the list in `dynamoctl.installation.permissions`."""
+"""The page docs/permissions.md, from the list in `dynamoctl.installation.permissions`."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name, Rule, Where
+from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
 HEAD = """\
@@ -76,21 +77,12 @@ def page() -> str:
 
 
 def _table(rules: Iterable[Rule]) -> list[str]:
-    rows = [
-        "| group | resources | verbs | names | feature | purpose |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for rule in rules:
         resources = ", ".join(f"`{resource}`" for resource in rule.resources)
         names = [_NAMES[name] if isinstance(name, Name) else f"`{name}`" for name in rule.names]
         feature = "" if rule.feature is Feature.ALWAYS else f"`{rule.feature.value}`"
         verbs = ", ".join(rule.verbs)
         group = f"`{rule.group}`" if rule.group else ""
-        rows.append(
-            f"| {group} | {resources} | {verbs} | {', '.join(names)} | {feature} | {rule.why} |"
-        )
-    return rows
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+        rows.append((group, resources, verbs, ", ".join(names), feature, rule.why))
+    return table(("group", "resources", "verbs", "names", "feature", "purpose"), rows)

@@ -1,8 +1,8 @@
-"""Writes `kube_runtime/schemas/kubernetes.json`: the Kubernetes types that we write, or that our kinds embed.
+"""Write `kube_runtime/schemas/kubernetes.json`: the Kubernetes types that we write or that our kinds embed.
 
-The source is the OpenAPI document of a live API server, so the schemas are those that the server
-itself applies to pods. It replaces what a structural schema does not allow: references under
-`allOf`, zero defaults that the server only documents, and `oneOf` for values of two types.
+The source is the OpenAPI document of a live API server, so these are the schemas that the server applies to
+pods. The tool replaces what a structural schema must not contain: references under `allOf`, zero defaults
+that are only documentation, and `oneOf` for values of two types.
 
     python tools/pod_schema.py [--kubeconfig FILE] [--check]
 """
@@ -51,8 +51,7 @@ ROOTS = (
     "Subject",
     "Toleration",
 )
-"""The types that fields of our kinds embed by name, or that objects of ours consist of; what they
-refer to comes along."""
+"""The types that our kinds embed by name, or that our objects consist of; referenced types are added."""
 
 KEPT = (
     "type",
@@ -61,8 +60,8 @@ KEPT = (
     "x-kubernetes-list-map-keys",
     "x-kubernetes-map-type",
 )
-"""Keywords copied as they are. Texts are left out: `kubectl explain pod.spec` has them. Enums are
-left out: a newer API server may know more values, and it checks the workload's against them."""
+"""Keywords that are copied. Descriptions are omitted, because `kubectl explain pod.spec` has them; enums too,
+because a newer API server may allow more values, and validates them in the workload."""
 
 SPECIAL: dict[str, Object] = {
     "IntOrString": {"x-kubernetes-int-or-string": True},
@@ -81,7 +80,7 @@ EMBEDDED_METADATA: Object = {
 
 
 def definitions(documents: Iterable[Object]) -> Object:
-    """The embedded types by short name, each structural but for references by short name."""
+    """The embedded types by short name, as structural schemas with references by short name."""
     source: Object = {}
     for document in documents:
         for name, schema in document["components"]["schemas"].items():
@@ -97,7 +96,7 @@ def definitions(documents: Iterable[Object]) -> Object:
 
 
 def structural(schema: Object) -> Object:
-    """One type or field without texts, and with its reference as the only keyword."""
+    """One type or field without descriptions; a reference is its only keyword."""
     if reference := schema.get("$ref") or next(
         (one["$ref"] for one in schema.get("allOf", ())), None
     ):
@@ -121,7 +120,7 @@ def structural(schema: Object) -> Object:
 
 
 def field(name: str, schema: Object, *, is_required: bool) -> Object:
-    """One property. A default on a required field is only the zero of its type, and is left out."""
+    """One property. The default of a required field is only the zero of its type, and is omitted."""
     result = structural(schema)
     if name == "metadata" and result == {"$ref": "ObjectMeta"}:
         return EMBEDDED_METADATA
@@ -169,11 +168,11 @@ def main() -> None:
     parser.add_argument("--kubeconfig")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if it differs")
     options = parser.parse_args()
-    new = text([fetch(path, options.kubeconfig) for path in DOCUMENTS])
+    content = text([fetch(path, options.kubeconfig) for path in DOCUMENTS])
     if options.check:
-        sys.exit(TARGET.read_text() != new and f"{TARGET} is out of date")
-    TARGET.write_text(new)
-    print(f"wrote {TARGET} ({len(new):,} bytes)")
+        sys.exit(TARGET.read_text() != content and f"{TARGET} is out of date")
+    TARGET.write_text(content)
+    print(f"wrote {TARGET} ({len(content):,} bytes)")
 
 
 if __name__ == "__main__":

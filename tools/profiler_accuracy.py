@@ -1,11 +1,10 @@
-"""Writes docs/profiler-accuracy.md: each measured point, and what both engines of the profiler say of it.
+"""The page docs/profiler-accuracy.md: each measured point and its prediction by both engines of the profiler.
 
-    python tools/profiler_accuracy.py            writes the page, as `make docs` does
-    python tools/profiler_accuracy.py --fit      fits the constants of the formulas again, and prints them
-    python tools/profiler_accuracy.py --record   asks the kernels for each point
+    python -m tools.profiler_accuracy --fit      fit the constants of the formulas again, and print them
+    python -m tools.profiler_accuracy --record   record the kernels' times for each point
 
-What the kernels answer is kept in a table beside the measurements, because they take 500 MB; to record them,
-dynamo-profiler[aiconfigurator] must be installed.
+The kernels' times are in a table beside the measurements, because the kernels take 500 MB. To record them,
+install dynamo-profiler[aiconfigurator].
 """
 
 import csv
@@ -19,11 +18,11 @@ from typing import NamedTuple
 
 from dynamo_profiler import timing
 from dynamo_profiler.catalog import models
-from dynamo_profiler.engine import Engine
+from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine, Kernels, kernel_source
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.timing import FormulaEngine
+from tools.markdown import table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "profiler-accuracy.md"
@@ -33,14 +32,14 @@ PUBLISHED = MEASURED / "published.csv"
 SWEEPS = "llama-3.3-70b-fp8-h100-vllm"
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 FITTED = ("COMPUTE_EFFICIENCY", "ATTENTION_EFFICIENCY", "LINK_EFFICIENCY", "LAYER_SECONDS")
-"""The constants that a fit moves. 8.7 ms outside of the engine is the rest of the shortest prompts."""
+"""The fitted constants. The overhead of 8.7 ms is the remainder of the shortest prompts."""
 OF_THE_FIT = (
     "nvidia/Llama-3.1-70B-Instruct-FP8 on h100_sxm",
     "nvidia/Llama-3.1-70B-Instruct-FP8 on h200_sxm",
     "openai/gpt-oss-120b on h100_sxm",
 )
-"""Tables of served requests that the wait of prompts, the share of experts and the corrections of kernels are
-fitted to, beside the sweeps."""
+"""Tables of served requests to which, beside the sweeps, the queueing of prompts, the share of experts and
+the corrections of kernels are fitted."""
 
 HEAD = """\
 # How near the profiler is to measurements
@@ -55,7 +54,7 @@ Configurator. This page holds both against two kinds of tables:
   with answers of 500 tokens.
 - *Served* requests: so many at once, each followed by the next. These rows are from `silicon_sample.csv` of
   the package `aiconfigurator-core` 0.12.0 (Apache-2.0); the source of each is its `id` there. Of each model
-  and GPU at most 16 rows are taken, evenly from the sorted ones of engines that are cut by tensor parallelism
+  and GPU at most 16 rows are taken, evenly from the sorted ones of engines with tensor parallelism
   alone. Rows whose requests do not fit the cache at once, or are more than 256, measure a queue and are not
   taken.
 
@@ -80,17 +79,17 @@ class Point(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The formulas' prediction, as a part of what was measured."""
+        """The formulas' prediction as a share of the measurement."""
         return self.formulas / self.measured
 
     @property
     def kernel_ratio(self) -> float:
-        """The same of the kernels'."""
+        """The kernels' prediction as a share of the measurement."""
         return self.kernels / self.measured
 
 
 class Recorded:
-    """The kernels of one engine, as they answered when they were recorded."""
+    """The recorded kernels of one engine."""
 
     def __init__(self, rows: Iterable[dict[str, str]]) -> None:
         self._answers = {
@@ -98,11 +97,11 @@ class Recorded:
         }
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
-        """One pass over so many prompts. Units: milliseconds."""
+        """The time of one pass over `bs` prompts. Units: milliseconds."""
         return self._answers["prefill", bs, isl]
 
     def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:  # noqa: ARG002  as theirs
-        """One token for each of so many answers. Units: milliseconds."""
+        """The time of one token for each of `gen_tokens` requests. Units: milliseconds."""
         return self._answers["step", gen_tokens, isl]
 
 
@@ -111,7 +110,7 @@ Find = Callable[[str, str, str, int], Kernels]
 
 @cache
 def recorded() -> Find:
-    """Finds the recorded kernels of a model, GPU, backend and tensor parallel size."""
+    """A function that finds the recorded kernels of a model, GPU, backend and tensor parallel size."""
     by_engine: dict[tuple[str, str, str, int], list[dict[str, str]]] = {}
     for row in _rows(RECORD):
         key = (row["model"], row["gpu"], row["backend"], int(row["tp"]))
@@ -129,9 +128,9 @@ def all_points(find: Find | None = None) -> Iterator[Point]:
 
 def _engines(row: dict[str, str], backend: str, find: Find) -> tuple[Engine, Engine]:
     shape, gpu, tensor = models()[row["model"]].shape, GPUS[row["gpu"]], int(row["tp"])
-    cut = Layout(tensor)
+    layout = Layout(tensor)
     kernels = find(row["model"], row["gpu"], backend, tensor)
-    return FormulaEngine(shape, gpu, cut), KernelEngine(shape, gpu, cut, kernels=kernels)
+    return FormulaEngine(shape, gpu, layout), KernelEngine(shape, gpu, layout, kernels=kernels)
 
 
 def _sweeps(find: Find) -> Iterator[Point]:
@@ -167,12 +166,12 @@ def _served(find: Find) -> Iterator[Point]:
 
 
 def left_out(points: Iterable[Point]) -> list[Point]:
-    """The points that nothing is fitted to."""
+    """The points outside of every fit."""
     return [point for point in points if point.table not in ("sweeps", *OF_THE_FIT)]
 
 
 def error(ratios: Iterable[float]) -> float:
-    """The median error. Units: a share of what was measured."""
+    """The median error as a share of the measurement."""
     return median(abs(ratio - 1) for ratio in ratios)
 
 
@@ -188,24 +187,22 @@ def page() -> str:
 
 def _summary(points: list[Point]) -> list[str]:
     lines = ["## Errors", "", "Ratios are predicted times as a part of measured ones.", ""]
-    lines += [
-        "| | table | points | formulas: median, least, most, error | kernels: the same |",
-        "|---|---|---|---|---|",
-    ]
-    for metric, table in dict.fromkeys((point.metric, point.table) for point in points):
-        some = [point for point in points if (point.metric, point.table) == (metric, table)]
-        name = f"{table}{', fitted' if table in ('sweeps', *OF_THE_FIT) else ''}"
-        lines.append(f"| {metric} | {name} | {_columns(some)} |")
+    rows = []
+    for metric, group in dict.fromkeys((point.metric, point.table) for point in points):
+        some = [point for point in points if (point.metric, point.table) == (metric, group)]
+        name = f"{group}{', fitted' if group in ('sweeps', *OF_THE_FIT) else ''}"
+        rows.append((metric, name, *_columns(some)))
     for metric in (FIRST, BETWEEN):
         some = [point for point in left_out(points) if point.metric == metric]
-        lines.append(f"| **{metric}** | **all that were left out** | {_columns(some)} |")
-    return [*lines, ""]
+        rows.append((f"**{metric}**", "**all that were left out**", *_columns(some)))
+    head = ("", "table", "points", "formulas: median, least, most, error", "kernels: the same")
+    return [*lines, *table(head, rows), ""]
 
 
-def _columns(points: list[Point]) -> str:
+def _columns(points: list[Point]) -> tuple[str, str, str]:
     formulas = _figures([point.ratio for point in points])
     kernels = _figures([point.kernel_ratio for point in points])
-    return f"{len(points)} | {formulas} | {kernels}"
+    return str(len(points)), formulas, kernels
 
 
 def _figures(ratios: list[float]) -> str:
@@ -217,11 +214,8 @@ def _figures(ratios: list[float]) -> str:
 def _left_out_of_the_fit() -> list[str]:
     """Fits of the formulas to a part of the sweeps, and how they predict the other part."""
     lines = ["## Fits of the formulas that leave a part of the sweeps out", ""]
-    lines += ["`python tools/profiler_accuracy.py --fit` repeats them.", ""]
-    lines += [
-        "| left out | first token: median ratio, error | between tokens: the same |",
-        "|---|---|---|",
-    ]
+    lines += ["`python -m tools.profiler_accuracy --fit` repeats them.", ""]
+    rows = []
     for gpus in (8, 4, 2):
         _fit_without(gpus)
         columns = []
@@ -232,9 +226,10 @@ def _left_out_of_the_fit() -> list[str]:
                 if (point.gpus, point.metric) == (gpus, metric)
             ]
             columns.append(f"{median(ratios):.2f}, {100 * error(ratios):.0f} %")
-        lines.append(f"| {gpus} GPUs | {columns[0]} | {columns[1]} |")
+        rows.append((f"{gpus} GPUs", *columns))
     _set(_KEPT)
-    return [*lines, ""]
+    head = ("left out", "first token: median ratio, error", "between tokens: the same")
+    return [*lines, *table(head, rows), ""]
 
 
 def _fit_without(gpus: int) -> None:
@@ -243,18 +238,17 @@ def _fit_without(gpus: int) -> None:
 
 def _worst(points: list[Point]) -> list[str]:
     lines = ["## The worst rows that were left out of the fit", ""]
-    lines += [
-        "| | table | GPUs | requests x prompt + answer | measured, ms | formulas | kernels |",
-        "|---|---|---|---|---|---|---|",
-    ]
     some = sorted(left_out(points), key=lambda point: -abs(math.log(point.kernel_ratio)))[:5]
     some += sorted(left_out(points), key=lambda point: -abs(math.log(point.ratio)))[:5]
-    for point in dict.fromkeys(some):
-        figures = f"{point.measured:.1f} | {point.ratio:.2f} | {point.kernel_ratio:.2f}"
-        lines.append(
-            f"| {point.metric} | {point.table} | {point.gpus} | {point.load} | {figures} |"
+    rows = [
+        (
+            *(point.metric, point.table, str(point.gpus), point.load),
+            *(f"{point.measured:.1f}", f"{point.ratio:.2f}", f"{point.kernel_ratio:.2f}"),
         )
-    return [*lines, ""]
+        for point in dict.fromkeys(some)
+    ]
+    what = ("", "table", "GPUs", "requests x prompt + answer")
+    return [*lines, *table((*what, "measured, ms", "formulas", "kernels"), rows), ""]
 
 
 def _all(points: list[Point]) -> list[str]:
@@ -264,34 +258,33 @@ def _all(points: list[Point]) -> list[str]:
         "requests, their number, the prompt and the answer. Units: tokens, milliseconds.",
         "",
     ]
-    for table in dict.fromkeys(point.table for point in points):
-        lines += [f"### {table[:1].upper()}{table[1:]}", ""]
-        lines += [
-            "| | GPUs | load | measured | formulas | ratio | kernels | ratio | source |",
-            "|---|---|---|---|---|---|---|---|---|",
-        ]
-        for point in (point for point in points if point.table == table):
-            figures = f"{point.measured:.1f} | {point.formulas:.1f} | {point.ratio:.2f}"
-            figures += f" | {point.kernels:.1f} | {point.kernel_ratio:.2f}"
-            lines.append(
-                f"| {point.metric} | {point.gpus} | {point.load} | {figures} | {point.source} |"
+    head = ["", "GPUs", "load", "measured", "formulas", "ratio", "kernels", "ratio", "source"]
+    for group in dict.fromkeys(point.table for point in points):
+        rows = [
+            (
+                *(point.metric, str(point.gpus), point.load, f"{point.measured:.1f}"),
+                *(f"{point.formulas:.1f}", f"{point.ratio:.2f}"),
+                *(f"{point.kernels:.1f}", f"{point.kernel_ratio:.2f}", point.source),
             )
-        lines.append("")
+            for point in points
+            if point.table == group
+        ]
+        lines += [f"### {group[:1].upper()}{group[1:]}", "", *table(head, rows), ""]
     return lines[:-1]
 
 
-_LEAST_STEP = 0.01
+_MIN_STEP = 0.01
 _KEPT = {name: float(getattr(timing, name)) for name in FITTED}
 
 
 def fit(uses: Callable[[Point], bool] = lambda _: True) -> dict[str, float]:
-    """Sets and returns the constants with the least mean error of logarithms over these points of the sweeps.
+    """Set and return the constants with the least mean logarithmic error over these points of the sweeps.
 
-    One constant at a time is moved, by steps that are halved where none is better.
+    Changes one constant at a time, and halves the steps when none improves.
     """
     constants, step = dict(_KEPT), 0.2
     best = _loss(constants, uses)
-    while step > _LEAST_STEP:
+    while step > _MIN_STEP:
         before = best
         for name in FITTED:
             for factor in (1 + step, 1 / (1 + step)):
@@ -321,7 +314,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
 
 
 class _Recorder:
-    """Asks real kernels, and keeps what they answer."""
+    """Calls real kernels and records their times."""
 
     def __init__(
         self, engine: str, kernels: Kernels, answers: dict[tuple[str, ...], float]
@@ -340,7 +333,7 @@ class _Recorder:
 
 
 def record() -> None:
-    """Writes what the kernels answer for each point."""
+    """Write the kernels' times for each point."""
     answers: dict[tuple[str, ...], float] = {}
 
     def find(name: str, gpu: str, backend: str, tensor: int) -> Kernels:
@@ -359,8 +352,6 @@ def record() -> None:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case []:
-            PAGE.write_text(page(), encoding="utf-8")
         case ["--fit"]:
             print({name: float(f"{value:.3g}") for name, value in fit().items()})
         case ["--record"]:

@@ -1,4 +1,4 @@
-"""Writes docs/python-api.md, the reference of the Python library, from its signatures and docstrings."""
+"""The page docs/python-api.md: the reference of the Python library, from signatures and docstrings."""
 
 import inspect
 import re
@@ -24,7 +24,7 @@ What to import from `dynamo_graphs`, `dynamoctl.client` and `dynamo_profiler.stu
 [Graphs in Python](python.md).
 """
 _LONGEST = 72
-"""Characters of a signature on one line: the width of the page."""
+"""Maximum length of a signature on one line."""
 FIELDS = {
     GraphFields: "fields of the [spec of a graph](reference/dynamographdeployment.md)",
     ComponentFields: "fields of a [component](reference/dynamocomponentdeployment.md)",
@@ -63,8 +63,8 @@ def _described(documented: Callable[..., object], name: str) -> str:
 
 
 def _members(class_: type, owner: str) -> Iterator[str]:
-    """A part for each public property and method."""
-    # A base that is not exported is a part of the class in a module of its own.
+    """The sections of the public properties and methods."""
+    # Bases that are not exported belong to the class.
     parts = [base for base in class_.__mro__ if base is class_ or base.__name__ not in exported]
     own = {name: member for base in reversed(parts[:-1]) for name, member in vars(base).items()}
     for name, member in sorted(own.items()):
@@ -82,7 +82,7 @@ def _members(class_: type, owner: str) -> Iterator[str]:
 
 
 def _signature(documented: Callable[..., object], name: str) -> str:
-    """The call as Python: on one line, or one line for each parameter."""
+    """The signature on one line, or with one line for each parameter."""
     signature = inspect.signature(documented)
     words: list[str] = []
     for parameter in signature.parameters.values():
@@ -111,7 +111,7 @@ def _signature(documented: Callable[..., object], name: str) -> str:
 
 
 def _type(annotation: object) -> str:
-    """A type as it is written, without the modules that its names come from."""
+    """A type as in source code, without the modules of its names."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     text = re.sub(r"<enum '(\w+)'>|<class '([\w.]+)'>", r"\1\2", text)
     text = re.sub(r"ForwardRef\('([^']+)'\)", r"\1", text)
@@ -129,7 +129,7 @@ def _default(value: object) -> str:
 
 
 def _text(documented: object) -> str:
-    """A docstring as paragraphs; one that a dataclass has made says nothing new."""
+    """A docstring as Markdown paragraphs."""
     paragraphs = inspect.cleandoc(getattr(documented, "__doc__", None) or "").split("\n\n")
     return "\n\n".join(map(_paragraph, paragraphs))
 
@@ -148,7 +148,3 @@ def _fields(declared: type) -> str:
     hints = get_type_hints(declared)
     names = ", ".join(f"`{name}`" for name in hints)
     return f"**{declared.__name__}**: {FIELDS[declared]}: {names}.\n"
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")

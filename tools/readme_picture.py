@@ -1,4 +1,4 @@
-"""Rewrites the picture of the README: a graph as the library draws it."""
+"""The picture of the README: a graph as the library draws it."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ MODEL = "Qwen/Qwen3-32B"
 
 
 def picture() -> str:
-    """A disaggregated graph of which one replica is not ready yet."""
+    """A disaggregated graph with one replica that is not ready yet."""
     graph = (
         Graph("chat")
         .frontend(routing="kv", replicas=2)
@@ -30,7 +30,3 @@ def picture() -> str:
 def _counts(ready: int) -> Object:
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas"), ready)
     return {"componentKind": "Deployment", "componentName": "x", **counts}
-
-
-if __name__ == "__main__":
-    PICTURE.write_text(picture(), encoding="utf-8")

@@ -1,8 +1,8 @@
-"""Rewrites docs/recording.svg: the first five minutes with graphs at a terminal, as an animation.
+"""The animation docs/recording.svg: the first five minutes with graphs at a terminal.
 
-The screens are those of `tests/cluster/journeys/screens`, which a test compares with a terminal. The drawing
-needs no script. Where a reader prefers reduced motion, or a program draws no animations, it shows one page;
-opened on its own, it stops under the pointer.
+The screens are those of `tests/cluster/journeys/screens`, which a test compares with a terminal. The
+animation needs no script. It shows one page if the reader prefers reduced motion or the program draws no
+animations, and pauses under the pointer.
 """
 
 import html
@@ -26,10 +26,10 @@ SHOWN = (
     "rollout history chat",
     "rollout undo chat",
 )
-"""Words after `dynamoctl`, in the order of the screens. What they print fits on a page, or begins one."""
+"""Arguments of `dynamoctl`, in the order of the screens."""
 
 STILL = "why gpus"
-"""A command of the page that is shown without animation."""
+"""A command on the page that is shown without animation."""
 
 COLUMNS, ROWS = 80, 27
 WIDE, HIGH = 8.4, 18
@@ -40,7 +40,7 @@ TYPED = 0.05
 """Seconds between two letters that are typed."""
 
 READ, ANSWERED = 0.22, 1.2
-"""Seconds in which a line is read, and those that each answer has besides."""
+"""Seconds to read a line, and additional seconds for each answer."""
 
 BACKGROUND = "#10151c"
 COLORS = {
@@ -50,7 +50,7 @@ COLORS = {
     "bad": "#ff8a80",
     "dim": "#9aa7b5",
 }
-"""All have a contrast of at least 4.5 to the background; tests/repository/test_recording.py computes it."""
+"""All have a contrast of at least 4.5 to the background, which tests/repository/test_recording.py checks."""
 
 _EXIT_CODE = re.compile(r"\n\(exit code \d+\)\s*\Z")
 _STARS = re.compile(r"\*+")
@@ -59,7 +59,7 @@ _MARKED = re.compile(r"(?P<good>✔|\bTrue\b)|(?P<bad>✘|\b(?:False|error)\b)|(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command, the first row of its page, and the seconds at which it is typed, answers and disappears."""
+    """A command, its output, its row on the page, and when it is typed, printed and cleared (seconds)."""
 
     words: str
     lines: list[str]
@@ -77,7 +77,7 @@ def outputs(screens: str) -> Iterator[tuple[str, list[str]]]:
     """The commands of the recording and the lines that each prints.
 
     Raises:
-        ValueError: the screens have none of a command after that of the command before.
+        ValueError: the screens lack a command, or have another order.
     """
     for words in SHOWN:
         _, prompt, screens = f"\n{screens}".partition(f"\n$ dynamoctl {words}\n")
@@ -88,7 +88,7 @@ def outputs(screens: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def timed(screens: str) -> list[Answer]:
-    """The commands with their places; one that does not fit below the others begins an empty page."""
+    """The commands with rows and times. One that does not fit on the page starts a new one."""
     pages: list[list[tuple[str, list[str]]]] = [[]]
     rows = 0
     for words, lines in outputs(screens):
@@ -148,7 +148,7 @@ def drawing(screens: str) -> str:
 
 
 def _keyframes(number: int, answer: Answer, whole: float) -> str:
-    """Styles by which the command is typed at its time and its answer appears after that."""
+    """The styles of the animation of one command and its output."""
 
     def at(seconds: float) -> str:
         return f"{100 * seconds / whole:.3f}%"
@@ -173,7 +173,7 @@ def _keyframes(number: int, answer: Answer, whole: float) -> str:
 
 
 def _drawn(number: int, answer: Answer, is_still: bool) -> str:
-    """The command under a cover that moves aside while it is typed, and its answer."""
+    """A command under a cover that moves aside while it is typed, and its output."""
     still = ' class="still"' if is_still else ""
     top = MARGIN + answer.row * HIGH
     left = MARGIN + 2 * WIDE
@@ -201,7 +201,7 @@ def _text(top: float, content: str) -> str:
 
 
 def _marked(line: str) -> str:
-    """The line with colors; a mark and a word say the same as each color."""
+    """A line with colors, which add nothing to its marks and words."""
     return _MARKED.sub(
         lambda match: f'<tspan class="{match.lastgroup}">{match[0]}</tspan>',
         html.escape(line, quote=False),
@@ -209,15 +209,6 @@ def _marked(line: str) -> str:
 
 
 def _named(text: str) -> str:
-    """The text with letters in place of the stars that the screens have for random names."""
+    """Replace the stars of random names in the screens by letters."""
     letters = itertools.cycle("7c9d8b6f5x2k4m")
     return _STARS.sub(lambda match: "".join(itertools.islice(letters, len(match[0]))), text)
-
-
-def main() -> None:
-    """Draw the recording of today's screens."""
-    RECORDING.write_text(drawing(SCREENS.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""Writes `docs/reference/`: one page for each kind, from the same declarations as the schemas."""
+"""The pages of `docs/reference/`, one for each kind, from the same declarations as the schemas."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +22,7 @@ from kube_runtime.crd.definition import (
     unwrapped,
 )
 from kube_runtime.types.meta import Resource
+from tools.markdown import escaped, table
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 KUBERNETES = "https://kubernetes.io/docs/reference/kubernetes-api/"
@@ -40,9 +41,11 @@ def pages() -> dict[str, str]:
 def index() -> str:
     """The page that lists the kinds."""
     rows = [
-        f"| [{resource.KIND.name}]({resource.KIND.name.lower()}.md) "
-        f"| {', '.join(f'`{name}`' for name in definition_of(resource).short_names)} "
-        f"| {summary(resource)} |"
+        (
+            f"[{resource.KIND.name}]({resource.KIND.name.lower()}.md)",
+            ", ".join(f"`{name}`" for name in definition_of(resource).short_names),
+            summary(resource),
+        )
         for resource in RESOURCES
     ]
     group = RESOURCES[0].KIND.api_version
@@ -54,41 +57,41 @@ def index() -> str:
             "",
             f"{intro} `kubectl explain dgd.spec` shows the same texts.",
             "",
-            "| Kind | Short names | What it is |",
-            "| --- | --- | --- |",
-            *rows,
+            *table(("Kind", "Short names", "What it is"), rows),
             "",
         ]
     )
 
 
 def legacy() -> str:
-    """The page of the older generation: its kinds, its settings, and the tables of its documentation."""
-    lines = [
-        LEGACY_HEAD.read_text(encoding="utf-8"),
-        "## Settings",
-        "",
-        "| Variable | Default | Effect |",
-        "| --- | --- | --- |",
-    ]
+    """The page of the legacy kinds: settings, kinds, and the tables of their documentation."""
+    settings = []
     for field in variables():
         names = " or ".join(f"`{name}`" for name in field.variable.names)
         text = field.default if isinstance(field.default, str) else str(field.default).lower()
         default = f"`{text}`" if text and "Secret" not in str(field.type_) else ""
-        lines.append(f"| {names} | {default} | {field.variable.text} |")
+        settings.append((names, default, field.variable.text))
     ignored = ", ".join(f"`{name}`" for name in IGNORED)
-    lines += ["", f"Accepted, without effect: {ignored}.", ""]
+    lines = [
+        LEGACY_HEAD.read_text(encoding="utf-8"),
+        "## Settings",
+        "",
+        *table(("Variable", "Default", "Effect"), settings),
+        "",
+        f"Accepted, without effect: {ignored}.",
+        "",
+    ]
     types = dict.fromkeys(struct for resource in LEGACY for struct in reachable(resource))
     for struct in types:
         lines += section(struct, title=name_of(struct))
     rows = yaml.safe_load(ROWS.read_text(encoding="utf-8"))
     lines += ["## Rows of the documentation of April 2025", ""]
-    for title, table in rows["tables"].items():
-        lines += [f"{title}:", "", "| Row | Effect | Test |", "| --- | --- | --- |"]
-        for name, (effect, file, test) in table.items():
-            path = rows["tests"][file]
-            lines.append(f"| `{name}` | {effect} | [{test}](../../{path}) |")
-        lines.append("")
+    for title, effects in rows["tables"].items():
+        cells = [
+            (f"`{name}`", effect, f"[{test}](../../{rows['tests'][file]})")
+            for name, (effect, file, test) in effects.items()
+        ]
+        lines += [f"{title}:", "", *table(("Row", "Effect", "Test"), cells), ""]
     return "\n".join(lines)
 
 
@@ -103,20 +106,17 @@ def page(resource: type[Resource]) -> str:
 
 
 def facts(resource: type[Resource], definition: Definition) -> list[str]:
-    """What a kind is called, and what `kubectl get` shows of it."""
+    """The names of a kind, its subresources and the columns of `kubectl get`."""
     subresources = ["`status`"] * definition.status + ["`scale`"] * (definition.scale is not None)
-    return [
-        "| | |",
-        "| --- | --- |",
-        f"| `apiVersion` | `{resource.KIND.api_version}` |",
-        f"| Plural | `{resource.KIND.plural}` |",
-        f"| Short names | {', '.join(f'`{name}`' for name in definition.short_names)} |",
-        f"| Subresources | {', '.join(subresources) or 'none'} |",
-        "| Columns | "
-        + ", ".join(f"{column.name} (`{escaped(column.path)}`)" for column in definition.columns)
-        + " |",
-        "",
-    ]
+    columns = (f"{column.name} (`{escaped(column.path)}`)" for column in definition.columns)
+    rows = (
+        ("`apiVersion`", f"`{resource.KIND.api_version}`"),
+        ("Plural", f"`{resource.KIND.plural}`"),
+        ("Short names", ", ".join(f"`{name}`" for name in definition.short_names)),
+        ("Subresources", ", ".join(subresources) or "none"),
+        ("Columns", ", ".join(columns)),
+    )
+    return [*table(("", ""), rows), ""]
 
 
 def section(struct: type[msgspec.Struct], title: str) -> list[str]:
@@ -124,9 +124,7 @@ def section(struct: type[msgspec.Struct], title: str) -> list[str]:
     lines = [f"## {title}", ""]
     if title != "The object":
         lines += [summary(struct), ""]
-    lines += ["| Field | Type | Rules | Text |", "| --- | --- | --- | --- |"]
-    lines += [row(declaration) for declaration in declared(struct)]
-    lines += [""]
+    lines += [*table(("Field", "Type", "Rules", "Text"), map(row, declared(struct))), ""]
     messages = [rule.message for rule in rules_of(struct)]
     messages += [rule.message for rule in transitions_of(struct)]
     for message in messages:
@@ -134,12 +132,10 @@ def section(struct: type[msgspec.Struct], title: str) -> list[str]:
     return lines
 
 
-def row(declaration: Declared) -> str:
-    """One field."""
+def row(declaration: Declared) -> tuple[str, ...]:
+    """The cells of one field."""
     field, rules = declaration.field, ", ".join(rules_text(declaration))
-    return (
-        f"| `{declaration.name}` | {type_text(declaration.type, field)} | {rules} | {field.text} |"
-    )
+    return f"`{declaration.name}`", type_text(declaration.type, field), rules, field.text
 
 
 def rules_text(declaration: Declared) -> Iterator[str]:
@@ -194,7 +190,7 @@ def struct_of(bare: Any) -> type[msgspec.Struct] | None:
 
 
 def reachable(resource: type[Resource]) -> list[type[msgspec.Struct]]:
-    """The types of a page, each once, in the order in which a reader meets them."""
+    """The types of a page, each once, in the order of first use."""
     structs: list[type[msgspec.Struct]] = []
 
     def visit(struct: type[msgspec.Struct]) -> None:
@@ -210,26 +206,15 @@ def reachable(resource: type[Resource]) -> list[type[msgspec.Struct]]:
 
 
 def name_of(struct: type[msgspec.Struct]) -> str:
-    """What readers know a type as; the name of a struct that only declares a schema shows that."""
+    """The name of a type for readers."""
     return struct.__name__.removesuffix("Schema")
 
 
 def structs_in(type_: Any, field: Field) -> Iterator[type[msgspec.Struct]]:
-    """The types with a table of their own that a field refers to."""
+    """The types with their own table that a field refers to."""
     bare, _ = unwrapped(type_)
     if struct := struct_of(bare) or field.shape:
         yield struct
     elif get_origin(bare) in {tuple, dict}:
         for argument in get_args(bare):
             yield from structs_in(argument, field)
-
-
-def escaped(text: str) -> str:
-    """Text for a table cell."""
-    return text.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")

@@ -1,10 +1,11 @@
-"""Writes docs/settings.md from the declarations in `dynamo_graphs.settings`."""
+"""The page docs/settings.md, from the declarations in `dynamo_graphs.settings`."""
 
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
 from dynamo_graphs.settings import SettingField, fields
 from dynamo_operator.cli.flags import default_text, flags
+from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 HEAD = """\
@@ -36,23 +37,23 @@ of several wins. Durations are written `90s`, `15m`, `1h30m`.
 
 def page() -> str:
     """The page."""
-    lines = [HEAD.rstrip(), "", *_settings(), "", "## Other flags", "", *_others()]
+    lines = [HEAD.rstrip(), "", *_settings(), "", "## Other flags", "", *_other_flags()]
     return "\n".join(lines) + "\n"
 
 
 def _settings() -> list[str]:
-    rows = ["| key | flag | type | default | description |", "|---|---|---|---|---|"]
+    rows = []
     for field in fields():
         names = ", ".join(f"`--{name}`" for name in field.setting.flags)
         text = field.setting.text
         if field.setting.environment:
             text += f" Environment variable: `{field.setting.environment}`."
         default = f"`{default_text(field)}`" if default_text(field) else ""
-        rows.append(f"| `{field.key}` | {names} | {_takes(field)} | {default} | {text} |")
-    return rows
+        rows.append((f"`{field.key}`", names, _type(field), default, text))
+    return table(("key", "flag", "type", "default", "description"), rows)
 
 
-def _takes(field: SettingField) -> str:
+def _type(field: SettingField) -> str:
     if field.is_duration:
         return "duration"
     if field.type_ is int:
@@ -64,14 +65,10 @@ def _takes(field: SettingField) -> str:
     return "string"
 
 
-def _others() -> list[str]:
-    rows = ["| flag | description |", "|---|---|"]
+def _other_flags() -> list[str]:
+    rows = []
     for flag in flags():
         if flag.field is None:
             text = f"Accepted, without effect: {flag.unused}." if flag.unused else flag.text
-            rows.append(f"| `--{flag.name}` | {text} |")
-    return rows
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+            rows.append((f"`--{flag.name}`", text))
+    return table(("flag", "description"), rows)

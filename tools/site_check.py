@@ -1,8 +1,8 @@
-"""Checks the built site in Chromium: `make site-check`, after `make site`.
+"""Check the built site in Chromium: `make site-check`, after `make site`.
 
-Every page is laid out as wide as a phone, in light and in dark. None may be wider than the screen, and each
-text must have the contrast to its background that WCAG 2.2 asks of level AA. The search is asked for every
-reason of a condition, which must find the page about reasons.
+Lays out every page at the width of a phone, in light and dark. No page may be wider than the screen, and each
+text must have the contrast of WCAG 2.2 level AA. A search for each condition reason must find the page about
+reasons.
 """
 
 import json
@@ -20,13 +20,13 @@ from typing import Any, cast
 
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "dist/site"
-LOOKED_AT = Path(__file__).with_name("site_check.html")
+CHECK_PAGE = Path(__file__).with_name("site_check.html")
 REASONS = ROOT / "docs/status.md"
 MINUTES = 5
 
 
-class Looking(ThreadingHTTPServer):
-    """Serves the site and the page that checks it, which sends what it has found."""
+class CheckServer(ThreadingHTTPServer):
+    """Serves the site and the page that checks it, which posts its findings."""
 
     def __init__(self, site: Path, page: str) -> None:
         super().__init__(("127.0.0.1", 0), partial(Handler, directory=str(site)))
@@ -34,7 +34,7 @@ class Looking(ThreadingHTTPServer):
         self.problems: Queue[str] = Queue()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print an error, but not that the browser has closed a page which was still loading."""
+        """Print an error, except for pages that the browser closed while they were loading."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -43,21 +43,21 @@ class Handler(SimpleHTTPRequestHandler):
     """The requests of the browser."""
 
     @property
-    def _looking(self) -> Looking:
-        return cast("Looking", self.server)
+    def _check_server(self) -> CheckServer:
+        return cast("CheckServer", self.server)
 
     def do_GET(self) -> None:
         """Send a file of the site, or the page that checks it."""
         if self.path != "/look.html":
             super().do_GET()
             return
-        self._answer(self._looking.page)
+        self._answer(self._check_server.page)
 
     def do_POST(self) -> None:
-        """Take what was found."""
+        """Receive the findings."""
         text = self.rfile.read(int(self.headers["Content-Length"])).decode()
         self._answer(b"")
-        self._looking.problems.put(text)
+        self._check_server.problems.put(text)
 
     def _answer(self, body: bytes) -> None:
         self.send_response(200)
@@ -67,26 +67,26 @@ class Handler(SimpleHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  named by http.server
-        """Say nothing of requests."""
+        """Log nothing."""
 
 
 def reasons() -> list[str]:
-    """The reasons of conditions that the page about the status lists."""
+    """The condition reasons on the page about the status."""
     text = REASONS.read_text(encoding="utf-8")
     rows = re.findall(r"^\|[^|]*\|[^|]*\| `(\w+)` \|", text, re.MULTILINE)
     return sorted(set(rows))
 
 
 def findings(chromium: str, site: Path) -> list[str]:
-    """The problems of the site, a line each.
+    """The problems of the site, one line each.
 
     Raises:
         queue.Empty: the browser has not read all pages within `MINUTES`.
     """
     pages = [f"/{page.parent.relative_to(site)}/" for page in sorted(site.rglob("index.html"))]
     questions = json.dumps({"pages": pages, "reasons": reasons()})
-    page = LOOKED_AT.read_text(encoding="utf-8").replace("WANTED", questions)
-    with Looking(site, page) as server, TemporaryDirectory() as profile:
+    page = CHECK_PAGE.read_text(encoding="utf-8").replace("WANTED", questions)
+    with CheckServer(site, page) as server, TemporaryDirectory() as profile:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/look.html"
         command = [chromium, "--headless", "--no-sandbox", "--disable-gpu"]
@@ -103,7 +103,7 @@ def findings(chromium: str, site: Path) -> list[str]:
 
 
 def main() -> None:
-    """Print the problems and end with code 1 if anything is."""
+    """Print the problems; exit with code 1 if there are any."""
     chromium = shutil.which("chromium")
     if chromium is None:
         raise SystemExit("needs chromium")

@@ -1,8 +1,7 @@
-"""Hooks of mkdocs for `make site`: which files are on the site beside `docs/`, and where links lead.
+"""Hooks of mkdocs for `make site`: pages beside `docs/`, and the targets of links.
 
-Pages link to files as they lie in the repository, which is right for those who read them there. On the site
-the examples, the READMEs of the packages and the guide for contributors are pages too. A link to any other
-file, such as a test, becomes plain text.
+Pages link to files by their paths in the repository. On the site, the examples, the READMEs of the packages
+and CONTRIBUTING.md are pages too. A link to any other file, such as a test, becomes plain text.
 """
 
 import posixpath
@@ -27,17 +26,17 @@ LINK = re.compile(
     r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
 )
 NOTE = re.compile(r"\A<!--.*?-->\s*", re.DOTALL)
-"""Before a heading it would hide from mkdocs the title of the page, which the navigation shows."""
+"""Before the heading it would hide the page's title from mkdocs."""
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def slug(text: str, separator: str) -> str:
-    """The anchor of a heading as GitHub makes it, so that a link holds in both places."""
+    """The anchor of a heading, as on GitHub, so that links work in both places."""
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", separator)
 
 
 def generated() -> dict[str, str]:
-    """The pages that do not lie in `docs/`, by their path on the site."""
+    """The pages outside of `docs/`, by their path on the site."""
     texts = {
         path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
         for pattern in BESIDE
@@ -72,7 +71,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that do not lie in `docs/`."""
+    """Add the pages outside of `docs/`."""
     for name, text in generated().items():
         files.append(File.generated(config, name, content=text))
     return files
@@ -84,11 +83,11 @@ def on_page_markdown(
     config: MkDocsConfig,  # noqa: ARG001  # mkdocs passes it by name
     files: Files,
 ) -> str:
-    """The page, with links that lead to pages of the site."""
+    """The page with links to pages of the site."""
     source = page.file.src_uri
     folder = posixpath.dirname(f"docs/{source}" if (DOCS / source).exists() else source)
 
-    def led(match: re.Match[str]) -> str:
+    def site_link(match: re.Match[str]) -> str:
         image, text, target, anchor = match[1], match[2], match[3], match[4] or ""
         path = posixpath.normpath(posixpath.join(folder, target))
         inside = path.removeprefix("docs/")
@@ -106,7 +105,7 @@ def on_page_markdown(
             raise PluginError(str(error)) from error
         markdown = markdown.replace(f"```mermaid\n{diagram}```", drawn, 1)
     parts = FENCE.split(markdown)
-    return "".join(part if part.startswith("```") else LINK.sub(led, part) for part in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(site_link, part) for part in parts)
 
 
 def _contents(title: str, paths: Any) -> str:
@@ -120,7 +119,7 @@ def _contents(title: str, paths: Any) -> str:
 
 
 def _manifest(path: Path) -> str:
-    """A page of one example: its leading comment as a text, then the file."""
+    """The page of an example: its leading comment as text, then the file."""
     text = path.read_text(encoding="utf-8")
     comment = re.match(r"(?:#.*\n)*", text)
     summary = comment[0].replace("# ", "").replace("\n", " ") if comment else ""

@@ -1,4 +1,4 @@
-"""Writes docs/status.md from the meanings of reasons and from the fields of a service's status."""
+"""The page docs/status.md, from the catalogues of reasons and the fields of a service's status."""
 
 from itertools import groupby
 from pathlib import Path
@@ -9,6 +9,7 @@ from dynamo_graphs.status.condition_catalog import MEANINGS
 from dynamo_graphs.status.request_catalog import REQUEST_MEANINGS
 from kube_runtime.crd.definition import object_schema
 from kube_runtime.kind import Object
+from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
@@ -75,17 +76,15 @@ def page() -> str:
     """The page."""
     lines = [HEAD]
     for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda meaning: meaning.kind):
+        cells = [
+            (row.condition, row.status, f"`{row.reason}`", row.text, row.advice) for row in rows
+        ]
         lines += [
             f"## {kind}\n",
             *INTRODUCTIONS.get(kind, ()),
-            "| condition | status | reason | meaning | what to do |",
+            *table(("condition", "status", "reason", "meaning", "what to do"), cells),
+            "",
         ]
-        lines.append("|---|---|---|---|---|")
-        lines += [
-            f"| {row.condition} | {row.status} | `{row.reason}` | {row.text} | {row.advice} |"
-            for row in rows
-        ]
-        lines.append("")
     lines += [PROMISE, SERVICE, *_fields(object_schema(ServiceReplicaStatus)), ""]
     lines += ["`blockedPods[]`:\n", *_fields(object_schema(BlockedPod)), ""]
     return "\n".join(lines)
@@ -93,11 +92,6 @@ def page() -> str:
 
 def _fields(schema: Object) -> list[str]:
     rows = [
-        f"| `{name}` | {field.get('description', '')} |"
-        for name, field in schema["properties"].items()
+        (f"`{name}`", field.get("description", "")) for name, field in schema["properties"].items()
     ]
-    return ["| field | meaning |", "|---|---|", *rows]
-
-
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    return table(("field", "meaning"), rows)

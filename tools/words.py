@@ -1,8 +1,8 @@
-"""Fail on phrases that may not come back, with file, line and what to write instead.
+"""Fail on banned phrases, with file, line and what to write instead.
 
-`tools/words.toml` lists the phrases. `tools/words-baseline.txt` counts those that are left from
-before, by phrase and by page or area; a count may only fall. `--tighten` lowers it, and removes the file when
-nothing is left. `--left` lists them by file.
+`tools/words.toml` lists the phrases. `tools/words-baseline.txt` has the counts of existing ones, by phrase
+and by page or area, which may only fall: `--tighten` lowers them, and removes the file when none are left.
+`--left` lists the existing ones by file.
 """
 
 import io
@@ -42,7 +42,7 @@ class Phrase(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A phrase at a line of a file; `area` is the row of the baseline that it counts for."""
+    """A phrase at a line of a file; `area` is its row in the baseline."""
 
     path: str
     line: int
@@ -51,7 +51,7 @@ class Hit(NamedTuple):
 
     @property
     def area(self) -> str:
-        """The page; for all others charts, tests or code, which stays the same when a file moves."""
+        """The page, or for other files charts, tests or code, which do not change when a file moves."""
         if self.path.startswith("charts/"):
             return "charts"
         if self.path.endswith(".md"):
@@ -63,7 +63,7 @@ class Hit(NamedTuple):
 
 
 def read_phrases() -> list[Phrase]:
-    """The list, in its order."""
+    """The phrases in the order of the list."""
     entries = tomllib.loads(PHRASES.read_text(encoding="utf-8"))
     return [
         Phrase(name, compiled(entry["pattern"]), entry["write"]) for name, entry in entries.items()
@@ -71,13 +71,13 @@ def read_phrases() -> list[Phrase]:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The expression; a space is any white space, and in a look-behind, of fixed width, one character."""
+    """The expression, in which a space is any white space, but one character in a look-behind."""
     spaced = LOOK_BEHIND.sub(lambda match: match[0].replace(" ", r"\s"), pattern)
     return re.compile(spaced.replace(" ", r"\s+"), re.IGNORECASE)
 
 
 def blanked(pattern: re.Pattern[str], text: str) -> str:
-    """The text with every match replaced by spaces; lines keep their numbers."""
+    """The text with every match replaced by spaces, on the same lines."""
     return pattern.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
@@ -94,7 +94,7 @@ def passages(path: str, text: str) -> Iterator[tuple[int, str]]:
 
 
 def hits(path: str, text: str, phrases: list[Phrase]) -> list[Hit]:
-    """Every phrase of the list in one file, by line."""
+    """The hits in one file, by line."""
     hits_of_file = [
         Hit(path, first + passage.count("\n", 0, match.start()), phrase, " ".join(match[0].split()))
         for first, passage in passages(path, text)
@@ -105,7 +105,7 @@ def hits(path: str, text: str, phrases: list[Phrase]) -> list[Hit]:
 
 
 def git(*arguments: str) -> str:
-    """What git prints; empty where there is no git or no repository."""
+    """Run git and return what it prints; empty without git or a repository."""
     try:
         answer = subprocess.run(  # noqa: S603  fixed arguments
             ["git", *arguments],  # noqa: S607  the git that developers use
@@ -120,7 +120,7 @@ def git(*arguments: str) -> str:
 
 
 def files() -> list[str]:
-    """Tracked and new files that have prose of ours; everything in the folder where there is no git."""
+    """Tracked and new files with our prose; without git, all files in the folder."""
     names = git("ls-files", "--cached", "--others", "--exclude-standard").splitlines()
     if not names:
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
@@ -135,7 +135,7 @@ def files() -> list[str]:
 
 
 def baseline() -> Counter[tuple[str, str]]:
-    """How often a phrase may still be in an area."""
+    """The allowed counts of phrases by area."""
     if not BASELINE.exists():
         return Counter()
     rows = [line.split() for line in BASELINE.read_text(encoding="utf-8").splitlines()]
@@ -143,7 +143,7 @@ def baseline() -> Counter[tuple[str, str]]:
 
 
 def write_baseline(counts: Counter[tuple[str, str]]) -> None:
-    """Keep the counts; without any, remove the file."""
+    """Write the counts, or remove the file if there are none."""
     rows = [f"{phrase} {area} {count}\n" for (phrase, area), count in sorted(counts.items())]
     if rows:
         BASELINE.write_text("".join(rows), encoding="utf-8")
@@ -152,7 +152,7 @@ def write_baseline(counts: Counter[tuple[str, str]]) -> None:
 
 
 def added_since_baseline() -> set[tuple[str, int]]:
-    """Lines that are new since the baseline was last committed, as file and line number."""
+    """Lines added since the last commit of the baseline, as file and line number."""
     commit = git("log", "-1", "--format=%H", "--", str(BASELINE)).strip()
     lines: set[tuple[str, int]] = set()
     path = ""
@@ -165,11 +165,11 @@ def added_since_baseline() -> set[tuple[str, int]]:
     return lines
 
 
-def too_many(every: list[Hit], allowed: Counter[tuple[str, str]]) -> list[Hit]:
-    """The hits to report: of each phrase that an area has more often than allowed, the newest."""
-    counts = Counter((hit.phrase.name, hit.area) for hit in every)
+def too_many(all_hits: list[Hit], allowed: Counter[tuple[str, str]]) -> list[Hit]:
+    """The hits to report: the newest ones of each phrase that exceeds its allowed count in an area."""
+    counts = Counter((hit.phrase.name, hit.area) for hit in all_hits)
     over = {key for key, count in counts.items() if count > allowed[key]}
-    candidates = [hit for hit in every if (hit.phrase.name, hit.area) in over]
+    candidates = [hit for hit in all_hits if (hit.phrase.name, hit.area) in over]
     if not any(allowed[key] for key in over):
         return candidates
     new_lines = added_since_baseline()
@@ -179,24 +179,24 @@ def too_many(every: list[Hit], allowed: Counter[tuple[str, str]]) -> list[Hit]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is wrong, and return 1 if anything is."""
+    """Print the hits; return 1 if there are any."""
     phrases = read_phrases()
-    every = [
+    all_hits = [
         hit
         for name in files()
         for hit in hits(name, (ROOT / name).read_text(encoding="utf-8"), phrases)
     ]
     allowed = baseline()
-    counts = Counter((hit.phrase.name, hit.area) for hit in every)
+    counts = Counter((hit.phrase.name, hit.area) for hit in all_hits)
     if "--left" in arguments:
-        for path, count in Counter(hit.path for hit in every).most_common():
+        for path, count in Counter(hit.path for hit in all_hits).most_common():
             print(f"{count:5} {path}")
-        print(f"{len(every):5} in all")
+        print(f"{len(all_hits):5} in all")
         return 0
     if "--tighten" in arguments:
         write_baseline(counts & allowed)
         return 0
-    wrong = too_many(every, allowed)
+    wrong = too_many(all_hits, allowed)
     for hit in wrong:
         print(hit)
     for phrase, area in sorted({(hit.phrase.name, hit.area) for hit in wrong}):

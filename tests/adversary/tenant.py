@@ -10,7 +10,7 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
-from devcluster.kubectl import KubectlError
+from devcluster.api_server import KubectlError
 from dynamoctl.installation.rule import Feature, Name
 from kube_runtime.kind import Object
 

@@ -1,4 +1,4 @@
-"""Requests that reached the API server, from its audit log."""
+"""Requests of the operator, from the audit log of the API server."""
 
 import json
 import time
@@ -7,15 +7,42 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.world import PATIENCE_SECONDS
 
+OPERATOR = "dynamo-operator/"
+"""The beginning of the operator's user agent."""
 _STREAMS = ("watch", "list")
 
 
+def now() -> str:
+    """The current time in the format of the audit log, for `since`."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def entries(log: Path, *, agent: str = OPERATOR, since: str = "") -> Iterator[dict[str, Any]]:
+    """The entries about requests of clients with that user agent, oldest first."""
+    # The API server rotates the file at 100 MB and keeps two old ones.
+    for file in sorted(log.parent.glob(f"{log.stem}*{log.suffix}")):
+        with file.open(encoding="utf-8") as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    break  # the API server is still writing it
+                entry = json.loads(line)
+                is_from_agent = entry.get("userAgent", "").startswith(agent)
+                if is_from_agent and entry["requestReceivedTimestamp"] >= since:
+                    yield entry
+
+
+def resource_of(entry: dict[str, Any]) -> str:
+    """The resource of a request, with its subresource if any."""
+    ref = entry.get("objectRef", {})
+    return "/".join(filter(None, (ref.get("resource"), ref.get("subresource"))))
+
+
 class Call(NamedTuple):
-    """What a request was for."""
+    """The verb and resource of a request."""
 
     verb: str
     resource: str
@@ -26,18 +53,20 @@ class Audit:
     """The audit log of one API server."""
 
     log: Path
-    agent: str = "dynamo-operator/"
+    agent: str = OPERATOR
 
     def now(self) -> str:
-        """A moment to count from."""
-        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        """The current time, for `since`."""
+        return now()
 
     def calls(self, *, namespace: str = "", since: str = "") -> Counter[Call]:
-        """The requests of the operator, by verb and resource, without the watches that it keeps open."""
+        """The requests by verb and resource, without lists, watches and Leases."""
         return Counter(
-            Call(verb, resource)
-            for verb, resource, where in self._requests(since)
-            if namespace in ("", where) and verb not in _STREAMS and resource != "leases"
+            Call(entry["verb"], resource_of(entry))
+            for entry in entries(self.log, agent=self.agent, since=since)
+            if namespace in ("", entry.get("objectRef", {}).get("namespace", ""))
+            and entry["verb"] not in _STREAMS
+            and resource_of(entry) != "leases"
         )
 
     def falls_silent(
@@ -47,24 +76,12 @@ class Audit:
         for_seconds: float = 3.0,
         within_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        """Return when the operator has sent nothing about a namespace for a while; fails with the calls."""
+        """Wait until the operator sends no requests about a namespace for a while; fails with the calls."""
         deadline = time.monotonic() + within_seconds
         while True:
-            since = self.now()
+            since = now()
             time.sleep(for_seconds)
-            sent = self.calls(namespace=namespace, since=since)
-            if not sent:
+            calls = self.calls(namespace=namespace, since=since)
+            if not calls:
                 return
-            assert time.monotonic() < deadline, sent
-
-    def _requests(self, since: str) -> Iterator[tuple[str, str, str]]:
-        with self.log.open(encoding="utf-8") as lines:
-            for line in lines:
-                if not line.endswith("\n"):
-                    return  # the API server is still writing it
-                entry = json.loads(line)
-                is_ours = entry.get("userAgent", "").startswith(self.agent)
-                if is_ours and entry["requestReceivedTimestamp"] >= since:
-                    about = entry.get("objectRef", {})
-                    parts = (about.get("resource", ""), about.get("subresource", ""))
-                    yield entry["verb"], "/".join(filter(None, parts)), about.get("namespace", "")
+            assert time.monotonic() < deadline, calls

@@ -1,7 +1,7 @@
-"""Operators under exactly the chart's role, in any suite: with DYNAMO_TEST_CHART_ROLE set, each has one.
+"""Run the operators of any suite with exactly the chart's role, if DYNAMO_TEST_CHART_ROLE is set.
 
-The rules are those of the list that the chart is made from, all features on. Only places are wider: tests
-work in namespaces of their own making, so rules of one namespace are granted in all.
+The rules are those of the list that generates the chart, with all features. Only rules of one namespace are
+granted in all, because each test creates its own namespace.
 """
 
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 import yaml
 
 from cluster.permissions.roles import NAMES
-from devcluster.binaries import find
-from devcluster.kubectl import Kubectl
+from devcluster.api_server import Kubectl
+from devcluster.programs.binaries import find
 from devcluster.progress import Silent
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name, Where, policy
@@ -23,14 +23,14 @@ VARIABLE = "DYNAMO_TEST_CHART_ROLE"
 _NAMESPACE = "kube-system"
 _ACCOUNT = "operator-with-the-chart-s-role"
 _RBAC = "rbac.authorization.k8s.io"
-# Tests name a ClusterRole that each cluster has.
+# Every cluster has this ClusterRole.
 _NAMES = NAMES | dict.fromkeys(
     (Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES), "view"
 )
 
 
-def acting(kubeconfig: Path) -> Path:
-    """What an operator acts with: the given kubeconfig file, unless it runs with the chart's role."""
+def operator_kubeconfig(kubeconfig: Path) -> Path:
+    """The kubeconfig file for an operator: the given one, or one with the chart's role."""
     if VARIABLE not in os.environ or kubeconfig.name != "admin.yaml":
         return kubeconfig
     return _limited(kubeconfig)
@@ -42,11 +42,11 @@ def _limited(kubeconfig: Path) -> Path:
     body = {"apiVersion": "v1", "kind": "List", "items": [*_objects()]}
     kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(body))
     token = kubectl("create", "token", _ACCOUNT, f"--namespace={_NAMESPACE}", "--duration=8h")
-    written = yaml.safe_load(kubeconfig.read_text("utf-8"))
-    for user in written["users"]:
+    content = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    for user in content["users"]:
         user["user"] = {"token": token.strip()}
     limited = kubeconfig.with_name("chart-role.yaml")
-    limited.write_text(yaml.safe_dump(written), encoding="utf-8")
+    limited.write_text(yaml.safe_dump(content), encoding="utf-8")
     return limited
 
 

@@ -1,4 +1,4 @@
-"""What an object says of itself, as every reader of conditions sees it."""
+"""Read the conditions of an object."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from kube_runtime.kind import Object
 def condition(body: Object, type_: str = "Ready") -> dict[str, Any]:
     """The condition of that type, or {}."""
     conditions = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == type_), {})
+    return next((entry for entry in conditions if entry["type"] == type_), {})
 
 
 def is_ready(body: Object) -> bool:
-    """Whether a graph says that its newest spec is ready."""
+    """Whether the newest spec of a graph is ready."""
     return (
         condition(body).get("status") == "True"
         and body["status"].get("observedGeneration") == body["metadata"]["generation"]

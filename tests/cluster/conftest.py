@@ -1,7 +1,7 @@
-"""One real control plane for the whole session, and a fresh namespace for each test.
+"""One real control plane for the whole session, and a new namespace for each test.
 
-Tests that share an operator ask for `operator`. A folder, or a module, says with the fixtures `operated` and
-`operator_flags` where its operator works and its flags.
+Tests of a module share an operator by the fixture `operator`. A folder or a module overrides `operated` (its
+control plane) and `operator_flags`.
 """
 
 import os
@@ -23,7 +23,7 @@ from kube_runtime.controller.stall import MESSAGE as STALL
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """A running control plane, and where its files are."""
+    """A running control plane and its files."""
 
     instance: Instance
 
@@ -39,7 +39,7 @@ class ControlPlane:
 
     @property
     def ca(self) -> Path:
-        """The certificate that the API server's is signed with."""
+        """The CA certificate of the API server."""
         return self.instance.pki / "ca.crt"
 
     @property
@@ -54,13 +54,13 @@ class ControlPlane:
 
     @property
     def tls(self) -> ssl.SSLContext:
-        """What the administrator connects with."""
+        """The administrator's TLS context."""
         context = ssl.create_default_context(cafile=self.ca)
         context.load_cert_chain(self.cert, self.key)
         return context
 
     def world(self, namespace: str) -> World:
-        """A namespace, as the administrator sees it. "" is all of them."""
+        """A namespace with the administrator's credentials; "" is all namespaces."""
         return World(self.server, self.tls, namespace)
 
     @property
@@ -68,12 +68,12 @@ class ControlPlane:
         """Every request, one JSON object per line."""
         return self.instance.audit_log
 
-    def kubectl(self, *args: str | Path, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
-        """What kubectl prints, as administrator. Raises KubectlError."""
+    def kubectl(self, *args: str | Path, input: str | None = None) -> str:  # noqa: A002 - as in subprocess
+        """Run kubectl as administrator and return what it prints. Raises KubectlError."""
         return self.instance.kubectl(*args, stdin=input)
 
     def administrator(self, namespace: str, account: str) -> Path:
-        """The kubeconfig file of a new service account, in a new namespace, that may do everything."""
+        """Create a ServiceAccount with cluster-admin in a new namespace; return its kubeconfig file."""
         self.kubectl("create", "namespace", namespace)
         self.kubectl("create", "serviceaccount", account, f"--namespace={namespace}")
         self.kubectl(
@@ -83,13 +83,13 @@ class ControlPlane:
         return self.instance.service_account_kubeconfig(namespace, account)
 
     def install_crds(self, names: Sequence[str] = (), files: Sequence[Path] = ()) -> None:
-        """Installs kinds of other projects by name, or any from files; they are served afterwards."""
+        """Install CRDs of other projects by name, or any from files; they are established afterwards."""
         self.instance.install_crds(names, files)
 
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """The session's control plane: empty but for what every cluster has, and four GPU nodes."""
+    """The session's control plane: an empty cluster with four GPU nodes."""
     instance = Instance(f"test-{os.getpid()}", tmp_path_factory.mktemp("controlplane"))
     try:
         instance.up()
@@ -100,7 +100,7 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """A namespace of the test's own, whose default service account is there."""
+    """A new namespace whose default ServiceAccount exists."""
     name = f"test-{uuid.uuid4().hex[:10]}"
     control_plane.kubectl("create", "namespace", name)
     control_plane.kubectl(
@@ -112,7 +112,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> ControlPlane:
-    """The control plane, once our CRDs are installed."""
+    """The control plane with our CRDs."""
     file = tmp_path_factory.mktemp("kinds") / "definitions.json"
     body = {"apiVersion": "v1", "kind": "List", "items": custom_resource_definitions()}
     file.write_bytes(msgspec.json.encode(body))
@@ -122,15 +122,15 @@ def kinds(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def world(kinds: ControlPlane, namespace: str) -> World:
-    """The test's own namespace, as the administrator sees it."""
+    """The test's namespace with the administrator's credentials."""
     return kinds.world(namespace)
 
 
 @pytest.fixture
 def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
-    """Runs kubectl in the test's namespace."""
+    """A function that runs kubectl in the test's namespace."""
 
-    def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as subprocess has it
+    def run(*args: str, input: str | None = None) -> str:  # noqa: A002 - as in subprocess
         return kinds.kubectl(*args, f"--namespace={namespace}", input=input)
 
     return run
@@ -138,7 +138,7 @@ def kubectl(kinds: ControlPlane, namespace: str) -> Callable[..., str]:
 
 @pytest.fixture(scope="module")
 def operated(kinds: ControlPlane) -> ControlPlane:
-    """The control plane that the operator of a module works on."""
+    """The control plane of a module's operator."""
     return kinds
 
 
@@ -154,7 +154,7 @@ def shared_operator(
     operator_flags: tuple[str, ...],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[OperatorProcess]:
-    """One operator for all tests of a module that do not stop it; the next one may want to be alone."""
+    """One operator for all tests of a module, which must not stop it."""
     log = tmp_path_factory.mktemp("operator") / "operator.log"
     with OperatorProcess(operated.kubeconfig, log, (*OFF, *operator_flags)) as process:
         process.ready()
@@ -163,10 +163,10 @@ def shared_operator(
 
 @pytest.fixture
 def operator(shared_operator: OperatorProcess) -> Iterator[OperatorProcess]:
-    """The shared operator, which must run before and after the test, and have met no bug of its own."""
+    """The shared operator; it must run before and after the test, and log no traceback or stall."""
     assert shared_operator.ended is None, shared_operator.log.read_text()
     yield shared_operator
-    said = shared_operator.log.read_text()
-    assert shared_operator.ended is None, said
-    bugs = [each for each in said.splitlines() if "Traceback" in each or STALL in each]
+    log = shared_operator.log.read_text()
+    assert shared_operator.ended is None, log
+    bugs = [line for line in log.splitlines() if "Traceback" in line or STALL in line]
     assert not bugs, bugs[0]

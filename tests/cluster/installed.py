@@ -1,4 +1,4 @@
-"""Kinds of other projects on the control plane, for as long as some tests need them."""
+"""Install CRDs of other projects for the length of a block."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from kube_runtime.kind import Kind
 def installed(
     control_plane: ControlPlane, names: Sequence[str], kinds: Sequence[Kind]
 ) -> Iterator[None]:
-    """Install them by name; afterwards take away these kinds, for other tests are without them."""
+    """Install CRDs by name, and delete these kinds at the end, because other tests run without them."""
     control_plane.install_crds(names)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The operator in a process of its own, as it runs in a cluster: it can be stopped, and it can be killed."""
+"""The operator as a separate process, which a test can stop or kill."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cluster.chart_role import acting
+from cluster.chart_role import operator_kubeconfig
 from cluster.world import PATIENCE_SECONDS
 
 OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
@@ -19,7 +19,7 @@ OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 @dataclass(slots=True)
 class OperatorProcess:
-    """One operator; use it as a context manager, or start and stop it by hand, again and again."""
+    """One operator, started and stopped by a `with` block or explicitly, as often as needed."""
 
     kubeconfig: Path
     log: Path
@@ -30,31 +30,31 @@ class OperatorProcess:
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Start it; returns at once."""
+        """Start it, without waiting until it is ready."""
         self._start = self.log.stat().st_size if self.log.exists() else 0
         command = [sys.executable, "-m", self.program, "run"]
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(  # noqa: S603 - our own program
-                [*command, "--kubeconfig", str(acting(self.kubeconfig)), *self.flags],
+                [*command, "--kubeconfig", str(operator_kubeconfig(self.kubeconfig)), *self.flags],
                 stdout=output,
                 stderr=output,
                 env={**os.environ, **self.variables},
             )
 
     def ready(self, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when its caches are full."""
+        """Wait until its caches are synced."""
         self.says("ready", within_seconds)
 
     def says(self, message: str, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when this start has logged that message."""
+        """Wait until this process has logged that message."""
         deadline = time.monotonic() + within_seconds
-        while f'"message": "{message}"' not in self._said():
+        while f'"message": "{message}"' not in self._log():
             if time.monotonic() > deadline or self.ended is not None:
-                raise AssertionError(f"the operator has not said {message!r}:\n{self._said()}")
+                raise AssertionError(f"the operator has not logged {message!r}:\n{self._log()}")
             time.sleep(0.05)
 
-    def _said(self) -> str:
-        """What this start has logged."""
+    def _log(self) -> str:
+        """The log of this process."""
         with self.log.open("rb") as log:
             log.seek(self._start)
             return log.read().decode()
@@ -67,19 +67,19 @@ class OperatorProcess:
 
     @property
     def ended(self) -> int | None:
-        """Its exit code. None means: it runs."""
+        """Its exit code, or None while it runs."""
         return self._process.poll() if self._process else None
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it with SIGKILL."""
         self._signal(signal.SIGKILL)
 
     def stop(self, within_seconds: float = PATIENCE_SECONDS) -> int:
-        """Its exit code after an orderly stop."""
+        """Stop it with SIGTERM; return its exit code."""
         return self._signal(signal.SIGTERM, within_seconds)
 
     def wait(self, within_seconds: float = PATIENCE_SECONDS) -> int:
-        """Its exit code, when it exits."""
+        """Wait until it exits; return its exit code."""
         assert self._process is not None
         return self._process.wait(within_seconds)
 

@@ -1,27 +1,26 @@
-"""Which requests of the operator its roles would not allow, by the audit log of an API server.
+"""The requests of the operator that its roles do not allow, from the audit log of an API server.
 
-It decides as RBAC in the API server: by verb, group, resource and, where a rule has names, by name. A list
-or watch that selects one name counts as about that name.
+As in RBAC, a rule allows by verb, group, resource and, if it has names, name. A list or watch that selects
+one name counts as a request for that name.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from cluster.audit import entries, resource_of
 from dynamoctl.installation.rule import Rule
 
-AGENT = "dynamo-operator/"
 _BY_NAME = "metadata.name="
-_ANYBODY = ("selfsubjectreviews",)
-"""Kubernetes lets every user ask for their own identity."""
+_ALLOWED_TO_ALL = ("selfsubjectreviews",)
+"""Kubernetes lets every user read their own identity."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Asked:
-    """What a request was for."""
+class Request:
+    """The verb and object of a request."""
 
     verb: str
     group: str
@@ -29,39 +28,39 @@ class Asked:
     name: str
 
 
-def asked(log: Path, user: str = "") -> Iterator[tuple[Asked, int]]:
-    """Each request of our client for a resource, with the status of its answer; "" is any user."""
-    with log.open(encoding="utf-8") as lines:
-        for line in lines:
-            if not line.endswith("\n"):
-                return  # the API server is still writing it
-            entry = json.loads(line)
-            is_ours = entry.get("userAgent", "").startswith(AGENT)
-            is_theirs = user in ("", entry["user"].get("username"))
-            if is_ours and is_theirs and "objectRef" in entry:
-                yield _asked(entry), entry.get("responseStatus", {}).get("code", 0)
+def requests(log: Path, user: str = "") -> Iterator[tuple[Request, int]]:
+    """Each request of the operator for a resource, with the status code; "" is any user."""
+    for entry in entries(log):
+        if user in ("", entry["user"].get("username")) and "objectRef" in entry:
+            yield _request(entry), entry.get("responseStatus", {}).get("code", 0)
 
 
-def _asked(entry: dict[str, Any]) -> Asked:
-    about = entry["objectRef"]
-    resource = "/".join(filter(None, (about.get("resource"), about.get("subresource"))))
+def _request(entry: dict[str, Any]) -> Request:
+    ref = entry["objectRef"]
     selected = parse_qs(urlsplit(entry["requestURI"]).query).get("fieldSelector", [""])[0]
     name = selected.removeprefix(_BY_NAME) if selected.startswith(_BY_NAME) else ""
-    return Asked(entry["verb"], about.get("apiGroup", ""), resource, about.get("name") or name)
+    return Request(
+        entry["verb"], ref.get("apiGroup", ""), resource_of(entry), ref.get("name") or name
+    )
 
 
-def refused(log: Path, user: str = "") -> set[Asked]:
-    """What the API server did refuse for want of permission."""
-    return {each for each, code in asked(log, user) if code == 403}
+def refused(log: Path, user: str = "") -> set[Request]:
+    """The requests that the API server refused with 403."""
+    return {request for request, code in requests(log, user) if code == 403}
 
 
-def beyond(log: Path, rules: Iterable[Rule], user: str = "") -> set[Asked]:
-    """What none of these rules allows, whatever its names are."""
-    known = tuple(rules)
-    found = {each for each, _ in asked(log, user) if each.resource not in _ANYBODY}
-    return {each for each in found if not any(_allows(rule, each) for rule in known)}
+def beyond(log: Path, rules: Iterable[Rule], user: str = "") -> set[Request]:
+    """The requests that none of these rules allows, whatever names the rules have."""
+    sent = {request for request, _ in requests(log, user)}
+    allowed_by = tuple(rules)
+    return {
+        request
+        for request in sent
+        if request.resource not in _ALLOWED_TO_ALL
+        and not any(_allows(rule, request) for rule in allowed_by)
+    }
 
 
-def _allows(rule: Rule, request: Asked) -> bool:
+def _allows(rule: Rule, request: Request) -> bool:
     is_about = rule.group == request.group and request.resource in rule.resources
     return is_about and request.verb in rule.verbs and (not rule.names or bool(request.name))

@@ -25,20 +25,20 @@ class Person:
         return [sys.executable, "-c", PROGRAM, *arguments, *where]
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
-        """The exit code, and what is printed on stdout and stderr."""
+        """Run a command; return exit code, stdout and stderr."""
         done = subprocess.run(  # noqa: S603 - our own program
             self.command(*arguments), capture_output=True, text=True, check=False, timeout=30
         )
         return done.returncode, done.stdout, done.stderr
 
     def json(self, *arguments: str) -> tuple[int, Any]:
-        """The exit code, and what it prints for machines."""
+        """Run a command with `-ojson`; return exit code and document."""
         code, text, _ = self.run(*arguments, "-ojson")
         return code, json.loads(text)
 
     @contextmanager
     def running(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-        """The command, while it runs."""
+        """Run a command until the end of the block."""
         with subprocess.Popen(  # noqa: S603 - our own program
             self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:

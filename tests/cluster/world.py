@@ -1,4 +1,4 @@
-"""The API server as a test sees it: write something, then wait until the world is as it should be."""
+"""A test's view of the API server: write an object, then wait until the cluster is as expected."""
 
 import json
 import ssl
@@ -18,16 +18,16 @@ PODS = Kind("", "v1", "Pod", "pods")
 EVENTS = Kind("", "v1", "Event", "events")
 
 PATIENCE_SECONDS = 90.0
-"""How long a test waits for what must come: no test may depend on a machine that has nothing else to do."""
+"""Timeout of all waits, long enough for a busy machine."""
 
 BOOKMARK_SECONDS = 3
-"""The shortest timeout of a watch for which the API server sends a bookmark, 2 s before the end."""
+"""The shortest timeout of a watch with a bookmark, which the API server sends 2 s before the end."""
 
 LONGEST_WATCH_SECONDS = 24
 
 
 class Refused(Exception):
-    """The API server said no; `code` is the HTTP status, the text its message."""
+    """The API server refused a request; `code` is the HTTP status."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"{code}: {message}")
@@ -43,28 +43,28 @@ class World:
     namespace: str
 
     def create(self, kind: Kind, body: Object) -> Object:
-        """The created object; `apiVersion`, `kind` and the namespace are filled in."""
+        """Create an object, with `apiVersion`, `kind` and namespace filled in; return it."""
         metadata = {"namespace": self.namespace, **body["metadata"]}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
         path = kind.path(self.namespace) + "?fieldValidation=Strict"
         return self._request("POST", path, full, "application/json")
 
     def apply(self, kind: Kind, body: Object) -> Object:
-        """The object after a user's server-side apply; the namespace is filled in."""
+        """Apply an object as a user, with the namespace filled in; return it."""
         metadata = {**body["metadata"], "namespace": self.namespace}
         path = kind.path(self.namespace, metadata["name"]) + "?fieldManager=user&force=true"
         full = {**body, "metadata": metadata}
         return self._request("PATCH", path, full, "application/apply-patch+yaml")
 
     def reapplied(self, kind: Kind, body: Object, manager: str) -> Object:
-        """The object as it would be after a forced apply of that field manager. Nothing is written."""
+        """The object after a forced apply of that field manager, by a dry run."""
         name = body["metadata"]["name"]
         query = f"?fieldManager={manager}&force=true&dryRun=All"
         path = kind.path(self.namespace, name) + query
         return self._request("PATCH", path, body, "application/apply-patch+yaml")
 
     def get(self, kind: Kind, name: str) -> Object | None:
-        """The object, or None when it does not exist."""
+        """The object, or None if it does not exist."""
         try:
             return self._request("GET", kind.path(self.namespace, name))
         except Refused as refused:
@@ -75,27 +75,27 @@ class World:
     def list(self, kind: Kind) -> list[Object]:
         """All objects of the kind in the namespace, by name."""
         items = self._request("GET", kind.path(self.namespace))["items"]
-        return sorted(items, key=lambda each: str(each["metadata"]["name"]))
+        return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
     def version(self) -> str:
-        """The present moment, as the API server counts: a resource version to ask for what came later."""
-        found: str = self._request("GET", NAMESPACES.path())["metadata"]["resourceVersion"]
-        return found
+        """The current resource version, for `since` of `changes`."""
+        version: str = self._request("GET", NAMESPACES.path())["metadata"]["resourceVersion"]
+        return version
 
     def changes(self, kind: Kind, *, since: str, until: str = "") -> tuple[Object, ...]:
         """Each change in the namespace after `since` up to `until`, as `{"type": …, "object": …}`.
 
-        Both are resource versions; `until` defaults to now. Complete, however slow the API server is: a
-        watch is read until an event or a bookmark has reached `until`; another one resumes it if it ends.
+        Both are resource versions; `until` defaults to now. Complete even if the API server is slow: watches
+        are read until an event or a bookmark has reached `until`.
 
         Raises:
-            Refused: with code 410 when the API server does not remember `since`. It may forget after 75 s
-                and 100 changes of the kind in the whole cluster; `cluster.history` records for longer.
+            Refused: with code 410 if the API server no longer has `since`. It may forget after 75 s and 100
+                changes of the kind in the whole cluster; `cluster.history` records for longer.
         """
         path = kind.path(self.namespace)
         listed = self._request("GET", path)
         reached, goal = int(since), int(until or listed["metadata"]["resourceVersion"])
-        found: list[Object] = []
+        events_until_goal: list[Object] = []
         seconds, deadline = BOOKMARK_SECONDS, time.monotonic() + 2 * PATIENCE_SECONDS
         while reached < goal:
             if time.monotonic() > deadline:
@@ -104,17 +104,16 @@ class World:
                 for event in events:
                     reached = int(event["object"]["metadata"]["resourceVersion"])
                     if event["type"] != "BOOKMARK" and reached <= goal:
-                        found.append(event)
+                        events_until_goal.append(event)
                     if reached >= goal:
                         break
-            # A list makes the watch cache, whose version bookmarks have, as fresh as etcd, unless that
-            # takes too long.
+            # A list brings the watch cache up to date, whose version bookmarks have.
             self._request("GET", path)
             seconds = min(2 * seconds, LONGEST_WATCH_SECONDS)
-        return tuple(found)
+        return tuple(events_until_goal)
 
     def _watch(self, kind: Kind, since: int, seconds: int) -> Generator[Object, None, None]:
-        """The events of a watch that the API server ends after that time."""
+        """The events of a watch, which the API server ends after that time."""
         query = f"?watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
         path = f"{kind.path(self.namespace)}{query}&allowWatchBookmarks=true"
         with self._answer("GET", path) as lines:
@@ -125,12 +124,12 @@ class World:
                 yield event
 
     def patch(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> Object:
-        """The object after a merge patch."""
+        """Apply a merge patch; return the object."""
         path = kind.path(self.namespace, name, subresource)
         return self._request("PATCH", path, patch, "application/merge-patch+json")
 
     def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
-        """Ask for the deletion; it may take its time."""
+        """Request the deletion, without waiting for it."""
         body = {"propagationPolicy": propagation}
         self._request("DELETE", kind.path(self.namespace, name), body, "application/json")
 
@@ -142,19 +141,19 @@ class World:
         *,
         within_seconds: float = PATIENCE_SECONDS,
     ) -> Object:
-        """The object, as soon as it exists and `holds` is true of it; fails with its last state.
+        """Wait until the object exists and `holds` is true of it; return it. Fails with its last state.
 
-        `holds` always sees a status: on a busy machine an object may be some seconds old before it has one.
+        `holds` gets an empty status if the object has none yet.
         """
-        found: Object = self.until(
-            lambda: (found := self.get(kind, name)) and holds({"status": {}} | found) and found,
+        result: Object = self.until(
+            lambda: (body := self.get(kind, name)) and holds({"status": {}} | body) and body,
             what=lambda: f"{kind} {name}: {json.dumps(self.get(kind, name), indent=1)}",
             within_seconds=within_seconds,
         )
-        return found
+        return result
 
     def gone(self, kind: Kind, name: str, *, within_seconds: float = PATIENCE_SECONDS) -> None:
-        """Return when the object does not exist any more."""
+        """Wait until the object does not exist."""
         self.until(lambda: self.get(kind, name) is None, within_seconds=within_seconds)
 
     def until(
@@ -164,7 +163,7 @@ class World:
         what: Callable[[], str] = lambda: "",
         within_seconds: float = PATIENCE_SECONDS,
     ) -> Any:
-        """The first true value of `outcome`."""
+        """Poll until `outcome` returns something true; return that."""
         deadline = time.monotonic() + within_seconds
         while not (value := outcome()):
             if time.monotonic() > deadline:

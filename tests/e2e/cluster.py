@@ -12,17 +12,16 @@ from typing import Any
 
 from cluster.conftest import ControlPlane
 from cluster.world import PODS, World
-from devcluster.binaries import find
-from devcluster.helm import Helm
-from devcluster.image_build import ImageBuild, built_image
+from devcluster.api_server import KubectlError
+from devcluster.images.build import ImageBuild, built_image
+from devcluster.images.oci import Settings, relabelled
 from devcluster.instance import Instance
-from devcluster.kubectl import KubectlError
 from devcluster.layout import Layout
-from devcluster.node_images import program_image
-from devcluster.node_programs import build_node_programs
-from devcluster.oci import Settings, relabelled
+from devcluster.node.programs import build_node_programs, program_image
+from devcluster.node.real_node import namespaces
+from devcluster.programs.binaries import find
+from devcluster.programs.helm import Helm
 from devcluster.progress import Lines
-from devcluster.real_node import namespaces
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
@@ -160,13 +159,6 @@ def identities(world: World) -> dict[str, Any]:
         for each in world.list(PODS)
         if "nvidia.com/dynamo-component" in each["metadata"].get("labels", {})
     }
-
-
-def is_ready(body: Object) -> bool:
-    """Whether a graph is ready for its newest spec."""
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
 
 
 def models(inside: Inside, at: str) -> list[str]:

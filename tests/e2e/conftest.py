@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.world import World
-from devcluster.helm import helm
 from devcluster.instance import Instance
+from devcluster.programs.helm import helm
 from e2e.cluster import CHARTS, FIRST, RealCluster, messaging, start
 from e2e.inside import Inside
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.world import PODS, World
-from devcluster.build import build
-from devcluster.image_build import base_layer
-from devcluster.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
-from devcluster.network_namespace import NODE_ADDRESS
-from devcluster.node_images import architecture, program_image
-from devcluster.oci import Settings, write_image
+from devcluster.addons.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
+from devcluster.images.build import base_layer
+from devcluster.images.oci import Settings, architecture, write_image
+from devcluster.node.namespaces import NODE_ADDRESS
+from devcluster.node.programs import program_image
+from devcluster.programs.build import build
 from devcluster.progress import Lines
 from e2e.cluster import RealCluster
 from kube_runtime.kind import Kind

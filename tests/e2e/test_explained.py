@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.cluster import RealCluster
@@ -65,12 +66,6 @@ def explained(world: World, name: str, reason: str, *words: str) -> Object:
     assert reason == found["reason"]
     assert "main" == found["blockedPods"][0]["container"]
     return found
-
-
-def condition(body: Object) -> Object:
-    """The graph's Ready."""
-    conditions: list[Object] = body.get("status", {}).get("conditions", [])
-    return next((each for each in conditions if each["type"] == "Ready"), {})
 
 
 def test_an_image_that_nobody_has(world: World) -> None:

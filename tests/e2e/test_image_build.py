@@ -12,7 +12,7 @@ import pytest
 
 from cluster.legacy.deployments import DEPLOYMENT, REQUEST, condition_of, is_successful
 from cluster.world import NAMESPACES, PODS, World
-from devcluster.image_services import PASSWORD, USER
+from devcluster.addons.image_services import PASSWORD, USER
 from dynamo_legacy.build.builder import CONFIG_MAP
 from dynamo_legacy.build.job import BUILDER_ACCOUNT
 from dynamo_legacy.graph_config import parse_graph_config

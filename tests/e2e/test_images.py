@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.world import PODS, World
-from devcluster.image_build import ImageBuild
+from devcluster.images.build import ImageBuild
 from devcluster.progress import Silent
 from e2e.cluster import RealCluster, dynamoctl
 from kube_runtime.errors import ConfigError

@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from cluster.conditions import is_ready
 from cluster.world import PODS, Refused, World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from e2e.cluster import (
@@ -16,7 +17,6 @@ from e2e.cluster import (
     RealCluster,
     dynamoctl,
     first_completion,
-    is_ready,
 )
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
 from kube_runtime.kind import Object

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from e2e.cluster import RealCluster, is_ready, pods
+from e2e.cluster import RealCluster, pods
 from e2e.graphs import container, graph, idle_frontend, worker
 from kube_runtime.kind import Object
 

@@ -9,7 +9,7 @@ import pytest
 
 from devcluster.instance import Instance
 from devcluster.layout import Layout
-from devcluster.real_node import namespaces
+from devcluster.node.real_node import namespaces
 from kube_runtime.errors import ConfigError
 
 GROUPS = Path("/sys/fs/cgroup")

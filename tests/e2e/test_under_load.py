@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
@@ -19,7 +20,6 @@ from e2e.cluster import (
     address,
     first_completion,
     identities,
-    is_ready,
     models,
     pods,
     processes,

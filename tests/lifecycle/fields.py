@@ -1,7 +1,6 @@
-"""Every field of a status that is decoded, changed alone: derived from the types, so that none is missing.
+"""A change of every single decoded field of a status, derived from the types so that none is missing.
 
-A field is changed to another value that its type allows. A field of an entry of a list is changed in the
-first entry.
+A field gets another value of its type. In a list, the fields of the first entry are changed.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ OTHER_TIME = "2026-01-01T00:00:07Z"
 
 
 def changes(type_: type[Struct], base: Object) -> Iterator[tuple[str, Object]]:
-    """For each field of that type its path, and the merge patch that changes it in `base`.
+    """The path of each field of that type, and the merge patch that changes it in `base`.
 
     Raises:
         KeyError: `base` lacks a list or an object, so that the fields in it cannot be changed.
@@ -29,27 +28,27 @@ def changes(type_: type[Struct], base: Object) -> Iterator[tuple[str, Object]]:
 
 
 def _others(type_: Any, value: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Other values for a field, each with the path of what is different in it."""
-    chosen = _chosen(type_)
-    if get_origin(chosen) is tuple:
-        (item, *_) = get_args(chosen)
+    """Other values for a field, each with the path of the difference."""
+    inner = _without_none(type_)
+    if get_origin(inner) is tuple:
+        (item, *_) = get_args(inner)
         if not value:
             raise KeyError(name)
         for path, other in changes(item, value[0]):
             yield f"[0].{path}", [{**value[0], **other}, *value[1:]]
-    elif isinstance(chosen, type) and issubclass(chosen, Struct):
+    elif isinstance(inner, type) and issubclass(inner, Struct):
         if value is None:
             raise KeyError(name)
-        for path, other in changes(chosen, value):
+        for path, other in changes(inner, value):
             yield f".{path}", {**value, **other}
     else:
-        yield "", _another(chosen, value, name)
+        yield "", _another(inner, value, name)
 
 
-def _chosen(type_: Any) -> Any:
-    """The type that a value has when it is not None."""
+def _without_none(type_: Any) -> Any:
+    """The type of values other than None."""
     if get_origin(type_) in (Union, UnionType):
-        return next(each for each in get_args(type_) if each is not type(None))
+        return next(part for part in get_args(type_) if part is not type(None))
     return type_
 
 

@@ -1,6 +1,6 @@
 """The whole operator on a simulated API server and a simulated clock.
 
-No pods run here: a test writes the statuses of Deployments itself, field by field.
+There are no pods: a test writes the statuses of Deployments.
 """
 
 import asyncio
@@ -26,31 +26,31 @@ from simulated.server import Server
 GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 NAMESPACE = "default"
 REST_SECONDS = 30.0
-"""Longer than everything that is put off, shorter than a resync."""
+"""Longer than every delay of the operator, shorter than a resync."""
 
 Change: TypeAlias = tuple[Kind, str, Object, str]
-"""Of what kind and name, a merge patch, and of which subresource."""
+"""Kind, name, merge patch, subresource."""
 
 
 @dataclass
 class Running:
-    """An operator that runs, and its server."""
+    """A running operator and its server."""
 
     server: Server
     metrics: RuntimeMetrics
 
     def create(self, kind: Kind, body: Object) -> None:
-        """Have a user create an object."""
+        """Create an object as a user."""
         metadata = {**body["metadata"], "namespace": NAMESPACE}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
         self.server.storage.create(kind.path(), full)
 
     def read(self, kind: Kind, name: str) -> Object:
-        """The object as it is stored."""
+        """The stored object."""
         return self.server.storage.read(kind.path(), Key(NAMESPACE, name))
 
     def names(self, kind: Kind) -> list[str]:
-        """All objects of the kind."""
+        """The names of all objects of the kind."""
         return sorted(key.name for key in self.server.storage.objects.get(kind.path(), {}))
 
     def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
@@ -58,13 +58,15 @@ class Running:
         self.server.storage.merge(kind.path(), Key(NAMESPACE, name), patch, subresource)
 
     def writes(self) -> list[str]:
-        """The writes that the operator has asked for, events among them."""
+        """The writes of the operator, including Events."""
         return [
-            f"{each.method} {each.path}" for each in self.server.requests if each.method != "GET"
+            f"{request.method} {request.path}"
+            for request in self.server.requests
+            if request.method != "GET"
         ]
 
     def reconciles(self, kind: Kind) -> int:
-        """How often the objects of that kind have been reconciled."""
+        """The number of reconciles of that kind."""
         return int(
             sum(
                 sample.value
@@ -75,22 +77,22 @@ class Running:
             )
         )
 
-    async def happens(
+    async def after(
         self, change: Change, *, within_seconds: float = REST_SECONDS
     ) -> tuple[int, int, list[str]]:
-        """How often components and graphs are reconciled after a change, and what is written."""
-        before = [self.reconciles(each) for each in (COMPONENT, GRAPH)]
+        """Make a change; return the reconciles of components and of graphs, and the writes, that follow."""
+        before = [self.reconciles(kind) for kind in (COMPONENT, GRAPH)]
         written = len(self.writes())
         self.change(*change)
         await asyncio.sleep(within_seconds)
         components, graphs = (
-            self.reconciles(each) - old
-            for each, old in zip((COMPONENT, GRAPH), before, strict=True)
+            self.reconciles(kind) - old
+            for kind, old in zip((COMPONENT, GRAPH), before, strict=True)
         )
         return components, graphs, self.writes()[written:]
 
     async def deployments_run(self) -> None:
-        """Have every Deployment run what its spec says, then let everything come to rest."""
+        """Make every Deployment run its spec, then wait until the operator is idle."""
         for name in self.names(Deployment.KIND):
             body = self.read(Deployment.KIND, name)
             count = body["spec"].get("replicas", 1)
@@ -107,7 +109,7 @@ class Running:
 async def running(
     seed: int = 0, *, installed: Iterable[Kind] = (), legacy_kinds: bool = False
 ) -> AsyncIterator[Running]:
-    """An operator, meanwhile; the kinds of other projects that are `installed` are there before it."""
+    """Run an operator; CRDs of the kinds `installed` exist before it starts."""
     server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
     for kind in installed:
         definition = {"metadata": {"name": str(kind)}}

@@ -19,7 +19,8 @@ from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
 NAMES = [
-    f"disagg-{each}" for each in ("frontend", "prefillworker", "processor", "router", "vllmworker")
+    f"disagg-{entry}"
+    for entry in ("frontend", "prefillworker", "processor", "router", "vllmworker")
 ]
 
 
@@ -49,10 +50,10 @@ async def test_an_edit_of_one_service_writes_that_service_only() -> None:
     async with running(legacy_kinds=True) as operator:
         await a_deployment(operator)
         patch = {"spec": {"services": {"Processor": {"replicas": 2}}}}
-        _, _, written = await operator.happens((DEPLOYMENT, "disagg", patch, ""))
-        others = [each for each in NAMES if each != "disagg-processor"]
+        _, _, written = await operator.after((DEPLOYMENT, "disagg", patch, ""))
+        others = [name for name in NAMES if name != "disagg-processor"]
         assert written
-        assert not [each for each in written if each.endswith(tuple(others))]
+        assert not [entry for entry in written if entry.endswith(tuple(others))]
         assert operator.read(Deployment.KIND, "disagg-processor")["spec"]["replicas"] == 2
 
 
@@ -76,12 +77,12 @@ async def test_two_deployments_of_a_tag_own_its_build_together() -> None:
             operator.create(DEPLOYMENT, disagg(name))
         await asyncio.sleep(REST_SECONDS)
         owners = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["metadata"]["ownerReferences"]
-        assert {each["name"] for each in owners} == {"one", "two"}
+        assert {owner["name"] for owner in owners} == {"one", "two"}
         operator.change(DEPLOYMENT, "one", {"spec": {"dynamoNim": "frontend:v2"}})
         await asyncio.sleep(REST_SECONDS)
         assert operator.names(REQUEST) == ["frontend--jh2o6dqzpsgfued4", "frontend--v2"]
         owners = operator.read(REQUEST, "frontend--jh2o6dqzpsgfued4")["metadata"]["ownerReferences"]
-        assert {each["name"] for each in owners} == {"two"}
+        assert {entry["name"] for entry in owners} == {"two"}
 
 
 @on_simulated_clock
@@ -89,5 +90,5 @@ async def test_off_none_of_its_kinds_is_asked_for() -> None:
     async with running() as operator:
         operator.create(DEPLOYMENT, disagg())
         await asyncio.sleep(REST_SECONDS)
-        paths = [each.path for each in operator.server.requests]
-        assert not [each for each in paths if "dynamonim" in each or "dynamodeployments" in each]
+        paths = [request.path for request in operator.server.requests]
+        assert not [path for path in paths if "dynamonim" in path or "dynamodeployments" in path]

@@ -1,4 +1,4 @@
-"""A settled graph costs nothing, and every field of a child that is read wakes whom it concerns, once."""
+"""A settled graph costs nothing, and a change of a child requeues the keys that depend on it once."""
 
 import asyncio
 
@@ -17,11 +17,11 @@ SERVICE = Service.KIND
 ROLE = Role.KIND
 
 TWENTY_MINUTES = 1200.0
-"""Ten would do for the promise; in twenty, every object is resynced at least once."""
+"""In ten minutes an object may miss the resync; in twenty it has at least one."""
 
 
 async def settled(world: Running) -> None:
-    """Have a graph whose components all run."""
+    """Create a graph and make its Deployments run."""
     world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode")))
     await asyncio.sleep(REST_SECONDS)
     assert ["chat-decode", "chat-frontend"] == world.names(DEPLOYMENT)
@@ -58,62 +58,62 @@ UNREAD: dict[str, Change] = {
 }
 
 
-async def happens(world: Running, change: Change) -> tuple[int, int, list[str]]:
-    """How often components and graphs were reconciled after a change, and what was written but events."""
-    components, graphs, written = await world.happens(change)
-    return components, graphs, [each for each in written if "/events" not in each]
+async def after(world: Running, change: Change) -> tuple[int, int, list[str]]:
+    """Make a change; return the reconciles of components and of graphs, and the writes except Events."""
+    components, graphs, written = await world.after(change)
+    return components, graphs, [request for request in written if "/events" not in request]
 
 
 @pytest.mark.parametrize("field", COUNTS)
-def test_a_field_of_a_deployments_status_wakes_its_component_and_that_its_graph(field: str) -> None:
-    """Once each: what a reconcile wrote itself wakes it no more."""
+def test_a_field_of_a_deployments_status_requeues_its_component_then_its_graph(field: str) -> None:
+    """Once each: its own writes do not requeue a key."""
 
     @on_simulated_clock
     async def scenario() -> None:
         async with running() as world:
             await settled(world)
             change = (DEPLOYMENT, "chat-decode", {"status": {field: 0}}, "status")
-            components, graphs, written = await happens(world, change)
+            components, graphs, written = await after(world, change)
             assert (1, 1) == (components, graphs)
-            ends = [each.rpartition("/namespaces/default/")[2] for each in written]
+            ends = [request.rpartition("/namespaces/default/")[2] for request in written]
             assert [f"{COMPONENT.plural}/chat-decode/status", f"{GRAPH.plural}/chat/status"] == ends
 
     scenario()
 
 
 @on_simulated_clock
-async def test_what_is_read_and_changes_no_status_costs_one_reconcile() -> None:
+async def test_a_read_field_that_changes_no_status_costs_one_reconcile() -> None:
     async with running() as world:
         await settled(world)
         change = (DEPLOYMENT, "chat-decode", {"status": {"conditions": [DEADLINE]}}, "status")
-        assert (1, 0, []) == await happens(world, change)
+        assert (1, 0, []) == await after(world, change)
 
 
 @pytest.mark.parametrize("what", CORRECTED)
-def test_what_somebody_changes_by_hand_is_put_right_by_one_write(what: str) -> None:
+def test_drift_is_corrected_by_one_write(what: str) -> None:
     @on_simulated_clock
     async def scenario() -> None:
         async with running() as world:
             await settled(world)
             kind, name, patch = CORRECTED[what]
             before = world.read(kind, name)
-            *_, written = await happens(world, (kind, name, patch, ""))
+            *_, written = await after(world, (kind, name, patch, ""))
             assert [f"PATCH {kind.path('default', name)}"] == [
-                each for each in written if not each.endswith("/status")
+                request for request in written if not request.endswith("/status")
             ]
-            after = world.read(kind, name)
+            corrected = world.read(kind, name)
             parts = ("spec", "rules")
-            assert [before.get(each) for each in parts] == [after.get(each) for each in parts]
+            assert [before.get(part) for part in parts] == [corrected.get(part) for part in parts]
 
     scenario()
 
 
 @pytest.mark.parametrize("field", UNREAD)
-def test_a_field_that_is_not_read_wakes_nobody(field: str) -> None:
+def test_a_change_of_an_unread_field_requeues_nothing(field: str) -> None:
     @on_simulated_clock
     async def scenario() -> None:
         async with running() as world:
             await settled(world)
-            assert (0, 0, []) == await happens(world, UNREAD[field])
+            assert (0, 0, []) == await after(world, UNREAD[field])
 
     scenario()

@@ -1,1 +1,1 @@
-"""API servers that say what a test wants to hear."""
+"""Servers and transports whose responses a test scripts."""

@@ -1,4 +1,4 @@
-"""Commands of dynamoctl on an API server of a test."""
+"""Connect dynamoctl's commands to a scripted API server."""
 
 from contextlib import nullcontext
 
@@ -9,7 +9,7 @@ from kube_runtime.client.transport import Transport
 
 
 def connect_to(server: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have commands connect to this API server until the end of the test."""
+    """Make commands connect to this API server until the end of the test."""
 
     async def connect(*_: object, **__: object) -> nullcontext[Transport]:
         return nullcontext(server)

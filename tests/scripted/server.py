@@ -1,7 +1,6 @@
-"""Certificates made on the spot, and a server on 127.0.0.1 that answers as a test says."""
+"""A server on 127.0.0.1 whose handler a test provides, and certificates for it and its clients."""
 
 import datetime
-import ipaddress
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -10,10 +9,10 @@ from pathlib import Path
 
 from aiohttp import web
 from blockbuster import blockbuster_ctx
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from kube_runtime.serving import tls
+
+_LIFE = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -26,76 +25,45 @@ class Pair:
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority that signs for servers and clients."""
+    """A certificate authority for servers and clients, which writes its files into a folder."""
 
     folder: Path
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+    authority: tls.Authority
 
     @property
     def pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
+        """Its certificate."""
+        return self.authority.pem
 
     @property
     def file(self) -> Path:
+        """A new file with its certificate."""
         path = self.folder / "ca.crt"
         path.write_bytes(self.pem)
         return path
 
     def issue(self, name: str) -> Pair:
-        key = ec.generate_private_key(ec.SECP256R1())
-        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        names = [address, x509.DNSName("localhost")] if name == "server" else [x509.DNSName(name)]
-        usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        certificate = (
-            _builder(name, self.certificate.subject, key)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
-            .sign(self.key, hashes.SHA256())
-        )
+        """Issue a certificate for a client of that name, or for a server on 127.0.0.1 if it is `server`."""
+        hosts = ("127.0.0.1", "localhost") if name == "server" else (name,)
+        issued = self.authority.issue(name, hosts, now=_now(), life=_LIFE, is_client=True)
         pair = Pair(self.folder / f"{name}.crt", self.folder / f"{name}.key")
-        pair.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        pair.key.write_bytes(_key_pem(key))
+        pair.certificate.write_bytes(issued.certificate)
+        pair.key.write_bytes(issued.key)
         return pair
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-
-
-def _builder(
-    name: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer or subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-    )
-
-
 def an_authority(folder: Path, name: str = "the cluster's authority") -> Authority:
+    """A new certificate authority."""
     folder.mkdir(parents=True, exist_ok=True)
-    key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
-        _builder(name, None, key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    return Authority(folder, certificate, key)
+    return Authority(folder, tls.new_authority(name, now=_now(), life=_LIFE))
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 def server_tls(authority: Authority) -> ssl.SSLContext:
-    """TLS of a server that verifies client certificates, and does not require one."""
+    """TLS of a server that verifies client certificates, but does not require one."""
     pair = authority.issue("server")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=authority.pem.decode())
     context.load_cert_chain(pair.certificate, pair.key)
@@ -108,9 +76,9 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @asynccontextmanager
 async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-    """The URL of a server with one handler for every path.
+    """Run a server with one handler for every path, and yield its URL.
 
-    As long as it serves, a blocking call on the event loop in our code is an error.
+    Meanwhile, a blocking call of our code on the event loop is an error.
     """
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
@@ -120,7 +88,7 @@ async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncI
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         port = runner.addresses[0][1]
-        with blockbuster_ctx("dynamo_operator"):
+        with blockbuster_ctx(["kube_runtime", "dynamo_operator"]):
             yield f"{'https' if tls else 'http'}://127.0.0.1:{port}"
     finally:
         await runner.cleanup()

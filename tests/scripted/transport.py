@@ -1,4 +1,4 @@
-"""A transport that answers from a list, and credentials with nothing to hide."""
+"""A transport with scripted responses, and static credentials."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ async def _chunks(body: bytes) -> AsyncIterator[bytes]:
 
 @dataclass
 class Script:
-    """A transport that gives the next answer of a list, and remembers what it was asked."""
+    """A transport that returns the next response of a list and records its requests."""
 
     answers: list[Answer | Exception] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -48,13 +48,13 @@ class Script:
 
     @property
     def body(self) -> Any:
-        """The JSON of the last request."""
+        """The decoded body of the last request."""
         return json.loads(self.requests[-1].body or b"null")
 
 
 @dataclass
 class Plain:
-    """Credentials with nothing to hide: a server, and a token that `refresh` replaces by the next."""
+    """Credentials of a server; each `refresh` takes the next of its tokens."""
 
     server: str
     tokens: list[str] = field(default_factory=list)

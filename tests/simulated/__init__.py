@@ -1,1 +1,1 @@
-"""An API server without a network, on a clock that jumps to the next thing that happens."""
+"""A simulated API server, workers and frontends, and a clock that jumps to the next timer."""

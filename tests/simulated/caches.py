@@ -1,4 +1,4 @@
-"""Stores and caches that have listed some objects, without any API server."""
+"""Stores and caches filled with objects, without an API server."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -12,22 +12,22 @@ R = TypeVar("R", bound=Resource)
 
 
 def a_store(type_: type[R], objects: Iterable[Resource] = ()) -> Store[R]:
-    """A store that has listed those of the objects that are of its type."""
+    """A synced store with those of the objects that have its type."""
     store = Store(type_)
     listed(store, type_, objects)
     return store
 
 
 def listed(store: Store[R], type_: type[R], objects: Iterable[Resource]) -> None:
-    """Store those of the objects that are of the store's type, as a first list."""
+    """Feed a store with those of the objects that have its type, as an initial list."""
     store.on_watch_event(Started())
-    for each in objects:
-        if isinstance(each, type_):
-            store.on_watch_event(Present(each))
+    for resource in objects:
+        if isinstance(resource, type_):
+            store.on_watch_event(Present(resource))
     store.on_watch_event(Synced())
 
 
 def a_cache(types: Iterable[type[Resource]], objects: Iterable[Resource] = ()) -> Cache:
     """A cache of these types with these objects."""
-    stores: list[Store[Any]] = [a_store(each, objects) for each in types]
+    stores: list[Store[Any]] = [a_store(type_, objects) for type_ in types]
     return Cache(stores)

@@ -1,6 +1,6 @@
-"""Running a coroutine on a simulated clock: sleeps take no time, and nothing else changes.
+"""Run a coroutine on a simulated clock, on which sleeps take no real time.
 
-A simulation in which nothing will ever happen again fails instead of hanging.
+A deadlock fails instead of hanging.
 """
 
 import asyncio
@@ -13,19 +13,19 @@ _P = ParamSpec("_P")
 
 
 class _Selector(selectors.SelectSelector):
-    """Waits for nothing outside of the loop: whatever the loop would sleep has passed at once."""
+    """Advances the clock by what the loop would sleep, instead of waiting."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise RuntimeError("every task waits for another one")
+            raise RuntimeError("deadlock: every task waits for another one")
         self.now += timeout
         return []
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time starts at 0 and jumps to the next timer. It cannot do I/O."""
+    """An event loop without I/O whose time starts at 0 and jumps to the next timer."""
 
     def __init__(self) -> None:
         self._simulated = _Selector()
@@ -36,7 +36,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    """Run it to its end in a loop of its own."""
+    """Run a coroutine to its end in a new loop."""
     with asyncio.Runner(loop_factory=SimulatedLoop) as runner:
         runner.run(scenario)
 
@@ -44,7 +44,7 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 def on_simulated_clock(
     scenario: Callable[_P, Coroutine[Any, Any, None]],
 ) -> Callable[_P, None]:
-    """A test, with or without generated arguments, each call in a loop of its own."""
+    """Make a test of a coroutine function; each call runs in a new loop, also with generated arguments."""
 
     @functools.wraps(scenario)
     def test(*args: _P.args, **kwargs: _P.kwargs) -> None:

@@ -1,4 +1,4 @@
-"""Candidates for one lease, each with a clock and a network of its own."""
+"""Candidates of one leader election, each with its own clock and network."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Candidate:
-    """One process that would lead."""
+    """One process that takes part in the election."""
 
     def __init__(self, server: Server, name: str, *, clock_error_hours: float = 0) -> None:
         self.line = Line(server)
@@ -29,57 +29,57 @@ class Candidate:
         self.task = asyncio.create_task(self.election.run())
 
     def wall_clock(self) -> datetime:
-        """The time of day, as this process believes."""
+        """The time of day on this process's clock."""
         return BIRTH + timedelta(seconds=now()) + self.clock_error
 
     @property
     def leads(self) -> bool:
-        """Whether it believes that it leads, and still runs."""
+        """Whether it runs and considers itself the leader."""
         return self.election.leads and not self.task.done()
 
     async def die(self) -> None:
-        """End as a killed process does: without a word."""
+        """End like a killed process, without releasing the Lease."""
         self.task.cancel()
         with suppress(asyncio.CancelledError, LeadershipLost):
             await self.task
 
     async def stop(self) -> None:
-        """End in order: the lease is given back."""
+        """Stop in order and release the Lease."""
         await self.die()
         await self.election.release()
 
 
 @dataclass
 class World:
-    """An API server, and those who would lead."""
+    """An API server and the candidates."""
 
     server: Server = field(default_factory=Server)
     candidates: list[Candidate] = field(default_factory=list)
 
     def candidate(self, name: str, **options: Any) -> Candidate:
-        """One candidate more."""
+        """Start another candidate."""
         self.candidates.append(Candidate(self.server, name, **options))
         return self.candidates[-1]
 
     def has_lease(self, **spec: Any) -> None:
-        """A lease that another client has written."""
+        """Create the Lease as another client."""
         metadata = {"namespace": KEY.namespace, "name": KEY.name}
         self.server.storage.create(LEASES, {"metadata": metadata, "spec": spec})
 
     @property
     def lease(self) -> dict[str, Any]:
-        """The lease, as it is stored."""
+        """The stored Lease."""
         return self.server.storage.read(LEASES, KEY)
 
     @property
     def holder(self) -> str:
-        """Who the lease says that leads."""
+        """The holder in the Lease."""
         return str(self.lease["spec"]["holderIdentity"])
 
 
 @asynccontextmanager
 async def a_world() -> AsyncIterator[World]:
-    """A world without a lease, whose candidates are cancelled at its end."""
+    """A world without a Lease, whose candidates end with the block."""
     world = World()
     yield world
     for candidate in world.candidates:
@@ -87,12 +87,12 @@ async def a_world() -> AsyncIterator[World]:
 
 
 def now() -> float:
-    """Seconds of the simulated clock."""
+    """The simulated time in seconds."""
     return asyncio.get_running_loop().time()
 
 
 async def until_leading(candidate: Candidate) -> float:
-    """How long it took."""
+    """Wait until a candidate leads; return the seconds that it took."""
     started = now()
     async with asyncio.timeout(100):
         await candidate.election.elected.wait()
@@ -100,7 +100,7 @@ async def until_leading(candidate: Candidate) -> float:
 
 
 async def leader_and_standby(world: World, **options: Any) -> tuple[Candidate, Candidate]:
-    """One who leads, and one who has just come; the options are those of the first."""
+    """A leader and a candidate that has just started. The options are the leader's."""
     leader = world.candidate("a", **options)
     await until_leading(leader)
     return leader, world.candidate("b")

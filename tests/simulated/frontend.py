@@ -1,4 +1,4 @@
-"""The frontends of graphs: one HTTP server, whose paths begin with the Service of the frontend."""
+"""Simulated frontends of graphs: one HTTP server, whose paths start with the Service of the frontend."""
 
 import json
 import threading
@@ -13,41 +13,41 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a graph answers. Units: seconds. `status` other than 200 is an error, after `answers` answers."""
+    """How a graph responds. Units: seconds. Other than 200, `status` is that after `answers` successes."""
 
     first: float = 0.0
     between: float = 0.001
     status: int = 200
     answers: int = 0
     lines: tuple[bytes, ...] = ()
-    """What is sent in place of tokens."""
+    """Lines to send instead of tokens."""
 
 
 @dataclass(slots=True)
 class Frontends:
-    """All frontends; `pace` says how the one with that Service answers."""
+    """All frontends; `pace` returns how that of a Service responds."""
 
     port: int
     pace: Callable[[str], Pace]
     asked: Counter[str] = field(default_factory=Counter[str])
-    """Completions by Service."""
+    """Number of requests for completions, by Service."""
     prompts: list[int] = field(default_factory=list[int])
-    """Words of each prompt."""
+    """Number of words of each prompt."""
 
     @property
     def url(self) -> str:
-        """The configuration's `online.frontendUrl`."""
+        """The value for the configuration's `online.frontendUrl`."""
         return f"http://127.0.0.1:{self.port}/{{frontend}}"
 
 
 @contextmanager
 def frontends(pace: Callable[[str], Pace]) -> Iterator[Frontends]:
-    """Serves until the end of the block."""
+    """Serve until the end of the block."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Nothing: the test reads what was asked."""
+            """Log nothing."""
 
         def do_GET(self) -> None:
             self._send(200, json.dumps({"data": [{"id": "served"}]}).encode())
@@ -56,18 +56,18 @@ def frontends(pace: Callable[[str], Pace]) -> Iterator[Frontends]:
             service = self.path.split("/")[1]
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
-                found.asked[service] += 1
-                found.prompts.append(len(body["messages"][0]["content"].split()))
-                count = found.asked[service]
-            how = pace(service)
-            if how.status != 200 and count > how.answers:
-                self._send(how.status, b'{"error": "overloaded"}')
+                served.asked[service] += 1
+                served.prompts.append(len(body["messages"][0]["content"].split()))
+                count = served.asked[service]
+            speed = pace(service)
+            if speed.status != 200 and count > speed.answers:
+                self._send(speed.status, b'{"error": "overloaded"}')
                 return
             with suppress(OSError):  # the client may be gone
                 self._send(200, None)
-                lines = how.lines or _tokens(body["max_tokens"], found.prompts[-1])
+                lines = speed.lines or _tokens(body["max_tokens"], served.prompts[-1])
                 for number, line in enumerate(lines):
-                    time.sleep(how.between if number else how.first)
+                    time.sleep(speed.between if number else speed.first)
                     self.wfile.write(line)
                     self.wfile.flush()
 
@@ -78,18 +78,18 @@ def frontends(pace: Callable[[str], Pace]) -> Iterator[Frontends]:
             self.wfile.write(body or b"")
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found = Frontends(server.server_port, pace)
+        served = Frontends(server.server_port, pace)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield found
+            yield served
         finally:
             server.shutdown()
             thread.join()
 
 
 def _tokens(count: int, words: int) -> Iterator[bytes]:
-    """A stream of so many tokens; a prompt has two tokens for each word, and 10 more."""
+    """A stream of `count` tokens; the prompt has two tokens for each word, and 10 more."""
     for _ in range(count):
         yield _event({"choices": [{"delta": {"content": ""}}]})
     usage = {"prompt_tokens": 2 * words + 10, "completion_tokens": count}

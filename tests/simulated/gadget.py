@@ -1,4 +1,4 @@
-"""A kind that exists in tests only: one field that is read, and everything else that is not."""
+"""A kind of tests, with one decoded field."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ NAMESPACE = "default"
 
 
 class GadgetSpec(Struct, frozen=True):
-    """`size` is read; whatever else a test puts into the spec is not."""
+    """Only `size` is decoded; a test may put other fields into the spec."""
 
     size: int = 0
 
@@ -40,12 +40,12 @@ MAKERS = Maker.KIND.path()
 
 
 def key(name: str) -> Key:
-    """The key of the gadget of that name."""
+    """The key of the gadget with that name."""
     return Key(NAMESPACE, name)
 
 
 def gadget(name: str, size: Any = 0, *, owner_uid: str = "", **metadata: Any) -> Object:
-    """A gadget as one writes it; `size` is an integer unless the gadget should be malformed."""
+    """The manifest of a gadget; `size` is an integer, unless the gadget should be malformed."""
     owners = [{"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": owner_uid}]
     return {
         "apiVersion": Gadget.KIND.api_version,

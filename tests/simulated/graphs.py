@@ -1,7 +1,7 @@
-"""A simulated cluster with graphs and their adapters, in which no pods run: what scaling is tested on.
+"""A simulated cluster with graphs and scaling adapters but without pods, for tests of scaling.
 
-The graph's controller is a small one: it keeps adapters as the real one does, and says in the status that the
-number which they want is there at once. `asked` is every number that a workload would have been given.
+A small controller of graphs replaces the real one: it keeps adapters in the same way, and reports the
+desired replicas as running at once. `asked` has the replicas that workloads would have got, in order.
 """
 
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ ADAPTER = Key(NAMESPACE, "chat-decode")
 
 @dataclass
 class _GraphController:
-    """Keeps adapters and reports; renders nothing."""
+    """Keeps adapters and reports replicas; renders nothing."""
 
     cluster: "Cluster"
 
@@ -84,7 +84,7 @@ class _GraphController:
 
 
 class Cluster:
-    """An API server, and the operator, which can be stopped and started again."""
+    """An API server and an operator, which can be stopped and started again."""
 
     def __init__(self, seed: int = 0) -> None:
         self.server = Server(seed)
@@ -93,7 +93,7 @@ class Cluster:
 
     @asynccontextmanager
     async def operator(self) -> AsyncIterator[None]:
-        """Have a fresh operator run meanwhile, its caches full."""
+        """Run a new operator; its caches are synced when the block starts."""
         client, self.cache = Client(self.server, field_manager=FIELD_MANAGER), Cache()
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
@@ -112,10 +112,10 @@ class Cluster:
     # What users and autoscalers do.
 
     def has_graph(self, **services: Any) -> None:
-        """Have a graph, of a service `decode` with an adapter unless others are named."""
-        chosen = services or {"decode": scaled(1)}
+        """Create a graph with these services, by default `decode` with an adapter."""
+        services = services or {"decode": scaled(1)}
         metadata = {"name": GRAPH.name, "namespace": GRAPH.namespace}
-        self.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": chosen}})
+        self.storage.create(GRAPHS, {"metadata": metadata, "spec": {"services": services}})
 
     def edit(self, **decode: Any) -> None:
         """Change the service `decode` of the graph."""
@@ -126,17 +126,17 @@ class Cluster:
         self.storage.merge(GRAPHS, GRAPH, patch)
 
     def scale(self, replicas: int, key: Key = ADAPTER) -> None:
-        """Set the number of an adapter, as its scale subresource does."""
+        """Set the replicas of an adapter, as its scale subresource does."""
         self.storage.merge(ADAPTERS, key, {"spec": {"replicas": replicas}})
 
     def has_adapter(self, name: str, replicas: int, service: str = "decode") -> None:
-        """Have an adapter that a user made."""
+        """Create an adapter as a user."""
         metadata = {"name": name, "namespace": NAMESPACE}
         reference = {"name": GRAPH.name, "serviceName": service}
         spec = {"replicas": replicas, "dgdRef": reference}
         self.storage.create(ADAPTERS, {"metadata": metadata, "spec": spec})
 
-    # What there is.
+    # The state of the cluster.
 
     def graph(self) -> Object:
         """The graph."""
@@ -151,30 +151,30 @@ class Cluster:
         return sorted(key.name for key in self.storage.objects.get(ADAPTERS, {}))
 
     def numbers(self) -> tuple[int, int, int]:
-        """Of `decode`: what the adapter wants, the graph says, and the workload was given."""
-        own = self.graph()["spec"]["services"]["decode"].get("replicas", 1)
-        return self.adapter()["spec"]["replicas"], own, self.asked[-1]["decode"]
+        """The replicas of `decode`: in the adapter, in the graph, and of the workload."""
+        in_graph = self.graph()["spec"]["services"]["decode"].get("replicas", 1)
+        return self.adapter()["spec"]["replicas"], in_graph, self.asked[-1]["decode"]
 
     def ready(self, key: Key = ADAPTER) -> tuple[str, str]:
         """Status and reason of an adapter's `Ready`."""
-        (each,) = self.adapter(key)["status"]["conditions"]
-        return each["status"], each["reason"]
+        (condition,) = self.adapter(key)["status"]["conditions"]
+        return condition["status"], condition["reason"]
 
     def events(self) -> set[tuple[str, str, str]]:
-        """Whom events are about, their reasons and messages."""
+        """Object, reason and message of each Event."""
         return {
-            (each["involvedObject"]["name"], each["reason"], each["message"])
-            for each in self.storage.objects.get(EVENTS, {}).values()
+            (event["involvedObject"]["name"], event["reason"], event["message"])
+            for event in self.storage.objects.get(EVENTS, {}).values()
         }
 
     def writes(self, collection: str, subresource: str = "") -> int:
-        """How many writes reached objects of that collection, or their subresource."""
+        """The number of writes to objects of that collection, or to their subresource."""
         plural = collection.rpartition("/")[2]
         return sum(
             1
-            for each in self.server.requests
-            if each.method in ("PATCH", "POST", "PUT", "DELETE")
-            and plural in (parts := each.path.split("/"))
+            for request in self.server.requests
+            if request.method in ("PATCH", "POST", "PUT", "DELETE")
+            and plural in (parts := request.path.split("/"))
             and (parts[-1] == subresource if subresource else parts[-1] != "status")
         )
 

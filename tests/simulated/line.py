@@ -1,4 +1,4 @@
-"""The network between one process and a simulated API server, which a test can disturb."""
+"""The network between one process and a simulated API server, which a test can break."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,23 +8,23 @@ from kube_runtime.errors import Unreachable
 from simulated.server import Server
 
 HANGING_SECONDS = 1000
-"""Longer than any client waits."""
+"""Longer than any timeout of a client."""
 
 
 @dataclass
 class Line:
-    """The way of one process to the API server."""
+    """The connection of one process to the API server."""
 
     server: Server
     is_cut: bool = False
     """Requests fail at once."""
     hangs: bool = False
-    """Requests do not arrive, without an error."""
+    """Requests are lost without an error."""
     is_mute: bool = False
-    """Requests arrive and are carried out; their answers do not come."""
+    """Requests take effect, but their responses are lost."""
 
     async def send(self, request: Request) -> Answer:
-        """Send a request, or let it fare as the line does."""
+        """Send a request, unless the connection is broken."""
         if self.hangs:
             await asyncio.sleep(HANGING_SECONDS)
         if self.is_cut:

@@ -1,7 +1,7 @@
-"""The workers of many pods behind one port of this machine, told apart by the first part of a path.
+"""The simulated workers of many pods behind one port, distinguished by the first part of the path.
 
-Pods of a test cluster have addresses that lead nowhere. `REDIRECT` names the variable by which an operator of
-the tests learns where to connect instead; everything else of it is the product's.
+Addresses of pods in a test cluster lead nowhere. The environment variable `REDIRECT` makes an operator of the
+tests connect to a fleet instead; everything else is the product's code.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ REDIRECT = "TEST_WORKERS_AT"
 
 @dataclass
 class Fleet:
-    """Workers by IP address; an unknown one is created when it is first called."""
+    """Workers by IP address, created on their first call."""
 
     workers: defaultdict[str, LoraWorker] = field(default_factory=lambda: defaultdict(LoraWorker))
     url: str = ""
@@ -31,21 +31,21 @@ class Fleet:
     _is_answered: bool = False
 
     def kills(self, kill: Callable[[], object], *, is_answered: bool) -> None:
-        """Have the next call kill who makes it, before or after the worker has done its work."""
+        """Make the next call kill its caller, before or after the worker has handled it."""
         self.killed.clear()
         self._is_answered, self._kill = is_answered, kill
 
     def asked(self) -> list[str]:
-        """Everything that any of them was asked."""
-        return [line for each in list(self.workers.values()) for line in list(each.asked)]
+        """All requests to all workers."""
+        return [line for worker in list(self.workers.values()) for line in list(worker.asked)]
 
     def loaded(self) -> list[dict[str, str]]:
-        """What each of them has, by address."""
-        return [dict(self.workers[each].loaded) for each in sorted(self.workers)]
+        """The loaded LoRAs of each worker, in the order of addresses."""
+        return [dict(self.workers[address].loaded) for address in sorted(self.workers)]
 
     @contextmanager
     def running(self) -> Iterator[Self]:
-        """Serve meanwhile, from a thread of its own."""
+        """Serve from a thread until the end of the block."""
         started, loop = threading.Event(), asyncio.new_event_loop()
         stop = asyncio.Event()
         work = self._run(started, stop)
@@ -79,7 +79,7 @@ class Fleet:
             return await worker.answer(request)
         answer = await worker.answer(request) if self._is_answered else web.Response(status=503)
         threading.Thread(target=self._carry_out, args=(kill,)).start()
-        await asyncio.sleep(10)  # the dead read no answers
+        await asyncio.sleep(10)  # the killed caller reads no response
         return answer
 
     def _carry_out(self, kill: Callable[[], object]) -> None:
@@ -88,5 +88,5 @@ class Fleet:
 
 
 def dial(fleet: str, address: str) -> str:
-    """Where a worker of the fleet is, whose pod has that base URL."""
+    """The URL of the worker in the fleet whose pod has that base URL."""
     return f"{fleet}/{address.removeprefix('http://').rpartition(':')[0]}"

@@ -1,7 +1,7 @@
-"""A simulated system server of a worker: its adapter API over real HTTP, with faults on request.
+"""A simulated system server of a worker: its LoRA API over real HTTP, with faults on demand.
 
-It is as unhelpful as real workers: a failure of the engine is a 200, and a load of a name that is there is
-a success whatever its address.
+Like real workers, it responds with 200 to a failure of the engine, and to a load of a loaded name whatever
+its URI.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from aiohttp import web
 
 
 class Trouble(StrEnum):
-    """What a worker does in place of its work."""
+    """A fault of a worker."""
 
     NONE = "none"
     ENGINE = "engine"
@@ -39,7 +39,7 @@ _STATUS = {
 
 @dataclass
 class LoraWorker:
-    """One worker: what it has loaded, by name, and what it was asked, in order."""
+    """One worker: the loaded LoRAs with their URIs, and its requests in order."""
 
     loaded: dict[str, str] = field(default_factory=dict[str, str])
     asked: list[str] = field(default_factory=list[str])
@@ -51,7 +51,7 @@ class LoraWorker:
 
     @asynccontextmanager
     async def serving(self, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator["LoraWorker"]:
-        """Serve at an address of this machine, on a free port unless one is named; `base` is the URL."""
+        """Serve at an address of this machine, by default on a free port; `base` is the URL."""
         app = web.Application()
         app.router.add_route("*", "/{rest:.*}", self.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
@@ -65,7 +65,7 @@ class LoraWorker:
             await runner.cleanup()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request, or do what was ordered instead."""
+        """Handle a request, or fail as configured."""
         path = request.raw_path.removeprefix(f"/{request.match_info.get('host', '')}")
         self.asked.append(f"{request.method} /{path.removeprefix('/')}")
         self.at_once += 1

@@ -1,4 +1,4 @@
-"""A manager that runs for as long as a test needs it, and is stopped in order."""
+"""Run a manager for the length of a block."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from kube_runtime.controller.manager import Manager
 
 @asynccontextmanager
 async def managed(manager: Manager, *, settle_seconds: float = 0) -> AsyncIterator[None]:
-    """Have the manager run meanwhile; it has so long to fill its caches and to come to rest."""
+    """Run a manager, and stop it in order; `settle_seconds` pass before the block."""
     stop = asyncio.Event()
     running = asyncio.create_task(manager.run(stop))
     try:

@@ -1,7 +1,7 @@
-"""A simulated cluster with models and the pods of their base model, whose workers are simulated as well.
+"""A simulated cluster with models, pods of their base model, and workers.
 
-Workers behave like real ones: a load of a name that is there is a success, whatever its address, and their
-actions take time, in which the operator may be stopped.
+Like real workers, these accept a load of a loaded name whatever its URI, and their actions take time, in
+which a test may stop the operator.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ UNABLE = Reply(Ending.UNABLE, "cannot manage LoRAs: status 404")
 
 @dataclass
 class Worker:
-    """One worker: what it has loaded, and how it answers. `answer` None means: as it should."""
+    """One worker: its loaded LoRAs, and the reply to all calls if `answer` is not None."""
 
     loaded: dict[str, str] = field(default_factory=dict[str, str])
     asked: list[str] = field(default_factory=list[str])
@@ -75,7 +75,7 @@ class Worker:
 
 
 class Cluster:
-    """An API server, workers behind addresses, and the operator, which can be stopped and started."""
+    """An API server, workers by address, and an operator, which can be stopped and started again."""
 
     def __init__(self, seed: int = 0, *, timeout_seconds: float = 120.0) -> None:
         self.server = Server(seed)
@@ -88,7 +88,7 @@ class Cluster:
 
     @asynccontextmanager
     async def operator(self, transport: Transport | None = None) -> AsyncIterator[None]:
-        """Have a fresh operator run meanwhile, its caches full. None means: the server itself."""
+        """Run a new operator, by default on the server; its caches are synced when the block starts."""
         client, self.cache = Client(transport or self.server, field_manager=FIELD_MANAGER), Cache()
         metrics = RuntimeMetrics()
         events = EventWriter(client, instance="a", metrics=metrics)
@@ -115,7 +115,7 @@ class Cluster:
     async def call(
         self, address: str, call: Call, *, timeout_seconds: float | None = None
     ) -> Reply:
-        """A call to a worker, or to an unused address."""
+        """Call the worker with that address, if any."""
         worker = self.workers.get(address)
         if worker is None:
             return Reply(Ending.FAILED, "no answer")
@@ -133,10 +133,10 @@ class Cluster:
         """The simulated time of day."""
         return START + timedelta(seconds=asyncio.get_running_loop().time())
 
-    # What users do, and what Kubernetes does.
+    # Actions of users and of Kubernetes.
 
     def has_model(self, name: str = "legal", *, type_: str = "lora", **spec: Any) -> None:
-        """Have a model."""
+        """Create a model."""
         body: Object = {
             "metadata": {"name": name, "namespace": NAMESPACE},
             "spec": {
@@ -150,26 +150,26 @@ class Cluster:
         self.storage.create(MODELS, body)
 
     def edit(self, name: str = "legal", **spec: Any) -> None:
-        """Have a user change the spec of a model."""
+        """Change the spec of a model as a user."""
         self.storage.merge(MODELS, Key(NAMESPACE, name), {"spec": spec})
 
     def annotate(self, annotations: dict[str, str | None], name: str = "legal") -> None:
-        """Have a user annotate a model. None means: take the annotation away."""
+        """Annotate a model as a user; None removes the annotation."""
         change = {"metadata": {"annotations": annotations}}
         self.storage.merge(MODELS, Key(NAMESPACE, name), change)
 
     def delete(self, name: str = "legal") -> None:
-        """Have a user delete a model."""
+        """Delete a model as a user."""
         self.storage.delete(MODELS, Key(NAMESPACE, name), {})
 
     def has_service(self, base: str = BASE) -> None:
-        """Have the Service of a base model, as components make it."""
+        """Create the Service of a base model, as components do."""
         name = names.model_service_name(base)
-        found = {labels.BASE_MODEL_HASH: names.model_hash(base), labels.MANAGED_BY: labels.MANAGER}
+        hash_ = names.model_hash(base)
         metadata = {
             "name": name,
             "namespace": NAMESPACE,
-            "labels": found,
+            "labels": {labels.BASE_MODEL_HASH: hash_, labels.MANAGED_BY: labels.MANAGER},
             "annotations": {labels.BASE_MODEL: base},
         }
         self.storage.create(SERVICES, {"metadata": metadata})
@@ -184,12 +184,12 @@ class Cluster:
         ready: bool = True,
         network: str = "",
     ) -> list[Worker]:
-        """Have pods that serve the base model, in a slice of their own."""
-        found = []
+        """Create pods that serve the base model, with EndpointSlices; return their workers."""
+        workers = []
         for number in range(first, first + count):
             host = f"{network or f'10.8.{number // 250}'}.{number % 250 + 1}"
             worker = self.workers[f"http://{host}:9090"] = Worker()
-            found.append(worker)
+            workers.append(worker)
             metadata = {
                 "name": f"w-{number}",
                 "namespace": NAMESPACE,
@@ -209,25 +209,25 @@ class Cluster:
             self.has_slice(
                 f"{service}-{first + number}", service, base, ends[number : number + 100]
             )
-        return found
+        return workers
 
     def has_slice(self, name: str, service: str, base: str, ends: list[Object]) -> None:
-        """Have an EndpointSlice."""
-        found = {
+        """Create an EndpointSlice."""
+        slice_labels = {
             "kubernetes.io/service-name": service,
             labels.BASE_MODEL_HASH: names.model_hash(base),
         }
-        metadata = {"name": name, "namespace": NAMESPACE, "labels": found}
+        metadata = {"name": name, "namespace": NAMESPACE, "labels": slice_labels}
         self.storage.create(SLICES, {"metadata": metadata, "endpoints": ends})
 
     def _end(self, number: int, *, ready: bool) -> Object:
         pod = self.storage.read(PODS, Key(NAMESPACE, f"w-{number}"))
         target = {"kind": "Pod", "name": f"w-{number}", "uid": pod["metadata"]["uid"]}
-        hosts = [each["ip"] for each in pod["status"]["podIPs"]]
+        hosts = [ip["ip"] for ip in pod["status"]["podIPs"]]
         return {"addresses": hosts, "conditions": {"ready": ready}, "targetRef": target}
 
     def set_pods(self, numbers: range, *, ready: bool = True, restarts: int = 0) -> None:
-        """Have the pods of one slice become ready or not, and its endpoints with them."""
+        """Make the pods of one EndpointSlice ready or not, and its endpoints with them."""
         for number in numbers:
             key = Key(NAMESPACE, f"w-{number}")
             host = self.storage.read(PODS, key)["status"]["podIPs"][0]["ip"]
@@ -237,44 +237,43 @@ class Cluster:
         ends = [self._end(number, ready=ready) for number in numbers]
         self.storage.merge(SLICES, Key(NAMESPACE, name), {"endpoints": ends})
 
-    # What there is.
+    # The state of the cluster.
 
     def model(self, name: str = "legal") -> Object | None:
-        """A model. None means: there is none."""
+        """A model, or None if it does not exist."""
         return self.storage.objects.get(MODELS, {}).get(Key(NAMESPACE, name))
 
     def status(self, name: str = "legal") -> Object:
         """The status of a model."""
-        found = self.storage.read(MODELS, Key(NAMESPACE, name))
-        status: Object = found.get("status", {})
+        status: Object = self.storage.read(MODELS, Key(NAMESPACE, name)).get("status", {})
         return status
 
     def condition(self, type_: str = "EndpointsReady", name: str = "legal") -> tuple[str, str, str]:
         """Status, reason and message of a condition."""
-        found = [each for each in self.status(name)["conditions"] if each["type"] == type_]
-        return found[0]["status"], found[0]["reason"], found[0]["message"]
+        [condition] = [c for c in self.status(name)["conditions"] if c["type"] == type_]
+        return condition["status"], condition["reason"], condition["message"]
 
     def events(self) -> list[tuple[str, str]]:
-        """Reasons and messages of all events."""
-        found = self.storage.objects.get("/api/v1/events", {}).values()
-        return sorted((each["reason"], each["message"]) for each in found)
+        """Reason and message of each Event, sorted."""
+        events = self.storage.objects.get("/api/v1/events", {}).values()
+        return sorted((event["reason"], event["message"]) for event in events)
 
     def asked(self, verb: str = "") -> int:
-        """How many calls workers have had."""
-        every = (each for worker in self.workers.values() for each in worker.asked)
-        return sum(each.startswith(verb) for each in every)
+        """The number of calls to workers, or of those with that verb."""
+        calls = (call for worker in self.workers.values() for call in worker.asked)
+        return sum(call.startswith(verb) for call in calls)
 
     def writes(self, path: str = MODELS) -> int:
-        """How often the operator has written an object of that sort."""
+        """The number of writes to objects of that collection."""
         return sum(
-            each.method != "GET"
-            and each.path.split("/namespaces/")[0] == path.rpartition("/")[0]
-            and f"/{path.rpartition('/')[2]}/" in each.path
-            for each in self.server.requests
+            request.method != "GET"
+            and request.path.split("/namespaces/")[0] == path.rpartition("/")[0]
+            and f"/{path.rpartition('/')[2]}/" in request.path
+            for request in self.server.requests
         )
 
     async def until(self, outcome: Callable[[], Any], within_seconds: float = 60.0) -> None:
-        """Return when that is so."""
+        """Wait until `outcome` returns something true."""
         for _ in range(int(within_seconds * 10)):
             if outcome():
                 return
@@ -286,18 +285,18 @@ class Cluster:
 async def loaded(
     name: str = "legal", *, pods: int = 1
 ) -> AsyncIterator[tuple[Cluster, list[Worker]]]:
-    """A cluster whose one model is loaded into all its pods, and their workers; the operator runs."""
+    """A cluster with a running operator whose one model is loaded into all pods, and their workers."""
     cluster = Cluster()
     workers = cluster.has_pods(pods)
     cluster.has_model(name)
     async with cluster.operator():
         await asyncio.sleep(5)
-        assert [{"legal-v2": URI}] * pods == [each.loaded for each in workers]
+        assert [{"legal-v2": URI}] * pods == [worker.loaded for worker in workers]
         yield cluster, workers
 
 
 def pod_status(host: str, *, ready: bool = True, restarts: int = 0) -> Object:
-    """The status of a pod with that address."""
+    """The status of a pod with that IP address."""
     return {
         "phase": "Running",
         "conditions": [{"type": "Ready", "status": str(ready)}],

@@ -1,7 +1,7 @@
 """A simulated API server: a `Transport` over `Storage`, with the faults of a real one on demand.
 
-What a watch stream has sent is gone from it, what it has not sent when it is cut is lost, and a silent one
-keeps its connection and sends nothing, not even its end.
+A watch stream that is cut loses what it has not sent, and a silent one keeps its connection but sends
+nothing, not even its end.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ NO_ANSWER = 0
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL path names."""
+    """The object, collection or subresource that a URL path names."""
 
     collection: str
     namespace: str = ""
@@ -49,9 +49,9 @@ class Target:
 
 @dataclass
 class Fault:
-    """What goes wrong with the next requests that match. A code of `NO_ANSWER` cuts the connection.
+    """A failure of the next matching requests. The code `NO_ANSWER` cuts the connection.
 
-    `after`: the request takes effect, and only its answer is lost.
+    With `after`, a request takes effect and only its response is lost.
     """
 
     code: int
@@ -73,7 +73,7 @@ class Fault:
 
 
 class Stream:
-    """One open watch; asked for a list, it sends that first, and a bookmark that ends it."""
+    """One open watch. A streamed list comes first, and ends with a bookmark."""
 
     def __init__(self, server: "Server", target: Target, query: Mapping[str, str]) -> None:
         loop = asyncio.get_running_loop()
@@ -86,34 +86,34 @@ class Stream:
         self._ends_at = loop.time() + float(query["timeoutSeconds"])
 
     def on_watch_event(self, entry: Entry) -> None:
-        """Have a change sent, if it is one of the selected objects."""
+        """Send a change of a selected object."""
         if entry.collection != self.target.collection:
             return
-        old, new = (self._selected(each) for each in (entry.old, entry.new))
+        old, new = (self._selected(state) for state in (entry.old, entry.new))
         if new is not None:
             self.send("ADDED" if old is None else "MODIFIED", new)
         elif old is not None:
             version = {"resourceVersion": str(entry.revision)}
             self.send("DELETED", {**old, "metadata": {**old["metadata"], **version}})
 
-    def _selected(self, each: Object | None) -> Object | None:
-        return each if each and selects(self.target, self._query, each) else None
+    def _selected(self, state: Object | None) -> Object | None:
+        return state if state and selects(self.target, self._query, state) else None
 
     def send(self, type_: str, object_: Object) -> None:
-        """Have a line sent."""
+        """Send a line."""
         self._lines.put_nowait(msgspec.json.encode({"type": type_, "object": object_}) + b"\n")
 
     def expire(self) -> None:
-        """Have the stream say that history is gone, and end."""
+        """Send an error that the history is gone, and end the stream."""
         self.send("ERROR", status(410, "Expired", "too old resource version"))
         self.end()
 
     def end(self) -> None:
-        """Have the stream end in order, after what there is to send."""
+        """End the stream in order, after all pending lines."""
         self._lines.put_nowait(None)
 
     def cut(self) -> None:
-        """Break the connection; what was not sent is lost, half a line may get through."""
+        """Break the connection: pending lines are lost, half a line may get through."""
         rest = self._lines.get_nowait() if not self._lines.empty() else None
         while not self._lines.empty():
             self._lines.get_nowait()
@@ -122,7 +122,7 @@ class Stream:
         self._lines.put_nowait(Unreachable("the connection was cut"))
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The bytes that are sent, in pieces that know nothing of lines."""
+        """The bytes of the stream, in pieces that do not end with lines."""
         loop = asyncio.get_running_loop()
         while True:
             wait = asyncio.timeout_at(min(self._ends_at, loop.time() + BOOKMARK_SECONDS))
@@ -147,9 +147,9 @@ class Stream:
                     yield piece
 
     def list(self, items: Iterable[Object]) -> None:
-        """Have these objects sent as those that exist."""
-        for each in items:
-            self.send("ADDED", each)
+        """Send these objects as the initial list."""
+        for item in items:
+            self.send("ADDED", item)
         if seconds := self._server.drawn(self._server.mark_seconds):
             asyncio.get_running_loop().call_later(seconds, self._end_list)
         else:
@@ -174,13 +174,13 @@ class _Snapshot:
 
 
 class Server:
-    """An API server in which every delay and every fault is chosen by the test.
+    """An API server whose delays and faults a test chooses.
 
-    `STREAMS_LISTS`: whether it sends lists as streams, or refuses that like an older one.
+    `STREAMS_LISTS` is whether it supports streaming lists, which an older one refuses.
 
-    Units: `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds`
-    before each line of a watch. A streamed list ends `mark_seconds` after its first objects; what changes
-    meanwhile is sent before that. With `is_jittered` they are upper bounds, drawn at random each time.
+    `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds` before each
+    line of a watch. A streamed list ends `mark_seconds` after its first objects; changes meanwhile are sent
+    before its end. With `is_jittered` these are upper bounds of random delays.
     """
 
     STREAMS_LISTS: bool = True
@@ -202,23 +202,26 @@ class Server:
         self._tokens = count(1)
         self.storage.listeners.append(self._commit)
 
-    # What a test asks.
+    # For assertions.
 
     def lists(self, type_: type[Resource]) -> int:
-        """How many lists were begun, in pages or as a stream that was not refused."""
+        """The number of lists that were started, in pages or as an accepted stream."""
         return sum(
-            self._streams_list(each)
-            if "watch" in each.query
-            else each.method == "GET" and "continue" not in each.query
-            for each in self._collection_requests(type_)
+            self._streams_list(request)
+            if "watch" in request.query
+            else request.method == "GET" and "continue" not in request.query
+            for request in self._collection_requests(type_)
         )
 
     def watches(self, type_: type[Resource]) -> int:
-        """How many streams were requested that continue from a version."""
-        return sum("resourceVersion" in each.query for each in self._collection_requests(type_))
+        """The number of requested watches that resume from a version."""
+        return sum(
+            "resourceVersion" in request.query for request in self._collection_requests(type_)
+        )
 
     def _collection_requests(self, type_: type[Resource]) -> list[Request]:
-        return [each for each in self.requests if each.path.endswith("/" + type_.KIND.plural)]
+        suffix = f"/{type_.KIND.plural}"
+        return [request for request in self.requests if request.path.endswith(suffix)]
 
     def _streams_list(self, request: Request) -> bool:
         return self.STREAMS_LISTS and "sendInitialEvents" in request.query
@@ -228,7 +231,7 @@ class Server:
         await asyncio.sleep(self.drawn(seconds))
 
     def drawn(self, seconds: float) -> float:
-        """How long a delay is this time."""
+        """The length of a delay, random if `is_jittered`."""
         return self.random.uniform(0, seconds) if self.is_jittered else seconds
 
     def _commit(self, entry: Entry) -> None:
@@ -238,9 +241,9 @@ class Server:
     # The transport.
 
     async def send(self, request: Request) -> Answer:
-        """Answer a request, or fail as asked."""
+        """Handle a request, or fail as configured."""
         self.requests.append(request)
-        fault = next((each for each in self.faults if each.matches(request)), None)
+        fault = next((fault for fault in self.faults if fault.matches(request)), None)
         await self.pause(self.request_seconds)
         if fault is not None:
             fault.times -= 1
@@ -302,7 +305,7 @@ class Server:
 
     def _selected(self, target: Target, query: Mapping[str, str]) -> list[Object]:
         everything = self.storage.objects.get(target.collection, {}).values()
-        return [each for each in everything if selects(target, query, each)]
+        return [body for body in everything if selects(target, query, body)]
 
     def _watch(self, target: Target, query: Mapping[str, str]) -> Answer:
         stream = Stream(self, target, query)
@@ -329,16 +332,16 @@ class Server:
         return Answer(200, {}, stream.body(), close)
 
 
-def selects(target: Target, query: Mapping[str, str], each: Object) -> bool:
-    """Whether an object is in the namespace and has the labels, or the name, that were asked for."""
-    metadata = each["metadata"]
+def selects(target: Target, query: Mapping[str, str], body: Object) -> bool:
+    """Whether an object is in the namespace and matches the label or field selector."""
+    metadata = body["metadata"]
     labels = metadata.get("labels", {})
-    wanted = filter(None, query.get("labelSelector", "").split(","))
+    terms = filter(None, query.get("labelSelector", "").split(","))
     named = query.get("fieldSelector", "").removeprefix("metadata.name=")
     if "metadata.name=" in query.get("fieldSelector", "") and named != metadata["name"]:
         return False
     return target.namespace in ("", metadata.get("namespace", "")) and all(
-        _meets(labels, term) for term in wanted
+        _meets(labels, term) for term in terms
     )
 
 

@@ -1,7 +1,7 @@
-"""What a simulated API server stores: objects, one counter of revisions, and the history of changes.
+"""The storage of a simulated API server: objects, one counter of revisions, and the history of changes.
 
-It is as strict as the real one where the runtime could cheat: a write that changes nothing has no new
-version, a uid is never used twice, and history can be compacted.
+It is as strict as the real one where it matters: a write that changes nothing keeps the version, uids are
+never reused, and the history can be compacted.
 """
 
 import copy
@@ -17,7 +17,7 @@ _SERVER_SIDE = ("uid", "resourceVersion", "generation", "creationTimestamp", "de
 
 @dataclass(frozen=True)
 class Entry:
-    """One change: the state before and after it. None means: no object."""
+    """One change, with the states before and after it, None where the object does not exist."""
 
     revision: int
     collection: str
@@ -27,7 +27,7 @@ class Entry:
 
 
 class Refused(Exception):
-    """An answer of 400 or more."""
+    """An error response."""
 
     def __init__(self, code: int, reason: str, message: str = "") -> None:
         super().__init__(message or reason)
@@ -48,18 +48,18 @@ class Storage:
     _applied: dict[tuple[str, Key, str], Object] = field(default_factory=dict)
 
     def read(self, collection: str, key: Key) -> Object:
-        """The object of that key."""
-        found = self.objects.get(collection, {}).get(key)
-        if found is None:
+        """The object with that key."""
+        stored = self.objects.get(collection, {}).get(key)
+        if stored is None:
             raise Refused(404, "NotFound", f"{key} not found")
-        return found
+        return stored
 
-    def create(self, collection: str, wanted: Object) -> Object:
-        """Store an object that was not there."""
-        key = key_of(wanted)
+    def create(self, collection: str, desired: Object) -> Object:
+        """Store a new object."""
+        key = key_of(desired)
         if key in self.objects.get(collection, {}):
             raise Refused(409, "AlreadyExists", f"{key} already exists")
-        new = copy.deepcopy(wanted)
+        new = copy.deepcopy(desired)
         for name in _SERVER_SIDE:
             new["metadata"].pop(name, None)
         new["metadata"] |= {
@@ -69,15 +69,15 @@ class Storage:
         }
         return self._commit(collection, key, None, new)
 
-    def replace(self, collection: str, wanted: Object, subresource: str = "") -> Object:
-        """Store another state of an object; a version or uid in it is a condition."""
-        key = key_of(wanted)
+    def replace(self, collection: str, desired: Object, subresource: str = "") -> Object:
+        """Store a new state of an object; its version and uid, if given, must match."""
+        key = key_of(desired)
         old = self.read(collection, key)
         for name in ("resourceVersion", "uid"):
-            asked = wanted["metadata"].get(name)
-            if asked and asked != old["metadata"][name]:
-                raise Refused(409, "Conflict", f"{name} of {key} is another")
-        new = copy.deepcopy(wanted)
+            expected = desired["metadata"].get(name)
+            if expected and expected != old["metadata"][name]:
+                raise Refused(409, "Conflict", f"{name} of {key} does not match")
+        new = copy.deepcopy(desired)
         if subresource:
             new = {**old, subresource: new.get(subresource)}
         new["metadata"] = {**new["metadata"]}
@@ -97,32 +97,32 @@ class Storage:
         return self._commit(collection, key, old, new)
 
     def merge(self, collection: str, key: Key, patch: Object, subresource: str = "") -> Object:
-        """A JSON merge patch."""
+        """Apply a JSON merge patch."""
         old = self.read(collection, key)
         return self.replace(collection, merged(old, patch), subresource)
 
-    def apply(self, collection: str, wanted: Object, manager: str) -> Object:
-        """Server-side apply without conflicts: lists are atomic, and what a manager drops goes."""
-        key = key_of(wanted)
-        uid = wanted["metadata"].get("uid")
+    def apply(self, collection: str, desired: Object, manager: str) -> Object:
+        """Server-side apply without conflicts; lists are atomic, and fields that a manager omits go."""
+        key = key_of(desired)
+        uid = desired["metadata"].get("uid")
         old = self.objects.get(collection, {}).get(key)
         if old is None:
             if uid:
-                raise Refused(409, "Conflict", f"uid of {key} is another")
-            new = self.create(collection, wanted)
+                raise Refused(409, "Conflict", f"uid of {key} does not match")
+            new = self.create(collection, desired)
         else:
             before = self._applied.get((collection, key, manager), {})
-            state = merged(without(old, before, wanted), wanted)
+            state = merged(without(old, before, desired), desired)
             new = self.replace(collection, state)
-        self._applied[collection, key, manager] = copy.deepcopy(wanted)
+        self._applied[collection, key, manager] = copy.deepcopy(desired)
         return new
 
     def delete(self, collection: str, key: Key, preconditions: Object) -> Object | None:
-        """Delete, or begin to if there are finalizers. None means: it is gone."""
+        """Delete an object; return it if finalizers remain, else None."""
         old = self.read(collection, key)
-        for name, asked in preconditions.items():
-            if asked != old["metadata"][name]:
-                raise Refused(409, "Conflict", f"{name} of {key} is another")
+        for name, expected in preconditions.items():
+            if expected != old["metadata"][name]:
+                raise Refused(409, "Conflict", f"{name} of {key} does not match")
         if not old["metadata"].get("finalizers"):
             self._commit(collection, key, old, None)
             return None
@@ -132,7 +132,7 @@ class Storage:
         return self._commit(collection, key, old, {**old, "metadata": metadata})
 
     def tick(self) -> None:
-        """Have the revision move on, as it does for changes of other kinds."""
+        """Advance the revision, as changes of other kinds do."""
         self.revision += 1
 
     def compact(self) -> None:
@@ -145,7 +145,7 @@ class Storage:
         stored = self.objects.setdefault(collection, {})
         if new is None:
             gone = copy.deepcopy(stored.pop(key))
-            for applied in [each for each in self._applied if each[:2] == (collection, key)]:
+            for applied in [by for by in self._applied if by[:2] == (collection, key)]:
                 del self._applied[applied]
             gone["metadata"]["resourceVersion"] = str(self.revision)
             result = old = gone
@@ -160,7 +160,7 @@ class Storage:
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """RFC 7396."""
+    """The result of a JSON merge patch (RFC 7396)."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(old) if isinstance(old, dict) else {}
@@ -173,7 +173,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def without(state: Any, before: Any, now: Any) -> Any:
-    """`state` less what `before` had and `now` has not."""
+    """`state` without the fields that are in `before` and not in `now`."""
     if not (isinstance(state, dict) and isinstance(before, dict) and isinstance(now, dict)):
         return state
     return {

@@ -1,4 +1,4 @@
-"""A runner of widgets: what it reconciles, and when, is what a test has written into a script."""
+"""A controller of widgets whose reconciles follow a script of the test."""
 
 import asyncio
 from collections import defaultdict
@@ -21,7 +21,7 @@ from simulated.caches import listed
 
 
 class Widget(Resource):
-    """A kind of one number."""
+    """A kind with one field."""
 
     KIND = Kind("example.com", "v1", "Widget", "widgets")
 
@@ -32,13 +32,13 @@ A, B = Key("ns", "a"), Key("ns", "b")
 
 
 def widget(key: Key, size: int = 0) -> Widget:
-    """A widget whose size is its version."""
+    """A widget whose version is its size."""
     version = str(size)
     return Widget(Metadata(key.name, key.namespace, f"uid-{key.name}", version), size)
 
 
 def account_keys(account: ServiceAccount) -> Iterable[Key]:
-    """The widgets that a ServiceAccount names with its labels."""
+    """The widgets that a ServiceAccount names in its labels."""
     return (Key("ns", name) for name in account.metadata.labels)
 
 
@@ -47,7 +47,7 @@ Script = Callable[[], Awaitable[Result]]
 
 @dataclass
 class WidgetController:
-    """Does what the script of a key says, one entry per reconcile, and nothing after its end."""
+    """Follows the script of each key, one entry per reconcile, and succeeds after its end."""
 
     runs: list[tuple[float, Key]] = field(default_factory=list[tuple[float, Key]])
     script: dict[Key, Iterator[Result | Exception | Script]] = field(
@@ -61,7 +61,7 @@ class WidgetController:
     watches = (Watches(ServiceAccount, account_keys),)
 
     async def reconcile(self, key: Key) -> Result:
-        """Do what comes next for that key."""
+        """Follow the next entry of the key's script."""
         self.runs.append((asyncio.get_running_loop().time(), key))
         self.active += 1
         self.most_active = max(self.active, self.most_active)
@@ -77,11 +77,11 @@ class WidgetController:
             self.active -= 1
 
     def keys(self) -> list[Key]:
-        """What was reconciled, in order."""
+        """The reconciled keys in order."""
         return [key for _, key in self.runs]
 
     def gaps(self) -> list[float]:
-        """The seconds between each reconcile and the next."""
+        """The seconds between reconciles."""
         times = [at for at, _ in self.runs]
         return [later - earlier for earlier, later in pairwise(times)]
 
@@ -100,11 +100,11 @@ class World:
             self.runner.subscribe()
 
     def list(self, *widgets: Widget) -> None:
-        """Have these widgets listed."""
+        """Sync the store with these widgets."""
         listed(self.widgets, Widget, widgets)
 
     def sample(self, name: str, **labels: str) -> float:
-        """A metric, as it would be scraped."""
+        """The value of a metric."""
         return self.metrics.registry.get_sample_value(f"kube_runtime_{name}", labels) or 0.0
 
 
@@ -115,7 +115,7 @@ PACE = ControllerOptions(workers=2, resync_seconds=100_000)
 async def running(
     pace: ControllerOptions = PACE, world: World | None = None
 ) -> AsyncIterator[World]:
-    """Have the runner run meanwhile; it ends in order."""
+    """Run the controller until the end of the block."""
     world = world or World(pace)
     run = asyncio.create_task(world.runner.run())
     yield world

@@ -1,4 +1,4 @@
-"""A simulated API server, and the runtime that watches it: what most tests start from."""
+"""A simulated API server with gadgets, and the runtime that watches it: the start of most runtime tests."""
 
 import asyncio
 import random
@@ -20,7 +20,7 @@ from simulated.server import Server
 
 @dataclass
 class World:
-    """A server with gadgets, an informer of them, and what it announced."""
+    """A server with gadgets, an informer, and the changes that it announced."""
 
     server: Server
     informer: Informer[Gadget]
@@ -54,18 +54,18 @@ class World:
         return convert(self.server.storage.create(MAKERS, wanted), Maker)
 
     def sizes(self) -> dict[str, int]:
-        """What the cache shows."""
-        return {each.metadata.name: each.spec.size for each in self.cache.list(Gadget)}
+        """The sizes of the gadgets in the cache."""
+        return {gadget.metadata.name: gadget.spec.size for gadget in self.cache.list(Gadget)}
 
     def announced(self) -> list[tuple[int | None, int | None]]:
         """The sizes before and after each change since the last call."""
-        seen = [tuple(each and each.spec.size for each in (c.old, c.new)) for c in self.changes]
+        sizes = [tuple(g and g.spec.size for g in (c.old, c.new)) for c in self.changes]
         self.changes.clear()
-        return seen  # type: ignore[return-value]
+        return sizes  # type: ignore[return-value]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Have the informer run meanwhile."""
+        """Run the informer until the end of the block."""
         task = asyncio.create_task(self.informer.run(self.client))
         try:
             yield
@@ -76,7 +76,7 @@ class World:
 
     @asynccontextmanager
     async def synced(self) -> AsyncIterator[None]:
-        """Have the informer run meanwhile, its store complete and its stream open."""
+        """Run the informer; its store is synced and its watch open when the block starts."""
         async with self.running():
             await self.informer.synced.wait()
             await settle(0.001)
@@ -84,11 +84,11 @@ class World:
 
 
 def a_world(seed: int = 0, **options: Any) -> World:
-    """A world of gadgets in which everything works and takes no time."""
+    """A world of gadgets without delays and faults."""
     random.seed(seed)  # the same seed, the same world
     return World(Server(seed), Informer(Gadget, **options))
 
 
 async def settle(seconds: float = 1.0) -> None:
-    """Let everything happen that happens within that time."""
+    """Let that time pass."""
     await asyncio.sleep(seconds)

@@ -1,9 +1,9 @@
 {{- /*
-More flags of a user. What other objects of the chart depend on (ports, names, modes) is computed from values, so a flag that says
-otherwise is refused. Flags that say the same, and the default list of the Go operator's chart, are left out: users carry them over.
+Additional flags of a user. Ports, names and modes, on which other objects of the chart depend, come from values, so a conflicting
+flag fails. Flags with the same value, and the default list of the Go operator's chart, are dropped, because users carry them over.
 */ -}}
 
-{{- /* Flags that only values may set, by name, each with the value to set. */ -}}
+{{- /* Flags that only values may set → the value to set. */ -}}
 {{- define "dynamo.computedFlags" -}}
 metrics-bind-address: metricsService.enabled
 metrics-secure: metricsService.secure
@@ -33,13 +33,13 @@ mpi-run-ssh-secret-name: dynamo.mpiRun.secretName
 mpi-run-ssh-secret-namespace: no other value
 {{- end }}
 
-{{- /* A flag as the chart writes it: two dashes, and a value. */ -}}
+{{- /* A flag in the chart's form: two dashes and a value. */ -}}
 {{- define "dynamo.plainFlag" -}}
 {{- $plain := printf "--%s" (. | trimPrefix "-" | trimPrefix "-") }}
 {{- if contains "=" $plain }}{{ $plain }}{{ else }}{{ $plain }}=true{{ end }}
 {{- end }}
 
-{{- /* Those of `controllerManager.manager.args` that take effect, as a list in YAML: `list ROOT COMPUTED`. */ -}}
+{{- /* The flags of `controllerManager.manager.args` that take effect, as a YAML list. Arguments: `list ROOT COMPUTED`. */ -}}
 {{- define "dynamo.moreFlags" -}}
 {{- $args := index (index . 0).Values "dynamo-operator" "controllerManager" "manager" "args" }}
 {{- $reserved := include "dynamo.computedFlags" . | fromYaml }}

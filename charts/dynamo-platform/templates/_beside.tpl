@@ -1,4 +1,4 @@
-{{- /* What the servers that may run beside the operator have in common: `root`, `name`, and what each asks for. */ -}}
+{{- /* Common parts of the optional servers (NATS, etcd, BuildKit). */ -}}
 
 {{- define "beside.name" -}}
 {{- printf "%s-%s" .Release.Name .Chart.Name }}
@@ -17,7 +17,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/part-of: dynamo-platform
 {{- end }}
 
-{{- /* Where pods may run, and that they pass the `restricted` pod security standard. */ -}}
+{{- /* Scheduling of a server's pods, and the `restricted` pod security standard. */ -}}
 {{- define "beside.pod" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -48,7 +48,7 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
-{{- /* The PVC of a server: `list ROOT SIZE CLASS`. */ -}}
+{{- /* The PVC of a server. Arguments: `list ROOT SIZE CLASS`. */ -}}
 {{- define "beside.claims" -}}
 volumeClaimTemplates:
   - metadata:
@@ -65,7 +65,7 @@ volumeClaimTemplates:
           storage: {{ index . 1 | quote }}
 {{- end }}
 
-{{- /* Only pods of Dynamo, in whatever namespace, and the operator come in: `list ROOT PORT`. */ -}}
+{{- /* The NetworkPolicy of a server: only the operator and pods of Dynamo in any namespace may connect. Arguments: `list ROOT PORT`. */ -}}
 {{- define "beside.networkPolicy" -}}
 {{- $root := index . 0 }}
 apiVersion: networking.k8s.io/v1

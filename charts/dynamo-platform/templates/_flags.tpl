@@ -1,6 +1,6 @@
 {{- /*
-The operator's flags, as a list in YAML. What is empty is left to the operator, whose defaults are in docs/settings.md. They are
-put together as values and written by `toYaml`, so that no text of a user can be anything but text.
+The operator's flags, as a YAML list. Empty values are omitted, so that the operator's defaults (docs/settings.md) apply. The flags are
+built as data and written by `toYaml`, so that users cannot inject YAML.
 */ -}}
 
 {{- define "dynamo.flags" -}}
@@ -109,7 +109,7 @@ put together as values and written by `toYaml`, so that no text of a user can be
 {{- end }}
 {{- end }}
 
-{{- /* Where NATS is: what a user says, else the one that runs beside in this release. Empty means: nowhere. */ -}}
+{{- /* The address of NATS: the configured one, else that of this release's NATS, else empty. */ -}}
 {{- define "dynamo.natsAddress" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- if $operator.natsAddr }}{{ $operator.natsAddr }}
@@ -118,7 +118,7 @@ nats://{{ .Release.Name }}-nats.{{ .Release.Namespace }}.svc.{{ $operator.kubern
 {{- end }}
 {{- end }}
 
-{{- /* Where etcd is, likewise. */ -}}
+{{- /* The address of etcd: the configured one, else that of this release's etcd, else empty. */ -}}
 {{- define "dynamo.etcdAddress" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- if $operator.etcdAddr }}{{ $operator.etcdAddr }}

@@ -1,4 +1,4 @@
-{{- /* The variables of the older generation, as a list in YAML. What the chart knows is set unless the values say otherwise. */ -}}
+{{- /* The environment variables of the legacy kinds, as a YAML list. Values override what the chart computes. */ -}}
 {{- define "dynamo.legacyVariables" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- $legacy := $operator.legacyKinds }}

@@ -1,4 +1,4 @@
-{{- /* What things are called. Users and other charts know these names, so they are those of the reference chart. */ -}}
+{{- /* Names of objects. They are those of the reference chart, because users and other charts depend on them. */ -}}
 
 {{- define "dynamo.name" -}}
 {{- index .Values "dynamo-operator" "nameOverride" | default "dynamo-operator" | trunc 63 | trimSuffix "-" }}
@@ -16,8 +16,8 @@
 {{- end }}
 
 {{- /*
-The name of an object of the release: `list ROOT SUFFIX`. Services allow 63 characters, so nothing has more. What would be
-longer loses the end of what stands before the suffix and gets a hash of it, so that two long releases do not meet.
+The name of an object of the release. Arguments: `list ROOT SUFFIX`. At most 63 characters, the limit of Services: a longer prefix is
+truncated and gets a hash, so that the names of two long releases differ.
 */ -}}
 {{- define "dynamo.named" -}}
 {{- $prefix := include "dynamo.fullname" (index . 0) }}
@@ -45,12 +45,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/part-of: dynamo-operator
 {{- end }}
 
-{{- /* Labels of an object: `list ROOT OWN THEIRS`. What users add never takes the place of what is selected by. */ -}}
+{{- /* Labels of an object. Arguments: `list ROOT OWN THEIRS`. Labels of users never override those of selectors. */ -}}
 {{- define "dynamo.labelled" -}}
 {{- merge (deepCopy (index . 1)) (include "dynamo.labels" (index . 0) | fromYaml) (index . 2) | toYaml }}
 {{- end }}
 
-{{- /* The pods of the operator; `control-plane` is the label that other objects of the chart select. */ -}}
+{{- /* The labels of the operator's pods; other objects of the chart select `control-plane`. */ -}}
 {{- define "dynamo.operatorSelector" -}}
 {{ include "dynamo.selectorLabels" . }}
 control-plane: controller-manager
@@ -64,13 +64,13 @@ control-plane: controller-manager
 {{- if index .Values "dynamo-operator" "namespaceRestriction" "enabled" }}true{{ end }}
 {{- end }}
 
-{{- /* The namespace of graphs. Empty means all. */ -}}
+{{- /* The namespace of graphs; empty for all namespaces. */ -}}
 {{- define "dynamo.graphsNamespace" -}}
 {{- $restriction := index .Values "dynamo-operator" "namespaceRestriction" }}
 {{- if $restriction.enabled }}{{ $restriction.targetNamespace | default .Release.Namespace }}{{ end }}
 {{- end }}
 
-{{- /* The namespace whose metrics, ServiceAccounts and webhooks are meant: that of graphs, else the release's. */ -}}
+{{- /* The namespace of metrics, ServiceAccounts and webhooks: that of graphs, else that of the release. */ -}}
 {{- define "dynamo.namespace" -}}
 {{- include "dynamo.graphsNamespace" . | default .Release.Namespace }}
 {{- end }}
@@ -95,7 +95,7 @@ control-plane: controller-manager
 {{- include "dynamo.named" (list . (printf "-validating%s" ($namespace | empty | ternary "" (printf "-%s" $namespace)))) }}
 {{- end }}
 
-{{- /* Whose objects are reviewed: as a user says, but for a restricted operator never outside its namespace. Empty means: all. */ -}}
+{{- /* The namespaceSelector of the webhooks: the configured one, but for a restricted operator only its namespace. Empty for all namespaces. */ -}}
 {{- define "dynamo.reviewedNamespaces" -}}
 {{- $selector := index .Values "dynamo-operator" "webhook" "namespaceSelector" | deepCopy }}
 {{- with include "dynamo.graphsNamespace" . }}
@@ -109,7 +109,7 @@ control-plane: controller-manager
 {{- include "dynamo.image" (dict "root" . "repository" $image.repository "tag" (include "dynamo.version" .) "digest" $image.digest) }}
 {{- end }}
 
-{{- /* An image: `repository`, `tag`, `digest`, and the root context as `root`. */ -}}
+{{- /* The reference of an image. Arguments: `repository`, `tag`, `digest`, and the root context as `root`. */ -}}
 {{- define "dynamo.image" -}}
 {{- $repository := .repository }}
 {{- with .root.Values.global.imageRegistry }}
@@ -136,25 +136,25 @@ control-plane: controller-manager
 {{- end }}
 {{- end }}
 
-{{- /* Whether there are webhooks. A restricted operator may not write what the whole cluster asks, so it cannot certify itself. */ -}}
+{{- /* Whether webhooks are installed. A restricted operator cannot issue its own certificate, because it may not write cluster-scoped objects. */ -}}
 {{- define "dynamo.servesWebhooks" -}}
 {{- $certifiesItself := eq "self" (include "dynamo.certificates" .) }}
 {{- if and (index .Values "dynamo-operator" "webhook" "enabled") (not (and $certifiesItself (include "dynamo.isRestricted" .))) }}true{{ end }}
 {{- end }}
 
-{{- /* Whether the operator asks the API server who may read metrics. */ -}}
+{{- /* Whether the operator authorizes readers of metrics with the API server. */ -}}
 {{- define "dynamo.reviewsMetrics" -}}
 {{- $metrics := index .Values "dynamo-operator" "metricsService" }}
 {{- if and (include "dynamo.servesMetrics" .) $metrics.secure (eq "reviewed" $metrics.access) }}true{{ end }}
 {{- end }}
 
-{{- /* Whether the operator serves metrics. `metrics.enabled` is a shorter name of the same switch, at the top and below `dynamo-operator`. */ -}}
+{{- /* Whether the operator serves metrics. `metrics.enabled`, at the top level or in `dynamo-operator`, is a short form of the same value. */ -}}
 {{- define "dynamo.servesMetrics" -}}
 {{- $operator := index .Values "dynamo-operator" }}
 {{- if and $operator.metricsService.enabled $operator.metrics.enabled .Values.metrics.enabled }}true{{ end }}
 {{- end }}
 
-{{- /* Who makes the certificate of the webhooks. */ -}}
+{{- /* The issuer of the webhooks' certificate. */ -}}
 {{- define "dynamo.certificates" -}}
 {{- $webhook := index .Values "dynamo-operator" "webhook" }}
 {{- if $webhook.certManager.enabled }}cert-manager
@@ -162,7 +162,7 @@ control-plane: controller-manager
 {{- else }}self{{ end }}
 {{- end }}
 
-{{- /* What the `restricted` pod security standard asks of a pod. */ -}}
+{{- /* The pod security context of the `restricted` pod security standard. */ -}}
 {{- define "dynamo.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532

@@ -1,4 +1,4 @@
-{{- /* From the list in files/permissions.yaml, which is made from the operator's code, to rules of roles. */ -}}
+{{- /* Rules of roles, from files/permissions.yaml, which is generated from code. */ -}}
 
 {{- define "dynamo.features" -}}
 {{- $operator := index .Values "dynamo-operator" }}
@@ -34,7 +34,7 @@ $profilingRole: {{ include "dynamo.named" (list . "-dgdr-profiling") | quote }}
 $profilingNodes: {{ include "dynamo.named" (list . "-dgdr-profiling-nodes") | quote }}
 {{- end }}
 
-{{- /* The rules of one role: `root`, `rules`, and `where` as a list; without `where`, of all places. */ -}}
+{{- /* The rules of one role. Arguments: `root`, `rules`, and optionally the list `where`, which filters the rules. */ -}}
 {{- define "dynamo.rules" -}}
 {{- $features := include "dynamo.features" .root | fromYaml }}
 {{- $names := include "dynamo.objectNames" .root | fromYaml }}

@@ -1,24 +1,24 @@
-{{- /* Other projects: what of them the cluster serves, and what was part of a release of the Go operator's chart. Only here is a cluster asked. */ -}}
+{{- /* Other projects: which of their kinds the cluster serves, and which were part of a release of the Go operator's chart. Only this file queries the cluster. */ -}}
 
-{{- /* Whether monitors are made: `list ROOT VALUE`. "auto" means: where the Prometheus operator's kinds are served. */ -}}
+{{- /* Whether to create monitors. Arguments: `list ROOT VALUE`; "auto" creates them if the cluster serves the Prometheus operator's kinds. */ -}}
 {{- define "dynamo.makesMonitors" -}}
 {{- $value := index . 1 | toString }}
 {{- if or (eq $value "true") (and (eq $value "auto") ((index . 0).Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) }}true{{ end }}
 {{- end }}
 
-{{- /* How long workers drain: the `sleep` action of a `preStop` needs Kubernetes 1.30. */ -}}
+{{- /* The drain period of workers; the `sleep` action of a `preStop` hook needs Kubernetes 1.30. */ -}}
 {{- define "dynamo.workerDrainPeriod" -}}
 {{- semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version | ternary (index .Values "dynamo-operator").dynamo.workerDrainPeriod "0s" }}
 {{- end }}
 
-{{- /* Whether the operator may use a project: `list ROOT KEY`, with the key below `optionalApis`. */ -}}
+{{- /* Whether the operator may use a project. Arguments: `list ROOT KEY`, with a key of `optionalApis`. */ -}}
 {{- define "dynamo.grants" -}}
 {{- $operator := index (index . 0).Values "dynamo-operator" }}
 {{- $key := index . 1 }}
 {{- if or (get $operator.optionalApis $key) (and (eq $key "istio") $operator.dynamo.istio.enabled) }}true{{ end }}
 {{- end }}
 
-{{- /* How to install what `grove.enabled` and `kai-scheduler.enabled` stand for; the chart does not. */ -}}
+{{- /* How to install the projects of `grove.enabled` and `kai-scheduler.enabled`; the chart does not install them. */ -}}
 {{- define "dynamo.wantedProjects" -}}
 grove:
   title: Grove
@@ -34,7 +34,7 @@ kai-scheduler:
 
 {{- /*
 A release of the Go operator's chart may contain Grove and the KAI scheduler. Helm would remove them at the upgrade, and nothing
-would manage their workloads; so the upgrade is refused until they are marked to stay.
+would manage their workloads. So the upgrade fails until they are annotated to be kept.
 */ -}}
 {{- define "dynamo.projectRefusals" -}}
 {{- $operator := index .Values "dynamo-operator" }}

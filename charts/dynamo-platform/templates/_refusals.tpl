@@ -1,4 +1,4 @@
-{{- /* What cannot work is refused when the chart is rendered; each text says what to do. Only `_projects.tpl` asks a cluster. */ -}}
+{{- /* Values that cannot work fail at rendering, with a message that says what to do. Only `_projects.tpl` queries the cluster. */ -}}
 
 {{- define "dynamo.refusals" -}}
 {{- $operator := index .Values "dynamo-operator" }}

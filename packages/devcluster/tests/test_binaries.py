@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.binaries import find
-from devcluster.build import PROGRAMS, build, built_folder, kubernetes_version
+from devcluster.programs.binaries import find
+from devcluster.programs.build import PROGRAMS, build, built_folder, kubernetes_version
+from devcluster.programs.toolchain import GO_MODULE, needed_version, version_of
 from devcluster.progress import Silent
-from devcluster.toolchain import GO_MODULE, needed_version, version_of
 from kube_runtime.errors import ConfigError
 
 GO = """#!/bin/sh

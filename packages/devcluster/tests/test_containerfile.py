@@ -2,7 +2,16 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from devcluster.containerfile import Copy, Ignored, Instruction, command, copy, pairs, parse, place
+from devcluster.images.containerfile import (
+    Copy,
+    IgnoreRules,
+    Instruction,
+    command,
+    copy,
+    pairs,
+    parse,
+    place,
+)
 from kube_runtime.errors import ConfigError
 
 OURS = Path(__file__).parents[3] / "Containerfile"
@@ -15,15 +24,15 @@ def instruction(text: str, word: str = "COPY") -> Instruction:
 def test_our_own_file_is_understood_and_its_last_stage_only_copies() -> None:
     *before, last = parse(OURS.read_text(), {"BASE": "localhost/base:1"})
     assert {"localhost/base:1"} == {stage.base for stage in (*before, last)}
-    assert "RUN" not in {each.word for each in last.instructions}
-    assert "USER" in {each.word for each in last.instructions}
+    assert "RUN" not in {instruction.keyword for instruction in last.instructions}
+    assert "USER" in {entry.keyword for entry in last.instructions}
 
 
 def test_lines_go_on_behind_a_backslash_and_comments_do_not_count() -> None:
     [stage] = parse("# first\nFROM a AS b\nRUN one && \\\n  # between\n  two\n\nUSER 1\n", {})
     assert ("a", "b") == (stage.base, stage.name)
     assert [("RUN", "one && two"), ("USER", "1")] == [
-        (each.word, each.text) for each in stage.instructions
+        (instruction.keyword, instruction.text) for instruction in stage.instructions
     ]
 
 
@@ -37,7 +46,7 @@ def test_an_argument_that_is_given_wins_over_its_default() -> None:
     ("text", "words"),
     [
         ("", "has no FROM"),
-        ("RUN true", "RUN: stands before FROM"),
+        ("RUN true", "RUN: must not come before FROM"),
         ("FROM a\nHEALTHCHECK NONE", "Containerfile:2: HEALTHCHECK: is not understood"),
     ],
 )
@@ -77,9 +86,9 @@ def test_places_are_relative_to_the_working_folder() -> None:
 
 def test_the_last_line_that_matches_decides_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / ".dockerignore").write_text("# all\n*\n!src\n**/__pycache__\n")
-    ignored = Ignored.of(tmp_path)
+    ignored = IgnoreRules.of(tmp_path)
     assert [True, False, True, False] == [
-        ignored.leaves_out(PurePosixPath(path))
+        ignored.ignores(PurePosixPath(path))
         for path in ("docs/a.md", "src/a.py", "src/b/__pycache__/a.pyc", "src/b/a.py")
     ]
-    assert not Ignored.of(tmp_path / "none").leaves_out(PurePosixPath("a"))
+    assert not IgnoreRules.of(tmp_path / "none").ignores(PurePosixPath("a"))

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
+from devcluster.node.namespaces import ControlGroup
 
 
 def hierarchies(root: Path, *names: str) -> ControlGroup:
@@ -11,7 +11,7 @@ def hierarchies(root: Path, *names: str) -> ControlGroup:
 
 
 def test_a_group_is_made_in_every_tree_of_the_first_version(tmp_path: Path) -> None:
-    hierarchies(tmp_path, "cpu", "memory").make()
+    hierarchies(tmp_path, "cpu", "memory").create()
     assert (tmp_path / "cpu" / "mine").is_dir()
     assert (tmp_path / "memory" / "mine").is_dir()
 
@@ -19,15 +19,15 @@ def test_a_group_is_made_in_every_tree_of_the_first_version(tmp_path: Path) -> N
 def test_a_group_is_made_once_in_the_one_tree_of_the_second_version(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
     group = hierarchies(tmp_path, "system.slice")
-    group.make()
-    group.make()
+    group.create()
+    group.create()
     assert (tmp_path / "mine").is_dir()
     assert not (tmp_path / "system.slice" / "mine").exists()
 
 
 def test_processes_are_found_in_groups_below_too(tmp_path: Path) -> None:
     group = hierarchies(tmp_path, "cpu", "memory")
-    group.make()
+    group.create()
     (tmp_path / "cpu" / "mine" / "pod" / "container").mkdir(parents=True)
     (tmp_path / "cpu" / "mine" / "pod" / "container" / "cgroup.procs").write_text("7\n8\n")
     (tmp_path / "memory" / "mine" / "cgroup.procs").write_text("8\n9\n")
@@ -36,11 +36,11 @@ def test_processes_are_found_in_groups_below_too(tmp_path: Path) -> None:
 
 def test_all_that_is_empty_is_removed(tmp_path: Path) -> None:
     group = hierarchies(tmp_path, "cpu")
-    group.make()
+    group.create()
     (tmp_path / "cpu" / "mine" / "pod" / "container").mkdir(parents=True)
     (tmp_path / "cpu" / "other").mkdir()
     group.remove()
-    assert ["other"] == [each.name for each in (tmp_path / "cpu").iterdir()]
+    assert ["other"] == [entry.name for entry in (tmp_path / "cpu").iterdir()]
     group.remove()
 
 

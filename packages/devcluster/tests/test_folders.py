@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.folders import cache_folder, state_folder
+from devcluster.layout import cache_folder, state_folder
 
 
 def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:

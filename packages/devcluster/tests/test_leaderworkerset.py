@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from devcluster.leaderworkerset import settings, webhooks
+from devcluster.addons.leaderworkerset import settings, webhooks
 
 
 def test_it_listens_on_the_loopback_address_only() -> None:
@@ -17,9 +17,9 @@ def test_it_listens_on_the_loopback_address_only() -> None:
 def entries() -> dict[str, dict[str, Any]]:
     """The webhooks by the path that is called."""
     return {
-        each["clientConfig"]["url"].removeprefix("https://127.0.0.1:20443/"): each
+        webhook["clientConfig"]["url"].removeprefix("https://127.0.0.1:20443/"): webhook
         for body in webhooks(port=20443, authority=b"ca")["items"]
-        for each in body["webhooks"]
+        for webhook in body["webhooks"]
     }
 
 
@@ -31,8 +31,8 @@ def test_the_api_server_calls_the_paths_of_its_release() -> None:
         "validate--v1-pod",
         "validate-leaderworkerset-x-k8s-io-v1-leaderworkerset",
     ] == sorted(found)
-    for each in found.values():
-        assert b"ca" == base64.b64decode(each["clientConfig"]["caBundle"])
+    for entry in found.values():
+        assert b"ca" == base64.b64decode(entry["clientConfig"]["caBundle"])
 
 
 def test_pods_of_others_start_without_it() -> None:

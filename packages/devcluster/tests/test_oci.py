@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from devcluster.oci import (
+from devcluster.images.oci import (
     Layer,
     Settings,
     TarEntry,
@@ -89,14 +89,14 @@ def test_every_digest_and_size_of_an_image_is_true(files: Path, tmp_path: Path) 
     described, manifest, config = image(file)
     assert digest == described["digest"]
     assert "localhost/it:1" == described["annotations"]["io.containerd.image.name"]
-    assert [each.digest for each in layers] == config["rootfs"]["diff_ids"]
+    assert [layer.digest for layer in layers] == config["rootfs"]["diff_ids"]
     with tarfile.open(file) as archive:
-        for each in (described, manifest["config"], *manifest["layers"]):
-            content = archive.extractfile(blob(each["digest"]))
+        for entry in (described, manifest["config"], *manifest["layers"]):
+            content = archive.extractfile(blob(entry["digest"]))
             assert content is not None
             data = content.read()
-            assert each["size"] == len(data)
-            assert each["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
+            assert entry["size"] == len(data)
+            assert entry["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def test_how_a_container_starts_is_in_the_configuration(files: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster import prebuilt
-from devcluster.prebuilt import MIRROR, fetch
+from devcluster.programs import prebuilt
+from devcluster.programs.prebuilt import MIRROR, fetch
 from devcluster.progress import Lines
 
 ENVTEST = "/releases/envtest-linux.tar.gz"
@@ -118,7 +118,7 @@ def test_right_files_are_unpacked_and_fetched_once(mirror: Mirror, table: Path) 
     progress, told = report()
     folder = fetch(PROGRAMS, progress, table)
     assert folder is not None
-    assert set(PROGRAMS) == {each.name for each in folder.iterdir()}
+    assert set(PROGRAMS) == {entry.name for entry in folder.iterdir()}
     assert all(os.access(folder / name, os.X_OK) for name in PROGRAMS)
     assert b"kwok" == (folder / "kwok").read_bytes()
     asked = len(mirror.asked)
@@ -202,4 +202,4 @@ def test_the_table_of_the_repository_can_be_read(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("platform.system", lambda: "Linux")
     for machine in ("x86_64", "aarch64"):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert all(len(each.sha512) == 128 for each in prebuilt.pins())
+        assert all(len(pin.sha512) == 128 for pin in prebuilt.pins())

@@ -8,19 +8,19 @@ import msgspec
 import pytest
 import yaml
 
-from devcluster import machine
 from devcluster.components import MANIFESTS, POD_NETWORK, SERVICE_NETWORK, kube_apiserver
 from devcluster.instance import Instance
 from devcluster.layout import Layout, Plan
-from devcluster.machine import require_control_groups, require_node_support
-from devcluster.network_namespace import NODE_ADDRESS
-from devcluster.node_components import (
+from devcluster.node import machine
+from devcluster.node.components import (
     CLUSTER_DOMAIN,
     DNS_ADDRESS,
     KUBELET_CLIENT,
     write_node_settings,
 )
-from devcluster.node_images import node_images
+from devcluster.node.machine import require_control_groups, require_node_support
+from devcluster.node.namespaces import NODE_ADDRESS
+from devcluster.node.programs import node_images
 from devcluster.progress import Silent
 from devcluster.startup import process_names
 from kube_runtime.errors import ConfigError
@@ -32,7 +32,7 @@ REAL = Plan(server_port=1, etcd_port=2, etcd_peer_port=3, nodes=0, is_real=True)
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
     found = Layout(tmp_path / "mine")
-    found.make()
+    found.create()
     write_node_settings(found, "mine")
     return found
 
@@ -72,7 +72,7 @@ def test_the_networks_do_not_meet_and_dns_has_its_address(layout: Layout) -> Non
 
 def test_what_the_cluster_consists_of_agrees_with_the_settings() -> None:
     objects = list(yaml.safe_load_all((MANIFESTS / "node.yaml").read_text()))
-    of = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    of = {(entry["kind"], entry["metadata"]["name"]): entry for entry in objects}
     assert DNS_ADDRESS == of["Service", "kube-dns"]["spec"]["clusterIP"]
     assert CLUSTER_DOMAIN in of["ConfigMap", "coredns"]["data"]["Corefile"]
     binding = of["ClusterRoleBinding", "dynamo-operator:kubelet-api"]
@@ -92,9 +92,9 @@ def test_the_runtime_keeps_the_pause_image_that_it_is_given(
     assert images["pinned_images"]["sandbox"] in found
     containers = [
         container["image"]
-        for each in yaml.safe_load_all((MANIFESTS / "node.yaml").read_text())
-        if each["kind"] == "Deployment"
-        for container in each["spec"]["template"]["spec"]["containers"]
+        for entry in yaml.safe_load_all((MANIFESTS / "node.yaml").read_text())
+        if entry["kind"] == "Deployment"
+        for container in entry["spec"]["template"]["spec"]["containers"]
     ]
     assert set(containers) <= set(found)
 
@@ -118,7 +118,7 @@ def test_what_is_not_linux_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_feature_that_the_kernel_lacks_is_named_with_its_last_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine, "_TRIALS", {"sheep": "true", "time travel": "false"})
+    monkeypatch.setattr(machine, "_KERNEL_CHECKS", {"sheep": "true", "time travel": "false"})
     failures = {"true": "", "false": "no such device"}
     monkeypatch.setattr(machine, "_failure", failures.__getitem__)
     with pytest.raises(

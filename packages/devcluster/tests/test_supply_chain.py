@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.toolchain import Go
+from devcluster.programs.toolchain import Go
 
 ROOT = Path(__file__).parents[3]
 DIGEST = f"python:3.12-slim@sha256:{'0' * 64}"
@@ -38,7 +38,7 @@ def test_an_image_comes_with_a_list_of_what_is_in_it(tmp_path: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
     assert f"build --build-arg BASE={DIGEST} --tag dynamo-operator" in done.stdout
     listed = json.loads((tmp_path / "sbom.json").read_text())
-    names = {each["name"] for each in listed["components"]}
+    names = {component["name"] for component in listed["components"]}
     assert {"aiohttp", "msgspec"} <= names
     assert "pytest" not in names
 

@@ -10,17 +10,16 @@ from statistics import median
 import pytest
 
 from dynamo_profiler.catalog import models
-from dynamo_profiler.engine import Accuracy
+from dynamo_profiler.engine import Accuracy, Layout
 from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import KernelEngine, kernel_source
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.sources import source_of
 from dynamo_profiler.timing import FormulaEngine
 
 TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "profiler_accuracy.py"))
 POINTS = tuple(TOOL["all_points"]())
-SWEEPS = tuple(each for each in POINTS if each.table == "sweeps")
+SWEEPS = tuple(point for point in POINTS if point.table == "sweeps")
 FIRST, BETWEEN = "time to the first token", "time between tokens"
 LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
 SERVED = "nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", "vllm", 4
@@ -29,13 +28,13 @@ SERVED = "nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", "vllm", 4
 @pytest.mark.parametrize("what", [FIRST, BETWEEN])
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 def test_the_median_of_each_size_is_within_five_percent(what: str, gpus: int) -> None:
-    ratios = [each.ratio for each in SWEEPS if (each.metric, each.gpus) == (what, gpus)]
+    ratios = [sweep.ratio for sweep in SWEEPS if (sweep.metric, sweep.gpus) == (what, gpus)]
     assert 0.95 <= median(ratios) <= 1.05
 
 
 def test_no_point_of_the_sweeps_is_off_by_more_than_thirty_percent() -> None:
-    far = [each for each in SWEEPS if not 0.7 <= each.ratio <= 1.3]
-    odd = [each for each in far if each.load == "6205"]
+    far = [sweep for sweep in SWEEPS if not 0.7 <= sweep.ratio <= 1.3]
+    odd = [entry for entry in far if entry.load == "6205"]
     assert odd == far, "one measured point takes twice as long as its neighbors suggest"
 
 
@@ -52,7 +51,9 @@ def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_
     assert 80 <= len(left_out)
     for name, label in labels.items():
         for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
-            found = TOOL["error"](getattr(each, name) for each in left_out if each.metric == what)
+            found = TOOL["error"](
+                getattr(entry, name) for entry in left_out if entry.metric == what
+            )
             assert found <= said < found + 0.05, (name, what)
 
 
@@ -99,7 +100,7 @@ Row = tuple[str, float]
 def _rows(column: str, what: str) -> list[Row]:
     """Table and ratio of each measured row that nothing is fitted to."""
     rows = TOOL["left_out"](POINTS)
-    return [(each.table, getattr(each, column)) for each in rows if each.metric == what]
+    return [(row.table, getattr(row, column)) for row in rows if row.metric == what]
 
 
 def _share(rows: list[Row], margin: float) -> float:
@@ -121,14 +122,14 @@ def _share_of_tables_not_seen(rows: list[Row]) -> float:
 def test_the_page_says_what_was_measured() -> None:
     page = (Path(__file__).parents[3] / "docs/profiler.md").read_text(encoding="utf-8")
     assert f"fitted to {len(SWEEPS)} measured points" in page
-    longest = max(int(each.load) for each in SWEEPS if each.metric == FIRST)
+    longest = max(int(sweep.load) for sweep in SWEEPS if sweep.metric == FIRST)
     assert f"Prompts of more than {longest:,} tokens" in page
     assert 3 == len(TOOL["OF_THE_FIT"])
     assert "to three tables\nof served requests" in page
 
 
 def test_at_least_forty_published_rows_are_named_with_their_source() -> None:
-    assert 40 <= len({each.source for each in POINTS if each.source})
+    assert 40 <= len({point.source for point in POINTS if point.source})
 
 
 def test_the_constants_are_near_their_own_fit() -> None:

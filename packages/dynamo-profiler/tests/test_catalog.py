@@ -40,9 +40,9 @@ def test_a_shape_has_the_published_number_of_parameters(name: str) -> None:
 
 
 def test_there_are_at_least_twenty_models_each_with_its_source() -> None:
-    own = [each for name, each in models().items() if each.variants[each.precision] == name]
+    own = [model for name, model in models().items() if model.variants[model.precision] == name]
     assert 20 <= len(own)
-    assert all(each.source.startswith("config.json of ") for each in own)
+    assert all(model.source.startswith("config.json of ") for model in own)
 
 
 def test_a_quantised_variant_takes_what_its_parameters_take() -> None:

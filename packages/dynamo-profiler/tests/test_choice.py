@@ -105,7 +105,7 @@ def test_looser_targets_never_cost_more(known: Configuration, ttft: float, itl: 
 
 @given(configurations)
 def test_more_gpus_in_an_engine_never_cost_more(known: Configuration) -> None:
-    hardware = replace(known.hardware, most=2 * known.hardware.most)
+    hardware = replace(known.hardware, max_gpus=2 * known.hardware.max_gpus)
     few, many = chosen(known), chosen(replace(known, hardware=hardware))
     assume(few is not None)
     assert few is not None
@@ -129,14 +129,14 @@ def test_the_free_choice_is_the_better_of_both_modes(known: Configuration) -> No
     free, apart, together = (
         chosen(replace(known, mode=mode)) for mode in (None, Mode.DISAGGREGATED, Mode.AGGREGATED)
     )
-    costs = [each.gpus for each in (apart, together) if each is not None]
+    costs = [entry.gpus for entry in (apart, together) if entry is not None]
     assert (free.gpus if free else None) == min(costs, default=None)
 
 
 def test_a_better_gpu_never_costs_more() -> None:
     better = itertools.pairwise(["a100_pcie", "a100_sxm", "h100_sxm", "h200_sxm", "b200_sxm"])
     for worse, gpu in better:
-        costs = [chosen(a_configuration(hardware={"gpuType": each})) for each in (worse, gpu)]
+        costs = [chosen(a_configuration(hardware={"gpuType": entry})) for entry in (worse, gpu)]
         assert costs[0] is not None
         assert costs[1] is not None
         assert costs[1].gpus <= costs[0].gpus

@@ -25,7 +25,7 @@ def test_everything_has_a_default_but_model_and_backend() -> None:
     assert ("/data", "h100_sxm", 8) == (
         known.output_folder,
         known.hardware.gpu.name,
-        known.hardware.most,
+        known.hardware.max_gpus,
     )
     assert known.hardware.is_assumed
 
@@ -127,7 +127,7 @@ def test_all_mistakes_are_told_at_once_with_their_paths() -> None:
         "hardware.maxNumGpusPerEngine",
         "sla.isl",
         "sla.ttft",
-    ] == sorted(each.split()[0].rstrip(":") for each in said)
+    ] == sorted(entry.split()[0].rstrip(":") for entry in said)
 
 
 def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
@@ -138,7 +138,7 @@ def test_a_default_that_stands_in_for_a_mistake_makes_no_further_one() -> None:
 
 
 def test_more_mistakes_than_a_status_holds_are_counted() -> None:
-    many = {str(each) * 40: ["x"] for each in range(100)}
+    many = {str(entry) * 40: ["x"] for entry in range(100)}
     with pytest.raises(Refusal, match=r"\(and \d+ more\)$") as refusal:
         results_of(a_configuration(planner=many))
     assert len(str(refusal.value)) <= REFUSAL_CHARACTERS
@@ -221,8 +221,8 @@ def test_what_the_nodes_have_counts_more_than_what_is_said() -> None:
     found = with_hardware(known, GPUS["h200_sxm"], 4).hardware
     assert ("h200_sxm", 4, 1, False) == (
         found.gpu.name,
-        found.most,
-        found.fewest,
+        found.max_gpus,
+        found.min_gpus,
         found.is_assumed,
     )
 

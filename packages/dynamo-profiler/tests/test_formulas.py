@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dynamo_profiler.engine import Layout
 from dynamo_profiler.gpus import GPUS
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.shape import Shape, shape_of
 from dynamo_profiler.timing import FormulaEngine
 
@@ -149,7 +149,7 @@ def test_a_longer_prompt_never_takes_less(engine: FormulaEngine, one: int, more:
 def test_more_answers_at_once_are_slower_each_and_faster_together(
     engine: FormulaEngine, few: int, more: int, context: int
 ) -> None:
-    one, both = (engine.step_seconds(each, context) for each in (few, few + more))
+    one, both = (engine.step_seconds(batch, context) for batch in (few, few + more))
     assert one <= both
     assert few / one <= (few + more) / both * (1 + 1e-9)
 

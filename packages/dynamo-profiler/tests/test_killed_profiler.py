@@ -58,21 +58,21 @@ def run(program: str, *args: str) -> None:
 
 def content(folder: Path) -> dict[str, str]:
     """The files that others read."""
-    return {each: (folder / each).read_text("utf-8") for each in FILES if (folder / each).exists()}
+    return {file: (folder / file).read_text("utf-8") for file in FILES if (folder / file).exists()}
 
 
 def test_wherever_it_is_killed_its_files_are_whole_and_the_next_run_ends_alike(
     tmp_path: Path,
 ) -> None:
     run(PROGRAM, str(tmp_path), json.dumps(CONFIG))
-    *killed, whole = sorted(tmp_path.iterdir(), key=lambda each: int(each.name))
+    *killed, whole = sorted(tmp_path.iterdir(), key=lambda folder: int(folder.name))
     finished = content(whole)
     assert set(FILES) == set(finished)
-    left = [content(each) for each in killed]
+    left = [content(folder) for folder in killed]
     phases: list[str] = []
     for files in left:
         for name, text in files.items():
-            found = [each.value for each in documents(name, text)]
+            found = [document.value for document in documents(name, text)]
             if name == STATUS_FILE:
                 phases.append(found[0]["phase"])
             else:
@@ -80,9 +80,11 @@ def test_wherever_it_is_killed_its_files_are_whole_and_the_next_run_ends_alike(
         assert RESULTS_FILE not in files or MOCKED_RESULTS_FILE in files, (
             "the last one is waited for"
         )
-    assert [each.value for each in Phase if each is not Phase.DONE] == list(dict.fromkeys(phases))
-    again = (
-        "import sys; from dynamo_profiler.command import run; [run(each) for each in sys.argv[1:]]"
+    assert [phase.value for phase in Phase if phase is not Phase.DONE] == list(
+        dict.fromkeys(phases)
     )
-    run(again, *(json.dumps({**CONFIG, "output_dir": str(each)}) for each in killed))
-    assert [finished] * len(killed) == [content(each) for each in killed]
+    again = (
+        "import sys; from dynamo_profiler.command import run; [run(text) for text in sys.argv[1:]]"
+    )
+    run(again, *(json.dumps({**CONFIG, "output_dir": str(folder)}) for folder in killed))
+    assert [finished] * len(killed) == [content(folder) for folder in killed]

@@ -7,7 +7,7 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Progress, followed
+from dynamo_profiler.progress import Progress, run_steps
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs, SearchSpace, search
 from kube_runtime.client.requests import Client
@@ -49,7 +49,7 @@ def search_space() -> SearchSpace:
         deployment={"deploymentTimeout": 60},
         online={},
     )
-    return followed(search(configuration, Inputs(name="chat")), lambda _: None)
+    return run_steps(search(configuration, Inputs(name="chat")), lambda _: None)
 
 
 async def measured(flaky: Flaky, said: list[Progress]) -> None:
@@ -70,8 +70,8 @@ async def test_a_flaky_api_server_costs_no_measurement_and_leaves_no_graph() -> 
     [stored] = flaky.server.storage.objects[CONFIG_MAPS].values()
     assert 3 == len(json.loads(stored["data"]["measurements.json"])["candidates"])
     assert [{"name": "chat", "uid": "uid-of-chat"}] == [
-        {key: each[key] for key in ("name", "uid")}
-        for each in stored["metadata"]["ownerReferences"]
+        {key: reference[key] for key in ("name", "uid")}
+        for reference in stored["metadata"]["ownerReferences"]
     ]
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamo_profiler.client import FEWEST_REQUESTS, MOST_REQUESTS, Unanswered, frontend
+from dynamo_profiler.client import MAX_REQUESTS, MIN_REQUESTS, RequestFailed, frontend
 from dynamo_profiler.configuration import Targets
-from dynamo_profiler.measurement import Answered, Load, Measured, load_of
+from dynamo_profiler.measurement import Load, Measured, Response, load_of
 from simulated.frontend import Frontends, Pace, frontends
 
 TARGETS = Targets(isl=100, osl=8, ttft=0.2, itl=0.02)
@@ -50,8 +50,8 @@ async def test_a_request_without_a_whole_answer_is_a_failure_with_its_cause(
     with frontends(lambda _: pace) as server:
         async with frontend(server.url.format(frontend="f"), TARGETS) as client:
             load = await client.load("served", 1000, 0.01)
-    assert load.requests == FEWEST_REQUESTS
-    assert load.failures >= FEWEST_REQUESTS - 2
+    assert load.requests == MIN_REQUESTS
+    assert load.failures >= MIN_REQUESTS - 2
     assert said in load.failure
     assert f"{load.failures} of {load.requests} requests failed" in load.miss(TARGETS)
 
@@ -59,7 +59,7 @@ async def test_a_request_without_a_whole_answer_is_a_failure_with_its_cause(
 async def test_a_frontend_that_never_answers_is_given_up() -> None:
     with frontends(lambda _: Pace(status=404)) as server:
         async with frontend(server.url.format(frontend="f"), TARGETS) as client:
-            with pytest.raises(Unanswered, match="HTTP 404"):
+            with pytest.raises(RequestFailed, match="HTTP 404"):
                 await client.warm_up(0)
 
 
@@ -67,11 +67,11 @@ async def test_one_load_has_a_bounded_number_of_requests() -> None:
     with frontends(lambda _: Pace()) as server:
         async with frontend(server.url.format(frontend="f"), TARGETS) as client:
             load = await client.load("served", 1e6, 3600)
-    assert MOST_REQUESTS == load.requests
+    assert MAX_REQUESTS == load.requests
 
 
-def answers(*ttfts: float) -> list[Answered]:
-    return [Answered(each, 0.01, 8, 100) for each in ttfts]
+def answers(*ttfts: float) -> list[Response]:
+    return [Response(ttft, 0.01, 8, 100) for ttft in ttfts]
 
 
 def test_nine_of_ten_requests_must_be_within_the_target() -> None:

@@ -23,9 +23,9 @@ one = st.builds(
 )
 
 
-def beats(better: Candidate, each: Candidate) -> bool:
-    at_least = better.per_user >= each.per_user and better.per_gpu >= each.per_gpu
-    return at_least and (better.per_user, better.per_gpu) != (each.per_user, each.per_gpu)
+def beats(better: Candidate, candidate: Candidate) -> bool:
+    at_least = better.per_user >= candidate.per_user and better.per_gpu >= candidate.per_gpu
+    return at_least and (better.per_user, better.per_gpu) != (candidate.per_user, candidate.per_gpu)
 
 
 @given(st.lists(one, max_size=30))
@@ -33,11 +33,12 @@ def test_no_graph_beats_one_on_the_front_and_each_other_is_beaten_or_equal(
     made: list[Candidate],
 ) -> None:
     best = front(made)
-    assert not any(beats(other, each) for each in best for other in made)
-    pairs = {(each.per_user, each.per_gpu) for each in best}
+    assert not any(beats(other, candidate) for candidate in best for other in made)
+    pairs = {(candidate.per_user, candidate.per_gpu) for candidate in best}
     assert all(
-        (each.per_user, each.per_gpu) in pairs or any(beats(other, each) for other in best)
-        for each in made
+        (candidate.per_user, candidate.per_gpu) in pairs
+        or any(beats(other, candidate) for other in best)
+        for candidate in made
     )
 
 
@@ -45,16 +46,16 @@ def test_a_run_considers_both_modes_and_its_choice_is_as_good_as_a_candidate_tha
     known = a_configuration("meta-llama/Llama-3.3-70B-Instruct", analytic={"maxGpus": 32})
     results = results_of(known)
     made = results.considered
-    assert {Mode.AGGREGATED, Mode.DISAGGREGATED} == {each.mode for each in made}
-    assert all(each.gpus <= 32 for each in made)
-    chosen = {(each.mode, each.gpus) for each in made if each.meets}
+    assert {Mode.AGGREGATED, Mode.DISAGGREGATED} == {candidate.mode for candidate in made}
+    assert all(candidate.gpus <= 32 for candidate in made)
+    chosen = {(candidate.mode, candidate.gpus) for candidate in made if candidate.meets}
     assert (results.choice.mode, results.choice.roles[0].engine.gpus) in chosen
 
 
 def test_pictures_have_every_candidate_and_need_nothing_else() -> None:
     made = results_of(a_configuration()).considered
     drawn = ET.fromstring(svg("a & b", made))  # noqa: S314  our own text
-    circles = [each for each in drawn.iter() if each.tag.endswith("circle")]
+    circles = [element for element in drawn.iter() if element.tag.endswith("circle")]
     assert len(made) == len(circles)
     page = html("<model>", ["a & b"], made)
     assert "<h1>&lt;model&gt;</h1>" in page

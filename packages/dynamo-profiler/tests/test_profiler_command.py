@@ -69,9 +69,11 @@ def test_the_jobs_command_ends_badly_with_one_line(tmp_path: Path) -> None:
     assert 1 == done.returncode
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: sla.itl of 0.01 ms cannot be met: ")
-    assert {"failed", "SweepingDecode"} == {status(tmp_path)[each] for each in ("status", "phase")}
+    assert {"failed", "SweepingDecode"} == {
+        status(tmp_path)[entry] for entry in ("status", "phase")
+    }
     assert line.removeprefix("error: ") == status(tmp_path)["message"]
-    assert {STATUS_FILE} == {each.name for each in tmp_path.iterdir()}
+    assert {STATUS_FILE} == {item.name for item in tmp_path.iterdir()}
 
 
 def test_a_usage_error_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
@@ -83,7 +85,7 @@ def test_a_usage_error_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
 def test_the_image_has_the_command_in_its_working_directory() -> None:
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     source = f"/source/{IMAGE.relative_to(ROOT)}"
-    (copied,) = (each for each in lines if source in each)
+    (copied,) = (line for line in lines if source in line)
     target = copied.split()[-1]
     assert f"WORKDIR {target}" in lines[lines.index(copied) :]
 
@@ -103,7 +105,7 @@ def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image
     )
     given = profiler_config_text(spec, "team-a")
     profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
-    data = {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()}
+    data = {entry.name: entry.read_text(encoding="utf-8") for entry in tmp_path.iterdir()}
     for is_mocked in (False, True):
         found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
         for service in found.graph["spec"]["services"].values():
@@ -115,7 +117,7 @@ def test_a_failed_run_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
     profiler.run(text(tmp_path))
     with pytest.raises(Refusal):
         profiler.run(text(tmp_path, sla={"ttft": 0.1}))
-    assert {STATUS_FILE} == {each.name for each in tmp_path.iterdir()}
+    assert {STATUS_FILE} == {entry.name for entry in tmp_path.iterdir()}
 
 
 def test_the_cause_is_put_where_the_kubelet_looks(tmp_path: Path) -> None:
@@ -177,7 +179,7 @@ def test_nodes_without_a_known_gpu_are_the_cause_that_the_request_reads(
     with pytest.raises(Refusal):
         profiler.run(text(tmp_path), discovers=True)
     assert cause in status(tmp_path)["message"]
-    assert {STATUS_FILE} == {each.name for each in tmp_path.iterdir()}
+    assert {STATUS_FILE} == {entry.name for entry in tmp_path.iterdir()}
 
 
 def test_a_file_that_is_no_termination_log_is_not_made(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from dynamo_profiler.catalog import models
 from dynamo_profiler.choice import margined
 from dynamo_profiler.configuration import read_configuration
+from dynamo_profiler.engine import Layout
 from dynamo_profiler.gpus import GPUS, Gpu
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import HEAD_SIZE, shape_of
 from dynamo_profiler.timing import FormulaEngine
@@ -35,7 +35,7 @@ def test_the_commands_work_in_their_order(
     assert ["mkdir", "-p", FOUND] == make
     for program, *args in rest:
         assert "dynamoctl" == program
-        execute(app(), [each.replace(FOUND, str(tmp_path)) for each in args])
+        execute(app(), [arg.replace(FOUND, str(tmp_path)) for arg in args])
     printed = capsys.readouterr().out
     assert "Done: " in printed
     assert "kind: Deployment" in printed
@@ -46,7 +46,7 @@ def test_a_target_that_is_too_strict_ends_with_what_would_be_possible(
 ) -> None:
     assert "such as `itl: 1`, it exits with 1" in PAGE
     _, (_, *args), _ = commands()
-    strict = [each.replace(FOUND, str(tmp_path)).replace("itl: 15", "itl: 1") for each in args]
+    strict = [arg.replace(FOUND, str(tmp_path)).replace("itl: 15", "itl: 1") for arg in args]
     with pytest.raises(SystemExit) as ended:
         execute(app(), strict)
     assert 1 == ended.value.code
@@ -57,13 +57,13 @@ def test_the_gpus_are_those_of_the_code() -> None:
     rows = re.findall(r"\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (yes|no) \|", PAGE)
     assert {
         name: (
-            each.flops / 1e12,
-            each.memory_bytes / 1e9,
-            each.bytes_per_second / 1e9,
-            each.link_bytes_per_second / 1e9,
-            each.has_fp8,
+            gpu.flops / 1e12,
+            gpu.memory_bytes / 1e9,
+            gpu.bytes_per_second / 1e9,
+            gpu.link_bytes_per_second / 1e9,
+            gpu.has_fp8,
         )
-        for name, each in GPUS.items()
+        for name, gpu in GPUS.items()
     } == {name: (*map(float, numbers), has_fp8 == "yes") for name, *numbers, has_fp8 in rows}
 
 
@@ -76,7 +76,7 @@ def test_the_defaults_are_those_of_the_code() -> None:
         "`sla.ttft`, `sla.itl`": f"{1000 * targets.ttft:g}, {1000 * targets.itl:g}",
         "`hardware.gpuType`, or `sweep.aicSystem`": f"`{hardware.gpu.name}`, reported as assumed",
         "`hardware.numGpusPerNode`": f"{hardware.per_node}",
-        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.fewest}, a node's",
+        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.min_gpus}, a node's",
         "`hardware.enableGpuDiscovery`, or `--enable-gpu-discovery`": str(known.discovers).lower(),
         "`sweep.prefillInterpolationGranularity`, `sweep.decodeInterpolationGranularity`": (
             f"{known.prefill_points}, {known.decode_points}"
@@ -89,7 +89,7 @@ def test_the_defaults_are_those_of_the_code() -> None:
     }
     assert said == {key: rows[key] for key in said}
     assert hardware.is_assumed
-    assert hardware.most == hardware.per_node
+    assert hardware.max_gpus == hardware.per_node
     unset = (known.planner, known.mode, known.billions, known.margin, known.budget)
     assert (None, None, None, None, 0) == unset
     assert {"unlimited", "the engine's error", "the cheaper", "from the name", "no planner"} <= set(
@@ -103,11 +103,11 @@ def test_the_engines_have_the_errors_and_gpus_of_the_code() -> None:
         FormulaEngine(shape, gpu, Layout(1)),
         KernelEngine(shape, gpu, Layout(1), kernels=NoKernels()),
     )
-    for each in engines:
-        (row,) = re.findall(rf"^\| `{each.source}` \|.*\| (\d+ %, \d+ %) \|$", PAGE, re.MULTILINE)
-        assert f"{100 * each.accuracy.ttft:g} %, {100 * each.accuracy.itl:g} %" == row
+    for engine in engines:
+        (row,) = re.findall(rf"^\| `{engine.source}` \|.*\| (\d+ %, \d+ %) \|$", PAGE, re.MULTILINE)
+        assert f"{100 * engine.accuracy.ttft:g} %, {100 * engine.accuracy.itl:g} %" == row
     (covered,) = re.findall(r"\| (GB200, .* on one node);", PAGE)
-    names = [each.removesuffix("_sxm").upper() for each in SYSTEMS]
+    names = [system.removesuffix("_sxm").upper() for system in SYSTEMS]
     assert names == re.findall(r"\w*\d+S?\b", covered)
 
 
@@ -137,7 +137,7 @@ def test_the_margin_of_the_example_is_that_of_formulas() -> None:
 
 
 def test_so_many_models_are_built_in() -> None:
-    names = {frozenset(each.variants.values()) for each in models().values()}
+    names = {frozenset(model.variants.values()) for model in models().values()}
     assert f"The shapes of {len(names)} models" in PAGE
 
 
@@ -173,7 +173,7 @@ itl = s(b) + b·t/osl; ttft = 8.7 ms + t·(1 + 0.2·√b) + s(b); rate = 1 / (os
 @pytest.mark.parametrize("g", [1, 4])
 def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g: int) -> None:
     page = PAGE.replace("\N{MINUS SIGN}", "-")
-    assert [] == [each for each in FORMULAS.splitlines() if f"| {each} |" not in page]
+    assert [] == [line for line in FORMULAS.splitlines() if f"| {line} |" not in page]
     shape = shape_of(model, None, None)
     engine = FormulaEngine(shape, gpu, Layout(g))
     layers, width = shape.layers, shape.width
@@ -214,7 +214,7 @@ def test_each_key_of_the_page_is_read() -> None:
     sections = "sla|hardware|sweep|engine|deployment|online"
     keys = re.findall(rf"`(?:{sections})\.\w+`", table)
     own = table.partition("The keys in `analytic`")[2]
-    keys += [f"`analytic.{each}`" for each in re.findall(r"^\| `(\w+)` ", own, re.MULTILINE)]
+    keys += [f"`analytic.{entry}`" for entry in re.findall(r"^\| `(\w+)` ", own, re.MULTILINE)]
     assert 20 <= len(keys)
     for key in keys:
         section, _, name = key.strip("`").partition(".")

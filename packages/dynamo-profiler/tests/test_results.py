@@ -18,8 +18,7 @@ from dynamo_graphs.plan import request_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_profiler import sources
 from dynamo_profiler.base import BACKENDS
-from dynamo_profiler.engine import Engine
-from dynamo_profiler.layouts import Layout
+from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
@@ -71,10 +70,10 @@ def test_every_graph_is_accepted_and_rendered(
         document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
         expansion = expanded(document, Facts(), SETTINGS)
         assert () == expansion.problems
-        kinds = [each["kind"] for each in expansion.objects]
+        kinds = [entry["kind"] for entry in expansion.objects]
         assert len(graph["spec"]["services"]) == kinds.count("Deployment")
         for documents in results.files.values():
-            others = [each["kind"] for each in documents if each["kind"] != graph["kind"]]
+            others = [item["kind"] for item in documents if item["kind"] != graph["kind"]]
             assert set(others) <= {"ConfigMap"}
 
 
@@ -83,14 +82,14 @@ def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocke
     graph = graph_of(results_of(a_configuration()), is_mocked=is_mocked)
     document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
     deployments = [
-        each
-        for each in expanded(document, Facts(), SETTINGS).objects
-        if each["kind"] == "Deployment"
+        entry
+        for entry in expanded(document, Facts(), SETTINGS).objects
+        if entry["kind"] == "Deployment"
     ]
     sources = [
         source
-        for each in deployments
-        for container in each["spec"]["template"]["spec"]["containers"]
+        for deployment in deployments
+        for container in deployment["spec"]["template"]["spec"]["containers"]
         for source in container.get("envFrom", ())
     ]
     assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] == sources
@@ -176,8 +175,8 @@ def test_without_a_base_the_image_of_the_request_is_that_of_all_services() -> No
     known = a_configuration(deployment={"dgd_image": "all:2"}, planner={})
     for is_mocked in (False, True):
         graph = graph_of(results_of(known), is_mocked=is_mocked)
-        for each in graph["spec"]["services"].values():
-            assert "all:2" == each["extraPodSpec"]["mainContainer"]["image"]
+        for service in graph["spec"]["services"].values():
+            assert "all:2" == service["extraPodSpec"]["mainContainer"]["image"]
 
 
 def test_a_planner_gets_the_curves_the_targets_and_the_users_options() -> None:
@@ -206,7 +205,7 @@ def test_a_planner_in_the_base_is_replaced() -> None:
     services = graph["spec"]["services"]
     assert set(base[0]["spec"]["services"]) == set(services)
     volumes = services["Planner"]["extraPodSpec"]["volumes"]
-    assert ["planner-profile-data"] == [each["configMap"]["name"] for each in volumes]
+    assert ["planner-profile-data"] == [volume["configMap"]["name"] for volume in volumes]
 
 
 def test_the_curves_are_whole_and_grow() -> None:
@@ -219,8 +218,8 @@ def test_the_curves_are_whole_and_grow() -> None:
     assert sorted(prefill["prefill_ttft"]) == prefill["prefill_ttft"]
     names = {"x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu"}
     assert {*names, "max_kv_tokens"} == set(decode)
-    assert {36} == {len(decode[each]) for each in names}
-    assert all(0 < each <= 1 for each in decode["x_kv_usage"])
+    assert {36} == {len(decode[name]) for name in names}
+    assert all(0 < entry <= 1 for entry in decode["x_kv_usage"])
     for row in range(6):
         times = decode["z_itl"][6 * row : 6 * row + 6]
         assert sorted(times) == times
@@ -234,7 +233,7 @@ def test_the_curves_are_the_formulas_in_milliseconds() -> None:
     for tokens, time in zip(prefill["prefill_isl"], prefill["prefill_ttft"], strict=True):
         assert time == pytest.approx(1000 * first.first_token_seconds(tokens), rel=1e-4)
     assert last.cache_tokens == decode["max_kv_tokens"]
-    columns = (decode[each] for each in ("x_kv_usage", "y_context_length", "z_itl"))
+    columns = (decode[entry] for entry in ("x_kv_usage", "y_context_length", "z_itl"))
     for share, context, time in zip(*columns, strict=True):
         answers = share * last.cache_tokens / context
         assert time == pytest.approx(1000 * last.burst_seconds(answers, context), rel=1e-4)
@@ -243,7 +242,7 @@ def test_the_curves_are_the_formulas_in_milliseconds() -> None:
 def test_the_files_stay_small_at_the_finest_grain() -> None:
     sweep = {"prefillInterpolationGranularity": 32, "decodeInterpolationGranularity": 32}
     files = results_of(a_configuration(sweep=sweep, planner={})).files
-    assert sum(len(yaml.safe_dump_all(each)) for each in files.values()) < 250_000
+    assert sum(len(yaml.safe_dump_all(file)) for file in files.values()) < 250_000
 
 
 def test_simulated_engines_need_no_gpu() -> None:
@@ -254,7 +253,7 @@ def test_simulated_engines_need_no_gpu() -> None:
         assert {key: each["replicas"] for key, each in real.items()} == {
             key: each["replicas"] for key, each in mocked.items()
         }
-        assert all("resources" not in each for each in mocked.values())
+        assert all("resources" not in service for service in mocked.values())
 
 
 def changed(path: str, value: Any) -> list[Any]:
@@ -262,8 +261,8 @@ def changed(path: str, value: Any) -> list[Any]:
     base = example("vllm-aggregated")
     *parents, last = path.split(".")
     place = base[0]
-    for each in parents:
-        place = place[each]
+    for parent in parents:
+        place = place[parent]
     if value is None:
         del place[last]
     else:
@@ -318,7 +317,7 @@ def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> No
     assert [
         *("Initializing", "SweepingPrefill", "SweepingDecode"),
         *("SelectingConfig", "BuildingCurves", "GeneratingDGD"),
-    ] == [each.phase.value for each in steps]
+    ] == [step.phase.value for step in steps]
     assert steps[0].message.startswith("estimate without a GPU: ")
 
 
@@ -355,11 +354,11 @@ def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
 ) -> None:
     known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
     results = results_of(known)
-    cut = results.choice.roles[0].engine.cut
+    cut = results.choice.roles[0].engine.layout
     assert (1, 8) == (cut.tensor, cut.data)
     (worker,) = workers_of(graph_of(results)).values()
     said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
-    assert all(each in said for each in flags), said
+    assert all(flag in said for flag in flags), said
     assert {"gpu": "8"} == worker["resources"]["limits"]
 
 

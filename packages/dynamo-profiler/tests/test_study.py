@@ -19,12 +19,12 @@ def test_candidates_are_rows_and_pictures_and_the_choice_is_a_valid_graph() -> N
     assert "chat" == found.graph.name
     assert () == found.graph.problems()
     assert len(found.candidates) == len(found.rows()) > len(found.front) > 0
-    assert all(each.meets for each in found.front)
+    assert all(entry.meets for entry in found.front)
     page = found.html()
     assert found.svg() in page
     assert "milliseconds to the first token" in page
     assert "milliseconds between two tokens" in page
-    layouts = {(each.mode, each.layout) for each in found.candidates}
+    layouts = {(candidate.mode, candidate.layout) for candidate in found.candidates}
     # One line along the front, and one for each layout in each of the two pictures against load.
     assert 1 + 2 * len(layouts) == page.count("<polyline")
     assert "<body" not in found._repr_html_()

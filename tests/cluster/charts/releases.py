@@ -9,7 +9,7 @@ from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from devcluster.helm import Helm
+from devcluster.programs.helm import Helm
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
@@ -23,13 +23,6 @@ DEPLOYMENT = f"{RELEASE}-dynamo-operator-controller-manager"
 BESIDE = "--set=dynamo-operator.webhook.enabled=false"
 TOGETHER = "--set=dynamo-operator.namespacePolicy.releaseNamespace=false"
 RESTRICTED = "--set=dynamo-operator.namespaceRestriction.enabled=true"
-
-
-def is_ready(body: Object) -> bool:
-    """Whether a graph runs its newest spec."""
-    status: Object = body.get("status", {})
-    is_current = status.get("observedGeneration", 0) >= body["metadata"]["generation"]
-    return bool(is_current) and status.get("state") == "successful"
 
 
 @contextmanager

@@ -18,18 +18,18 @@ from cluster.charts.releases import (
     TOGETHER,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
     pods_of_graph,
     running,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permitted import refused
 from cluster.world import Refused, World
-from devcluster.helm import Helm
 from devcluster.ports import free_ports
+from devcluster.programs.helm import Helm
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.product import version
 from dynamoctl.installation.manifests import Choices, manifests

@@ -40,17 +40,17 @@ from cluster.charts.releases import (
     RESTRICTED,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
     running,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, Refused, World
-from devcluster.helm import Helm, HelmError
-from devcluster.kubectl import KubectlError
+from devcluster.api_server import KubectlError
 from devcluster.ports import free_ports
+from devcluster.programs.helm import Helm, HelmError
 from dynamo_graphs.product import version
 from kube_runtime.kind import Kind, Object
 from kube_runtime.serving.tls import new_authority

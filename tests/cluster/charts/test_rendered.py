@@ -12,7 +12,7 @@ import yaml
 
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.conftest import ControlPlane
-from devcluster.helm import Helm, HelmError
+from devcluster.programs.helm import Helm, HelmError
 from dynamo_operator.cli import flags
 from dynamo_operator.cli.configuration import read_settings
 from dynamoctl.installation.manifests import RENDERED, mode

@@ -19,16 +19,16 @@ from cluster.charts.releases import (
     RELEASE,
     call_beside,
     installed,
-    is_ready,
     pod_of_operator,
 )
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import Refused, World
-from devcluster.helm import Helm
+from devcluster.addons.prometheus import Prometheus, PrometheusError, promtool, running
 from devcluster.ports import free_ports
-from devcluster.prometheus import Prometheus, PrometheusError, promtool, running
+from devcluster.programs.helm import Helm
 from kube_runtime.kind import Kind, Object
 
 FILES = PLATFORM / "files"

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import pytest
 
+from devcluster.api_server import KubectlError
 from devcluster.components import ARGUMENTS
 from devcluster.instance import Instance
-from devcluster.kubectl import KubectlError
 
 pytestmark = pytest.mark.cluster
 

@@ -18,8 +18,8 @@ import pytest
 
 from cluster.charts.releases import BESIDE, running
 from cluster.conftest import ControlPlane
-from devcluster.helm import helm
 from devcluster.instance import Instance
+from devcluster.programs.helm import helm
 
 pytestmark = pytest.mark.cluster
 

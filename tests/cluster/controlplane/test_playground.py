@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cluster.controlplane.test_lifecycle import programs_below
+from devcluster.api_server import KubectlError
 from devcluster.instance import Instance
-from devcluster.kubectl import KubectlError
 from dynamoctl.dev.commands import app
 from kube_runtime.errors import ConfigError
 

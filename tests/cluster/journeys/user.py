@@ -10,7 +10,7 @@ import yaml
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
-from devcluster.kubectl import KubectlError
+from devcluster.api_server import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import Deployment

@@ -109,7 +109,7 @@ def test_an_image_that_exists_is_not_built(world: World, registry: ImageStore) -
     assert secret is not None
     assert "kubernetes.io/dockerconfigjson" == secret["type"]
     assert [tag.replace(":", ".")] == [
-        each.removeprefix("yatai.") for each in registry.asked if "exists" in each
+        each.removeprefix("yatai.") for each in registry.requested if "exists" in each
     ]
 
 

@@ -16,7 +16,7 @@ from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
 from cluster.requests.playing import REQUEST, a_request
 from cluster.world import World
-from devcluster.kubectl import KubectlError
+from devcluster.api_server import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup

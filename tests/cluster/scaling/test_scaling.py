@@ -13,7 +13,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
-from devcluster.kubectl import KubectlError
+from devcluster.api_server import KubectlError
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.kind import Kind, Object
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
@@ -33,11 +34,6 @@ pytestmark = pytest.mark.cluster
 def small(name: str = "chat") -> Object:
     """A graph of one frontend."""
     return graph(name, Frontend=service("frontend"))
-
-
-def is_ready(body: Object) -> bool:
-    """Whether an operator has brought a graph to its end."""
-    return bool(body.get("status", {}).get("state") == "successful")
 
 
 def nats(body: Object) -> str:

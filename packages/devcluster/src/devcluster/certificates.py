@@ -1,7 +1,7 @@
-"""Certificates and keys of one instance: its own authorities, a server certificate, clients, tokens.
+"""Certificates and keys of one instance: its CAs, server and client certificates, the key of tokens.
 
-Two CAs, as kubeadm has them: a client with a certificate for the API server must not thereby
-hold one for etcd, where every Secret lies open.
+etcd has its own CA, as with kubeadm: a client certificate for the API server must not give access to etcd,
+where Secrets are in plain text.
 """
 
 import os
@@ -18,34 +18,34 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from kube_runtime.serving import tls
 
 LIFETIME = timedelta(days=3650)
-"""Longer than any local instance lives; nothing here renews certificates."""
+"""Longer than any local instance lives, because nothing renews certificates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair(tls.Pair):
-    """A certificate and its private key, as PEM, that can be kept in files."""
+    """A certificate and its private key, as PEM, with files to keep them in."""
 
     def write(self, folder: Path, name: str) -> None:
-        """Writes `<name>.crt` and `<name>.key`, readable by the user only."""
+        """Write `<name>.crt` and `<name>.key`, readable by the user only."""
         write_private(folder / f"{name}.crt", self.certificate)
         write_private(folder / f"{name}.key", self.key)
 
     @classmethod
     def read(cls, folder: Path, name: str) -> Self:
-        """What `write` wrote."""
+        """Read what `write` wrote."""
         return cls((folder / f"{name}.crt").read_bytes(), (folder / f"{name}.key").read_bytes())
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A certificate authority that can issue."""
+    """A certificate authority."""
 
     pair: Pair
 
     def issue(
         self, user: str, *, groups: Sequence[str] = (), hosts: Sequence[str | IPv4Address] = ()
     ) -> Pair:
-        """A certificate for a client; with `hosts`, for a server that is also a client.
+        """Issue a certificate for a client; with `hosts`, for a server that is also a client.
 
         Kubernetes reads the user from the common name and the groups from the organizations.
         """
@@ -56,13 +56,13 @@ class Authority:
 
 
 def new_authority(name: str) -> Authority:
-    """A self-signed authority."""
-    made = tls.new_authority(name, now=datetime.now(UTC), life=LIFETIME)
-    return Authority(Pair(made.pem, tls.key_pem(made.key)))
+    """Create a self-signed authority."""
+    authority = tls.new_authority(name, now=datetime.now(UTC), life=LIFETIME)
+    return Authority(Pair(authority.pem, tls.key_pem(authority.key)))
 
 
 def write_key_pair(folder: Path, name: str) -> None:
-    """Writes `<name>.key` and `<name>.pub`, with which tokens are signed and checked."""
+    """Write `<name>.key` and `<name>.pub`, which sign and verify tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     write_private(folder / f"{name}.key", tls.key_pem(key))
@@ -70,7 +70,7 @@ def write_key_pair(folder: Path, name: str) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file of mode 0600; at no moment can another user open it."""
+    """Write a file that no other user can open at any moment."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

@@ -1,8 +1,8 @@
 """The command line of each process of the control plane, and the files that it reads.
 
-All listen on the loopback address only or not at all; where there is a real node, that is the one inside its
-namespace, and the API server listens for pods too. The choices that differ from a cluster's are
-those that make it quick to start and safe to throw away; each says why.
+All listen on the loopback address only, or not at all. With a real node, that is the loopback address inside
+its namespace, and the API server listens for pods too. Settings that differ from those of a cluster make it
+quick to start and safe to throw away; a comment says why.
 """
 
 import json
@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from devcluster.api_server import kubeconfig
 from devcluster.certificates import Authority, Pair, new_authority, write_key_pair, write_private
-from devcluster.kubeconfig import kubeconfig
 from devcluster.layout import Layout, Plan
-from devcluster.network_namespace import NODE_ADDRESS
-from devcluster.node_components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
+from devcluster.node.components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
+from devcluster.node.namespaces import NODE_ADDRESS
 from devcluster.ports import LOOPBACK
 
 MANIFESTS = Path(__file__).with_name("manifests")
@@ -32,16 +32,16 @@ USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kube-scheduler": ("system:kube-scheduler", ()),
     "kwok": ("kwok", ()),
 }
-"""Kubeconfig file → user and groups. The API server itself brings the roles of the middle two."""
+"""Kubeconfig file → user and groups. The API server creates the roles of the controllers."""
 
 
 def users(plan: Plan) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """Whom an instance has a kubeconfig file for, as in `USERS`."""
+    """The users with a kubeconfig file, in the form of `USERS`."""
     return {**USERS, **NODE_USERS} if plan.is_real else USERS
 
 
 def write_credentials(layout: Layout, plan: Plan) -> None:
-    """Writes all keys and certificates of an instance."""
+    """Write all keys and certificates of an instance."""
     local = ("localhost", IPv4Address(LOOPBACK))
     service = tuple(f"kubernetes{end}" for end in ("", ".default", ".default.svc"))
     authority = new_authority("dynamo-operator control plane")
@@ -67,9 +67,9 @@ def write_credentials(layout: Layout, plan: Plan) -> None:
 
 
 def _write_webhook_client(layout: Layout) -> None:
-    """Writes the certificate for webhooks, its CA, and the API server's configuration that names it.
+    """Write the API server's client certificate for webhooks, its CA, and the admission configuration.
 
-    Without it no webhook can distinguish the API server from a pod. Its CA signs nothing else, as
+    With it, webhooks can distinguish the API server from a pod. Its CA signs nothing else, as
     docs/admission.md recommends.
     """
     authority = new_authority("dynamo-operator webhook clients")
@@ -100,7 +100,7 @@ def _write_webhook_client(layout: Layout) -> None:
 
 
 def write_kubeconfigs(layout: Layout, plan: Plan, *, instance: str) -> None:
-    """Writes the kubeconfig file of each user of the control plane."""
+    """Write the kubeconfig file of each user of the control plane."""
     authority = Authority(Pair.read(layout.pki, "ca"))
     for user in users(plan):
         content = kubeconfig(
@@ -128,7 +128,7 @@ def etcd(layout: Layout, plan: Plan) -> list[str]:
         *(f"--{prefix}cert-file={layout.pki / 'etcd.crt'}" for prefix in ("", "peer-")),
         *(f"--{prefix}key-file={layout.pki / 'etcd.key'}" for prefix in ("", "peer-")),
         *(f"--{prefix}trusted-ca-file={layout.pki / 'etcd-ca.crt'}" for prefix in ("", "peer-")),
-        "--unsafe-no-fsync",  # survives a killed process; only a crash of the machine loses data
+        "--unsafe-no-fsync",  # only a crash of the machine loses data
         "--log-level=warn",
     ]
 
@@ -137,7 +137,7 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
     """Arguments of kube-apiserver."""
     pki = layout.pki
     return [
-        *(_reached_by_pods(layout) if plan.is_real else _reached_on_loopback()),
+        *(_flags_for_pods(layout) if plan.is_real else _loopback_flags()),
         f"--secure-port={plan.server_port}",
         f"--cert-dir={layout.scratch}",
         f"--tls-cert-file={pki / 'kube-apiserver.crt'}",
@@ -161,17 +161,17 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
     ]
 
 
-def _reached_on_loopback() -> list[str]:
+def _loopback_flags() -> list[str]:
     return [
         f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",  # else it needs a route to the world to find its own
+        f"--advertise-address={LOOPBACK}",  # else it needs a default route to find one
         "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
     ]
 
 
-def _reached_by_pods(layout: Layout) -> list[str]:
+def _flags_for_pods(layout: Layout) -> list[str]:
     return [
-        "--bind-address=0.0.0.0",  # of the node's namespace: its address, and its loopback address
+        "--bind-address=0.0.0.0",  # in the node's namespace
         f"--advertise-address={NODE_ADDRESS}",
         "--kubelet-preferred-address-types=InternalIP",  # no DNS resolves the node's name
         f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
@@ -181,7 +181,7 @@ def _reached_by_pods(layout: Layout) -> list[str]:
 
 
 def _webhook_client_flags(layout: Layout) -> list[str]:
-    """Arguments of kube-apiserver; none for an instance from before there was such a certificate."""
+    """Arguments of kube-apiserver; none for an old instance without that certificate."""
     file = layout.pki / _ADMISSION
     return [f"--admission-control-config-file={file}"] if file.is_file() else []
 
@@ -210,10 +210,10 @@ def kube_scheduler(layout: Layout, _: Plan) -> list[str]:
 
 
 def write_scheduler_settings(layout: Layout) -> None:
-    """Writes the scheduler's settings, which have no flags.
+    """Write the scheduler's settings that have no flags.
 
-    Pods of groups name the scheduler `volcano`. It does not run here, so a second profile of that name
-    places them: one by one, not all or none.
+    Pods of groups request the scheduler `volcano`, which does not run here. A second profile of that name
+    schedules them, one by one instead of as a gang.
     """
     file = str(layout.kubeconfigs / "kube-scheduler.yaml")
     content = {
@@ -238,7 +238,7 @@ def kwok(layout: Layout, _: Plan) -> list[str]:
         f"--config={MANIFESTS / 'kwok-stages.yaml'}",
         "--manage-all-nodes=true",
         "--node-lease-duration-seconds=40",
-        f"--node-ip={LOOPBACK}",  # a client that reads a node's logs must not reach another machine
+        f"--node-ip={LOOPBACK}",  # requests for a node's logs must not reach another machine
         f"--cidr={POD_NETWORK}",
     ]
 

@@ -1,8 +1,8 @@
-"""One local control plane: create it, repair it, use it, remove it.
+"""One local control plane: create, repair, use and remove it.
 
-Everything may have died at any moment: the starter half way, one process, the machine. So all state is in
-files, `up` starts every process that does not run, and recreates what was not completed. A lock per
-instance serializes commands.
+The starter, a process or the machine may have crashed at any moment. So all state is in files, and `up`
+starts every process that does not run and recreates an incomplete instance. A lock per instance serializes
+commands.
 """
 
 import os
@@ -16,23 +16,21 @@ from typing import Self
 
 import msgspec
 
-from devcluster import leaderworkerset, optional_crds, probe
-from devcluster.binaries import find
-from devcluster.build import LEADER_WORKER_SET, build
+from devcluster.addons import leaderworkerset, optional_crds
+from devcluster.api_server import kubeconfig, server_version
 from devcluster.certificates import Authority, Pair, write_private
 from devcluster.components import write_credentials, write_kubeconfigs
-from devcluster.folders import state_folder
-from devcluster.kubeconfig import kubeconfig
-from devcluster.layout import Layout, Plan
+from devcluster.fake_nodes import node_name
+from devcluster.layout import Layout, Plan, state_folder
 from devcluster.locks import held
-from devcluster.machine import require_node_support
-from devcluster.node_images import node_images
-from devcluster.node_programs import build_node_programs
-from devcluster.nodes import node_name
+from devcluster.node.machine import require_node_support
+from devcluster.node.programs import build_node_programs, node_images
+from devcluster.node.real_node import RealNode, namespaces
 from devcluster.ports import free_ports
 from devcluster.processes import Process, stop
+from devcluster.programs.binaries import find
+from devcluster.programs.build import LEADER_WORKER_SET, build
 from devcluster.progress import SILENT, ProgressReporter
-from devcluster.real_node import RealNode, namespaces
 from devcluster.startup import COMPANION, Startup, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
 
@@ -43,13 +41,13 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is true of an instance now."""
+    """The current status of an instance."""
 
     server: str
     version: str | None
-    """None means: the API server does not answer."""
+    """None if the API server does not respond."""
     pids: dict[str, int | None]
-    """None means: not running."""
+    """None for a process that does not run."""
 
     @property
     def is_alive(self) -> bool:
@@ -58,12 +56,12 @@ class Status:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every process runs and the API server answers."""
+        """Whether every process runs and the API server responds."""
         return self.version is not None and None not in self.pids.values()
 
 
 class Instance:
-    """A local control plane with a name. Making this object does and starts nothing."""
+    """A local control plane with a name. The constructor starts nothing."""
 
     def __init__(self, name: str = DEFAULT_NAME, root: Path | None = None) -> None:
         if not _NAME.fullmatch(name):
@@ -81,7 +79,7 @@ class Instance:
 
     @property
     def exists(self) -> bool:
-        """Whether it was made and not removed."""
+        """Whether it was created and not removed."""
         return self._layout.plan.exists()
 
     @property
@@ -91,7 +89,7 @@ class Instance:
 
     @property
     def ports(self) -> frozenset[int]:
-        """The ports that it listens on, or would."""
+        """Its ports, whether or not it runs."""
         return self._plan().ports
 
     @property
@@ -119,17 +117,16 @@ class Instance:
         crd_files: Sequence[Path] = (),
         progress: ProgressReporter = SILENT,
     ) -> None:
-        """Starts whatever does not run, and returns when pods can be scheduled.
+        """Start the processes that do not run, and return when pods can be scheduled.
 
-        `crds` are names of `optional_crds.NAMES`. They and `crd_files` are there before the
-        controllers start, so that the garbage collector knows their kinds from the start.
+        `crds` are names of `optional_crds.NAMES`. They and `crd_files` are installed before the controllers
+        start, so that the garbage collector has their kinds from the start. With `real`, a new instance has
+        one real node instead of fake ones. `nodes` None keeps their number; a new instance has
+        `DEFAULT_NODES`.
 
-        With `real`, a new instance has one real node, and no fake ones.
-
-        None means: `nodes` as before; `DEFAULT_NODES` for a new instance.
         Raises: ConfigError, ProcessError, KubectlError.
         """
-        is_real = self._is_to_be_real(real, nodes)
+        is_real = self._wants_real_node(real, nodes)
         if is_real:
             require_node_support(progress)
         binaries = find(progress)
@@ -138,7 +135,7 @@ class Instance:
         files = [*optional_crds.files(crds, progress), *crd_files]
         with self._held(progress):
             is_new = not self.exists
-            before = self._make(is_real=is_real) if is_new else self._plan()
+            before = self._create(is_real=is_real) if is_new else self._plan()
             plan = before if nodes is None else msgspec.structs.replace(before, nodes=nodes)
             startup = Startup(self._layout, plan, binaries, self._node(plan, progress))
             try:
@@ -147,15 +144,13 @@ class Instance:
                     startup.kubectl("delete", "--ignore-not-found", "node", node_name(surplus))
                 self._write(plan)
             except BaseException:
-                if (
-                    is_new
-                ):  # nothing of value in it but the logs; the next attempt starts from scratch
+                if is_new:  # keep only the logs; the next attempt starts from scratch
                     stop_all(self._layout)
                     self._layout.plan.unlink()
                 raise
 
     def down(self, *, progress: ProgressReporter = SILENT) -> None:
-        """Stops everything and removes the folder. Does nothing if there is none.
+        """Stop everything and remove the folder, if it exists.
 
         Raises: ProcessError.
         """
@@ -165,19 +160,19 @@ class Instance:
                 self._remove()
 
     def status(self) -> Status:
-        """What is true now.
+        """The current status.
 
-        Raises: ConfigError if there is no such instance.
+        Raises: ConfigError if the instance does not exist.
         """
         plan = self._plan()
         return Status(
             server=plan.server,
-            version=probe.version(plan.server_port, self.pki / "ca.crt"),
+            version=server_version(plan.server_port, self.pki / "ca.crt"),
             pids={name: process(self._layout, name).pid() for name in process_names(plan)},
         )
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """What kubectl prints, as administrator.
+        """Run kubectl as administrator and return what it prints.
 
         Raises: KubectlError.
         """
@@ -190,10 +185,9 @@ class Instance:
         *,
         progress: ProgressReporter = SILENT,
     ) -> None:
-        """Installs kinds of other projects by name, or any CustomResourceDefinitions from files.
+        """Install CRDs of other projects by name, or any CRDs from files.
 
-        The controller manager restarts, because its garbage collector looks for new kinds only
-        every 30 seconds.
+        Restarts the controller manager, whose garbage collector discovers new kinds only every 30 seconds.
 
         Raises: ConfigError, Unreachable, KubectlError.
         """
@@ -202,12 +196,12 @@ class Instance:
             raise Unreachable(f"{self.name}: no answer from {self.server}; is it up?")
         with self._held(progress):
             startup = self._startup(progress)
-            startup.install(crd_files)
+            startup.install_crds(crd_files)
             startup.restart_controller_manager()
 
     @property
     def companion(self) -> Process:
-        """The operator under test, which `down` ends with the rest."""
+        """The operator under test, which `down` stops with the rest."""
         return process(self._layout, COMPANION)
 
     def run_companion(
@@ -217,9 +211,9 @@ class Instance:
         *,
         progress: ProgressReporter = SILENT,
     ) -> None:
-        """Start the operator under test unless it runs: with this environment and these variables.
+        """Start the operator under test unless it runs, with `variables` added to our environment.
 
-        Raises: ConfigError if there is no such instance.
+        Raises: ConfigError if the instance does not exist.
         """
         with self._held(progress):
             self._plan()
@@ -228,9 +222,9 @@ class Instance:
 
     @property
     def entering(self) -> tuple[str, ...]:
-        """What stands before a command that is to run on the real node, in its network.
+        """The prefix of a command that runs it on the real node, in its network.
 
-        Raises: ConfigError if it has none.
+        Raises: ConfigError if the instance has fake nodes.
         """
         return self._real_node(SILENT).entering
 
@@ -241,45 +235,45 @@ class Instance:
 
     @property
     def node_folder(self) -> Path:
-        """The folder whose `run` and `var` are those of the real node."""
+        """The folder of the real node's `run` and `var`."""
         return self._layout.node
 
     def load_image(self, file: Path, *, progress: ProgressReporter = SILENT) -> None:
-        """Gives the real node the images in an OCI archive.
+        """Import the images of an OCI archive into the real node.
 
-        Raises: ConfigError if it has none, ProcessError.
+        Raises: ConfigError if the instance has fake nodes, ProcessError.
         """
         self._real_node(progress).import_image(file)
 
     def push_image(self, name: str, target: str, login: str) -> None:
-        """Pushes an image that the real node has to a registry in its network.
+        """Push an image of the real node to a registry in its network.
 
-        Raises: ConfigError if there is no real node, ProcessError.
+        Raises: ConfigError if the instance has fake nodes, ProcessError.
         """
         self._real_node(SILENT).push_image(name, target, login)
 
     def restart_kubelet(self) -> None:
-        """Ends and starts the kubelet of the real node. Containers keep running.
+        """Restart the kubelet of the real node. Containers keep running.
 
-        Raises: ConfigError if it has none, ProcessError.
+        Raises: ConfigError if the instance has fake nodes, ProcessError.
         """
         node = self._real_node(SILENT)
         stop([process(self._layout, "kubelet")])
         node.start("kubelet")
 
     def run_leader_worker_sets(self, *, progress: ProgressReporter = SILENT) -> None:
-        """Starts the real LeaderWorkerSet controller beside the control plane, built if need be.
+        """Start the real LeaderWorkerSet controller, built if need be; the CRD `lws` must be installed.
 
-        Its kind (`lws`) must be there. It runs until `down`; a later `up` does not start it again.
+        It runs until `down`; a later `up` does not start it again.
 
         Raises: ConfigError, ProcessError, KubectlError.
         """
         program = build(progress, LEADER_WORKER_SET) / leaderworkerset.NAME
         with self._held(progress):
-            self._startup(progress).leader_worker_sets(program)
+            self._startup(progress).start_leader_worker_sets(program)
 
     def token_for(self, namespace: str, account: str, *, duration: str = "1h") -> str:
-        """A token of a service account, from the TokenRequest API."""
+        """A token of a ServiceAccount, from the TokenRequest API."""
         return self.kubectl(
             "create", "token", account, f"--namespace={namespace}", f"--duration={duration}"
         ).strip()
@@ -287,12 +281,12 @@ class Instance:
     def service_account_kubeconfig(
         self, namespace: str, account: str, *, duration: str = "1h"
     ) -> Path:
-        """A new kubeconfig file that acts as a service account, for so long."""
+        """Write a kubeconfig file of a ServiceAccount, valid for `duration`."""
         token = self.token_for(namespace, account, duration=duration)
         return self._write_kubeconfig(f"{namespace}.{account}", token)
 
     def user_kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
-        """A new kubeconfig file with a client certificate for this user."""
+        """Write a kubeconfig file with a client certificate for this user."""
         authority = Authority(Pair.read(self.pki, "ca"))
         return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
 
@@ -302,12 +296,12 @@ class Instance:
         if node := startup.node:
             progress.step(f"starting {self.name}: namespaces, containerd, images")
             node.prepare()
-            node.runtime(node_images(node.programs))
+            node.start_containerd(node_images(node.programs))
         progress.step(f"starting {self.name}: etcd, kube-apiserver")
-        startup.store()
-        startup.objects(crd_files)
+        startup.start_api_server()
+        startup.apply_objects(crd_files)
         progress.step(f"starting {self.name}: controllers, scheduler, nodes")
-        startup.controllers()
+        startup.start_controllers()
 
     def _startup(self, progress: ProgressReporter) -> Startup:
         plan = self._plan()
@@ -336,7 +330,7 @@ class Instance:
         return path
 
     def installing(self, progress: ProgressReporter) -> AbstractContextManager[None]:
-        """Keeps other commands from installing an operator meanwhile: two would have different ports."""
+        """Lock out other commands that install an operator, which would choose different ports."""
         return self._held(progress, ".operator")
 
     def _held(self, progress: ProgressReporter, part: str = "") -> AbstractContextManager[None]:
@@ -353,7 +347,7 @@ class Instance:
             advice = f"{error}; remove it with: dynamoctl dev down {self.name}"
             raise ConfigError(str(self._layout.plan), advice) from error
 
-    def _is_to_be_real(self, real: bool, nodes: int | None) -> bool:
+    def _wants_real_node(self, real: bool, nodes: int | None) -> bool:
         is_real = self._plan().is_real if self.exists else real
         if real and not is_real:
             raise ConfigError(self.name, "has fake nodes; choose another name, or take it down")
@@ -361,7 +355,7 @@ class Instance:
             raise ConfigError("nodes", f"{self.name} has one real node and no fake ones")
         return is_real
 
-    def _make(self, *, is_real: bool) -> Plan:
+    def _create(self, *, is_real: bool) -> Plan:
         self._remove()
         others = (instance for instance in type(self).all(self._root) if instance.exists)
         reserved = {port for instance in others for port in instance.ports}
@@ -373,7 +367,7 @@ class Instance:
             nodes=0 if is_real else DEFAULT_NODES,
             is_real=is_real,
         )
-        self._layout.make()
+        self._layout.create()
         write_credentials(self._layout, plan)
         write_kubeconfigs(self._layout, plan, instance=self.name)
         self._write(plan)

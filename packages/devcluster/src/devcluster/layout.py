@@ -1,5 +1,9 @@
-"""The files of one instance: which part of its folder is for what."""
+"""Where files are: built programs in the user's cache, instances in the user's state folder.
 
+Both follow the XDG base directory specification, by which a relative path counts as unset.
+"""
+
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,15 +12,30 @@ import msgspec
 from devcluster.ports import LOOPBACK
 
 
+def cache_folder() -> Path:
+    """The folder of everything that can be built or downloaded again."""
+    return _base("XDG_CACHE_HOME", ".cache") / "dynamo-operator" / "controlplane"
+
+
+def state_folder() -> Path:
+    """The folder with one subfolder per instance."""
+    return _base("XDG_STATE_HOME", ".local/state") / "dynamo-operator" / "controlplane"
+
+
+def _base(variable: str, default: str) -> Path:
+    configured = Path(os.environ.get(variable, ""))
+    return configured if configured.is_absolute() else Path.home() / default
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided when the instance was made, and stays."""
+    """The settings of an instance, fixed when it is created."""
 
     server_port: int
     etcd_port: int
     etcd_peer_port: int
     nodes: int
     is_real: bool = False
-    """Whether it has one real node, in namespaces of its own, in place of fake ones."""
+    """Whether it has one real node instead of fake ones."""
 
     @property
     def server(self) -> str:
@@ -37,7 +56,7 @@ class Layout:
 
     @property
     def plan(self) -> Path:
-        """Written last when the instance is made: without it the folder is a leftover."""
+        """The settings, written last at creation: without this file the folder is a leftover."""
         return self.folder / "instance.json"
 
     @property
@@ -52,12 +71,12 @@ class Layout:
 
     @property
     def records(self) -> Path:
-        """Who runs: one file per process."""
+        """Records of running processes, one file each."""
         return self.folder / "run"
 
     @property
     def logs(self) -> Path:
-        """What the processes print, and the audit log."""
+        """The logs of the processes, and the audit log."""
         return self.folder / "logs"
 
     @property
@@ -72,16 +91,16 @@ class Layout:
 
     @property
     def node(self) -> Path:
-        """What a real node consists of, with its /run and /var."""
+        """The files of a real node, with its /run and /var."""
         return self.folder / "node"
 
     @property
     def scratch(self) -> Path:
-        """What may be deleted at any time."""
+        """Files that may be deleted at any time."""
         return self.folder / "scratch"
 
-    def make(self) -> None:
-        """Makes the folders, closed to other users."""
+    def create(self) -> None:
+        """Create the folders, for this user only."""
         for folder in (
             self.folder,
             self.pki,

@@ -1,4 +1,4 @@
-"""A lock between processes that the kernel releases when its holder dies, however it dies."""
+"""A lock between processes, which the kernel releases when its holder dies."""
 
 import fcntl
 import os
@@ -11,9 +11,9 @@ from devcluster.progress import ProgressReporter
 
 @contextmanager
 def held(path: Path, progress: ProgressReporter, awaited: str) -> Iterator[None]:
-    """Holds the lock file `path`; `progress` says once that it waits for `awaited` if another process does.
+    """Hold the lock file `path`. Reports that it waits for `awaited` if another process holds it.
 
-    The file is never removed: a waiter would keep waiting on the removed one, beside a new holder.
+    The file is never removed, because waiters would wait for the removed file while others lock a new one.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # not inherited by children

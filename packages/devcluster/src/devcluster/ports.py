@@ -1,7 +1,7 @@
-"""Ports that no process listens on and that no other process is likely to take before we do.
+"""Free ports that no other process is likely to take before we do.
 
-A port that the kernel hands out for port 0 comes from the range of outgoing connections, so the next
-client on this machine may take it. Ports below that range are only taken by those who ask for them.
+The kernel takes ports for port 0 from the range of outgoing connections, so the next client on this machine
+may get the same one. Ports below that range are used only by processes that ask for them.
 """
 
 import secrets
@@ -19,14 +19,14 @@ _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 def free_ports(count: int, *, reserved: Container[int] = ()) -> tuple[int, ...]:
     """Ports of the loopback address that are free now and not `reserved`."""
-    chosen: set[int] = set()
+    ports: set[int] = set()
     highest = max(int(_OUTGOING.read_text().split()[0]), _LOWEST + _ATTEMPTS)
     for _ in range(_ATTEMPTS):
-        if len(chosen) == count:
-            return tuple(chosen)
+        if len(ports) == count:
+            return tuple(ports)
         port = _LOWEST + secrets.randbelow(highest - _LOWEST)
         if port not in reserved and _is_free(port):
-            chosen.add(port)
+            ports.add(port)
     raise ConfigError(LOOPBACK, f"no {count} free ports from {_LOWEST} to {highest}")
 
 

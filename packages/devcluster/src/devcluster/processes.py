@@ -1,9 +1,8 @@
-"""Processes that outlive their starter and can still be stopped by a later command.
+"""Processes that outlive their starter and that a later command can stop.
 
-A pid alone may belong to another process by now, so the record holds the boot and the start time too, and
-signals go through a pid descriptor that was opened before the record was compared: from then on the
-descriptor cannot mean another process. The process writes its record itself before it becomes the program,
-so a starter that is killed leaves no unknown one.
+Pids are reused, so a record has the boot and the start time too, and signals go through a pid descriptor that
+was opened before the record was compared: it cannot refer to a later process. Each process writes its own
+record before it executes the program, so a starter that is killed leaves no unknown process.
 """
 
 import os
@@ -23,16 +22,16 @@ _KILL_SECONDS = 10.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SHELL = "/bin/sh"
 _RECORD_THEN_RUN = f'cat {_BOOT} /proc/$$/stat >"$0" && exec "$@" 3>&-'
-_RECORDED = 3  # its end of file says that the record is written
+_RECORDED = 3  # this descriptor is closed once the record is written
 
 
 class ProcessError(OperatorError):
-    """A process of the control plane ended, or did not get ready, or does not end."""
+    """A process of the control plane ended, did not become ready, or does not end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """What no two processes share, ever."""
+    """The identity of a process, which no other one ever has."""
 
     boot: str
     pid: int
@@ -42,7 +41,7 @@ class ProcessIdentity:
     def of(cls, boot: str, stat: str) -> Self:
         """The identity in the text of a `/proc/<pid>/stat` file.
 
-        Source: proc_pid_stat(5); the second field is a free text in parentheses.
+        Source: proc_pid_stat(5); the second field is arbitrary text in parentheses.
         """
         before, _, after = stat.rpartition(")")
         return cls(boot.strip(), int(before.split()[0]), int(after.split()[19]))
@@ -58,16 +57,16 @@ class Process:
 
     @property
     def log(self) -> Path:
-        """The file with all that the process printed."""
+        """The file with the output of the process."""
         return self.logs / f"{self.name}.log"
 
     def start(self, command: Sequence[str | Path], environment: Mapping[str, str]) -> None:
-        """Starts the process in its own session; returns when its record is written."""
+        """Start the process in its own session; return once its record is written."""
         reading, writing = os.pipe()
         log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        nothing = os.open(os.devnull, os.O_RDONLY)
+        stdin = os.open(os.devnull, os.O_RDONLY)
         files = [
-            (os.POSIX_SPAWN_DUP2, nothing, 0),
+            (os.POSIX_SPAWN_DUP2, stdin, 0),
             (os.POSIX_SPAWN_DUP2, log, 1),
             (os.POSIX_SPAWN_DUP2, log, 2),
             (os.POSIX_SPAWN_DUP2, writing, _RECORDED),
@@ -76,13 +75,13 @@ class Process:
         try:
             os.posix_spawn(_SHELL, arguments, environment, file_actions=files, setsid=True)
         finally:
-            for descriptor in (log, nothing, writing):
+            for descriptor in (log, stdin, writing):
                 os.close(descriptor)
         with os.fdopen(reading, "rb") as recorded:
             recorded.read()
 
     def pid(self) -> int | None:
-        """The pid. None means: not running."""
+        """The pid, or None if the process does not run."""
         try:
             boot, stat = self._record.read_text().splitlines()
             recorded = ProcessIdentity.of(boot, stat)
@@ -92,7 +91,7 @@ class Process:
 
     @contextmanager
     def descriptor(self) -> Iterator[int | None]:
-        """A pid descriptor that means this process and no other. None means: not running."""
+        """A pid descriptor of exactly this process, or None if it does not run."""
         pid = self.pid()
         if pid is None:
             yield None
@@ -108,7 +107,7 @@ class Process:
             os.close(descriptor)
 
     def forget(self) -> None:
-        """Removes the record of a process that has ended."""
+        """Remove the record of a process that has ended."""
         self._record.unlink(missing_ok=True)
 
     @property
@@ -123,7 +122,7 @@ def completed(
     stdin: str | None = None,
     folder: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A command that has run to its end, with what it printed. No `environment` means: ours."""
+    """Run a command to its end and capture its output. The default `environment` is ours."""
     return subprocess.run(  # noqa: S603 - programs of the system, or found or built here
         command,
         env=environment,
@@ -136,12 +135,12 @@ def completed(
 
 
 def last_line(text: str, otherwise: str) -> str:
-    """The last line of an output that is not blank, which usually says why a program has failed."""
+    """The last non-blank line of an output, which usually has the cause of a failure."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), otherwise)
 
 
 def identity(pid: int) -> ProcessIdentity | None:
-    """Who has this pid now. None means: no process, or one that has ended and waits to be reaped."""
+    """The process with this pid, or None if there is none or it is a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -154,7 +153,7 @@ def identity(pid: int) -> ProcessIdentity | None:
 
 
 def first_ended(processes: Sequence[Process], *, within_seconds: float) -> Process | None:
-    """The first of these processes that is not running. None means: all ran for so long."""
+    """The first of these processes to end, or None if all ran for so long."""
     with ExitStack() as stack:
         poll = select.poll()
         by_descriptor: dict[int, Process] = {}
@@ -169,17 +168,17 @@ def first_ended(processes: Sequence[Process], *, within_seconds: float) -> Proce
 
 
 def stop(processes: Sequence[Process], *, grace_seconds: float = GRACE_SECONDS) -> None:
-    """Ends these processes: asks all at once, waits, then kills what is left.
+    """Stop these processes together: SIGTERM, then SIGKILL after the grace period.
 
-    Raises: ProcessError if one does not even end when killed.
+    Raises: ProcessError if a killed process does not end.
     """
     with ExitStack() as stack:
         opened = [(process, stack.enter_context(process.descriptor())) for process in processes]
-        for chosen, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _KILL_SECONDS)):
+        for signal_, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, _KILL_SECONDS)):
             running = [fd for _, fd in opened if fd is not None and not _ended(fd, 0)]
             for descriptor in running:
                 with suppress(ProcessLookupError):  # it ended just now
-                    signal.pidfd_send_signal(descriptor, chosen)
+                    signal.pidfd_send_signal(descriptor, signal_)
             for descriptor in running:
                 _ended(descriptor, seconds)
     for process in processes:

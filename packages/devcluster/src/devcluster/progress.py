@@ -1,7 +1,4 @@
-"""What a person sees while something takes minutes: a spinner on a terminal, a line now and then elsewhere.
-
-Log files and CI have no cursor to move, so there a spinner would be thousands of lines.
-"""
+"""Report the progress of work that takes minutes: a spinner on a terminal, else an occasional line."""
 
 import sys
 import time
@@ -14,14 +11,14 @@ from rich.progress import Progress as RichProgress
 from rich.progress import SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 QUIET_SECONDS = 15.0
-"""At least this long between two lines about the same step."""
+"""Shortest time between two lines about the same step."""
 
 
 class ProgressReporter(Protocol):
-    """Where long work reports to."""
+    """Reports the progress of long work."""
 
     def step(self, text: str) -> None:
-        """Says what is being done from now on."""
+        """Start a step."""
 
     def advance(self, done: int, total: int) -> None:
         """Report the progress of the current step. `total` 0 means unknown."""
@@ -41,7 +38,7 @@ SILENT = Silent()
 
 
 class Lines:
-    """Plain lines; between those about one step lie `QUIET_SECONDS`."""
+    """Plain lines, about one step at most every `QUIET_SECONDS`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -49,12 +46,12 @@ class Lines:
         self._written = 0.0
 
     def step(self, text: str) -> None:
-        """Writes the step as a line."""
+        """Print the step."""
         self._step = text
         self._write(text)
 
     def advance(self, done: int, total: int) -> None:
-        """Writes a line if the last one is old enough."""
+        """Print a line if the last one is old enough."""
         if time.monotonic() - self._written >= QUIET_SECONDS:
             self._write(f"{self._step}: {done} of {total}" if total else f"{self._step}: {done}")
 
@@ -64,24 +61,24 @@ class Lines:
 
 
 class Spinners:
-    """One spinner per step, which becomes a check mark; a count where there is a total."""
+    """One spinner per step, which becomes a check mark; a count if there is a total."""
 
     def __init__(self, spinners: RichProgress) -> None:
         self._spinners = spinners
         self._current: TaskID | None = None
 
     def step(self, text: str) -> None:
-        """Checks the step before and starts one."""
+        """Check off the step before and start a new one."""
         self.finish()
         self._current = self._spinners.add_task(text, total=None, count="")
 
     def advance(self, done: int, total: int) -> None:
-        """Shows how much of the step is done."""
+        """Show the count of the step."""
         if self._current is not None and total:
             self._spinners.update(self._current, count=f"{done} of {total}")
 
     def finish(self) -> None:
-        """Checks the current step."""
+        """Check off the current step."""
         if self._current is not None:
             self._spinners.update(self._current, completed=1, total=1, count="")
             self._current = None
@@ -89,7 +86,7 @@ class Spinners:
 
 @contextmanager
 def shown() -> Iterator[ProgressReporter]:
-    """A progress report on standard error, fit for what that is. A step that fails gets no check mark."""
+    """A reporter for standard error: spinners on a terminal, else lines. A failed step gets no check mark."""
     stream = sys.stderr
     if not stream.isatty():
         yield Lines(stream)
@@ -100,7 +97,7 @@ def shown() -> Iterator[ProgressReporter]:
         TextColumn("{task.fields[count]}", style="dim"),
         TimeElapsedColumn(),
     )
-    with RichProgress(*columns, console=Console(file=stream)) as drawn:
-        spinners = Spinners(drawn)
+    with RichProgress(*columns, console=Console(file=stream)) as display:
+        spinners = Spinners(display)
         yield spinners
         spinners.finish()

@@ -1,7 +1,7 @@
-"""Brings the processes of one instance up and down in the order that they need.
+"""Start and stop the processes of one instance in order.
 
-Readiness of the API server is the one thing without an event, so it is polled; while waiting,
-the end of any process counts as an answer. Everything after that is waited for by watches.
+Startup polls only the readiness of the API server, and waits for the rest with watches. It fails as soon as a
+process ends.
 """
 
 import json
@@ -10,35 +10,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster import leaderworkerset
-from devcluster.binaries import Binaries
+from devcluster.addons import leaderworkerset
+from devcluster.api_server import Kubectl, KubectlError, is_ready
 from devcluster.components import ARGUMENTS, MANIFESTS, write_scheduler_settings
-from devcluster.kubectl import Kubectl, KubectlError
+from devcluster.fake_nodes import node_list, node_name
 from devcluster.layout import Layout, Plan
-from devcluster.node_components import NODE_NAME
-from devcluster.nodes import node_list, node_name
-from devcluster.probe import is_ready
+from devcluster.node.components import NODE_NAME
+from devcluster.node.real_node import NODE_PROCESSES, RealNode, namespaces
 from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
-from devcluster.real_node import NODE_PROCESSES, RealNode, namespaces
+from devcluster.programs.binaries import Binaries
 
 STORE = ("etcd", "kube-apiserver")
 COMPANION = "operator"
-"""What a user runs beside the control plane, on it: it ends first."""
+"""The operator under test, which a user runs on the control plane and which ends first."""
 CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
 _REAL_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _NODE_MANIFESTS = MANIFESTS / "node.yaml"
 _READY_SECONDS = 60
 _BETWEEN_PROBES_SECONDS = 0.1
-_BETWEEN_LOOKS_SECONDS = 3  # at whether all still run, while waiting for objects
+_WAIT_SECONDS = 3  # between checks that all processes still run
 _PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """What it takes to start the processes of an instance.
-
-    None means: `node` where the nodes are fake.
-    """
+    """Starts the processes of an instance. `node` is None if the nodes are fake."""
 
     layout: Layout
     plan: Plan
@@ -54,8 +50,8 @@ class Startup:
             cache=self.layout.scratch,
         )
 
-    def store(self) -> None:
-        """Starts etcd and the API server; returns when requests are served.
+    def start_api_server(self) -> None:
+        """Start etcd and the API server; return when it is ready.
 
         Raises: ProcessError.
         """
@@ -65,14 +61,14 @@ class Startup:
         while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
             ended = first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS)
             if ended is not None:
-                raise ProcessError(_obituary(ended))
+                raise ProcessError(_cause_of_end(ended))
             if time.monotonic() > deadline:
                 raise ProcessError(
                     f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {running[-1].log}"
                 )
 
-    def objects(self, crd_files: Sequence[Path]) -> None:
-        """Applies what the instance consists of, and kinds to have from the start.
+    def apply_objects(self, crd_files: Sequence[Path]) -> None:
+        """Apply the nodes, their RBAC, and CRDs.
 
         Raises: KubectlError.
         """
@@ -82,21 +78,21 @@ class Startup:
             self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
         else:
             self.kubectl.apply(_NODE_MANIFESTS)
-        self.install(crd_files)
+        self.install_crds(crd_files)
 
-    def install(self, crd_files: Sequence[Path]) -> None:
-        """Applies CustomResourceDefinitions; returns when their kinds are served.
+    def install_crds(self, crd_files: Sequence[Path]) -> None:
+        """Apply CRDs; return when they are established.
 
         Raises: KubectlError.
         """
         if crd_files:
             self.kubectl.apply(*crd_files)
-            self._wait_for_kinds([f"--filename={file}" for file in crd_files])
+            self._wait_for_crds([f"--filename={file}" for file in crd_files])
 
-    def controllers(self) -> None:
-        """Starts the controllers, the scheduler and kwok; returns when a pod could run.
+    def start_controllers(self) -> None:
+        """Start the controllers, the scheduler and kwok or the kubelet; return when the nodes are ready.
 
-        A real node must have its runtime by then; its kubelet starts here.
+        A real node must run containerd already.
 
         Raises: ProcessError.
         """
@@ -113,19 +109,19 @@ class Startup:
         self._wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
 
     def restart_controller_manager(self) -> None:
-        """Ends and starts the controller manager."""
+        """Restart the controller manager."""
         stop([process(self.layout, "kube-controller-manager")])
         self._launch(("kube-controller-manager",))
 
-    def leader_worker_sets(self, program: Path) -> None:
-        """Starts the LeaderWorkerSet controller; its kind must be there.
+    def start_leader_worker_sets(self, program: Path) -> None:
+        """Start the LeaderWorkerSet controller; its CRD must be installed.
 
         Raises: ProcessError, KubectlError.
         """
         leaderworkerset.start(self.layout, self.kubectl, program, self._environment())
 
-    def _wait_for_kinds(self, files: Sequence[str]) -> None:
-        """`kubectl wait` fails on a CRD that is so new that it has no conditions."""
+    def _wait_for_crds(self, files: Sequence[str]) -> None:
+        """Wait until CRDs are established; retry while one has no conditions yet, where kubectl fails."""
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
@@ -146,13 +142,13 @@ class Startup:
         while True:
             try:
                 self.kubectl(
-                    *("wait", f"--namespace={namespace}", f"--timeout={_BETWEEN_LOOKS_SECONDS}s"),
+                    *("wait", f"--namespace={namespace}", f"--timeout={_WAIT_SECONDS}s"),
                     *(condition, *objects),
                 )
             except KubectlError as error:
                 running = [process(self.layout, name) for name in process_names(self.plan)]
                 if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
-                    raise ProcessError(_obituary(ended)) from error
+                    raise ProcessError(_cause_of_end(ended)) from error
                 if time.monotonic() > deadline:
                     raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
             else:
@@ -160,43 +156,43 @@ class Startup:
 
     def _launch(self, names: Sequence[str]) -> None:
         for name in names:
-            one = process(self.layout, name)
-            if one.pid() is None:
+            starting = process(self.layout, name)
+            if starting.pid() is None:
                 arguments = ARGUMENTS[name](self.layout, self.plan)
                 entering = self.node.entering if self.node else ()
-                one.start([*entering, self.binaries[name], *arguments], self._environment())
+                starting.start([*entering, self.binaries[name], *arguments], self._environment())
 
     def _environment(self) -> dict[str, str]:
         return {"PATH": _PATH, "HOME": str(self.layout.scratch)}
 
 
 def process_names(plan: Plan) -> tuple[str, ...]:
-    """The processes of an instance that is whole, in the order in which they start."""
+    """The processes of an instance in the order in which they start."""
     if plan.is_real:
         return (*STORE, *_REAL_CONTROLLERS, *NODE_PROCESSES)
     return tuple(ARGUMENTS)
 
 
 def process(layout: Layout, name: str) -> Process:
-    """One process of an instance, by the name of its program."""
+    """The process with this name."""
     return Process(name, layout.records, layout.logs)
 
 
 def stop_all(layout: Layout) -> None:
-    """Stop every process of an instance, no matter who started it: writers first, etcd last; then its node.
+    """Stop every process of an instance: clients of the API server first, etcd last, then the node.
 
     Raises: ProcessError.
     """
-    writers = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
+    clients = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
     spaces = namespaces(layout)
-    stop([process(layout, COMPANION)])  # it leaves its Lease in order
-    stop([process(layout, name) for name in writers])
+    stop([process(layout, COMPANION)])  # while it can still release its Lease
+    stop([process(layout, name) for name in clients])
     spaces.end_containers()  # the API server would wait for their watches
     for name in ("kube-apiserver", "etcd"):
         stop([process(layout, name)])
     spaces.remove()
 
 
-def _obituary(ended: Process) -> str:
+def _cause_of_end(ended: Process) -> str:
     text = ended.log.read_text(errors="replace") if ended.log.exists() else ""
-    return f"{ended.name} ended: {last_line(text, 'it said nothing')}; log: {ended.log}"
+    return f"{ended.name} ended: {last_line(text, 'no output')}; log: {ended.log}"

@@ -1,7 +1,4 @@
-"""The graphs that the profiler starts from when it is given none: one for each backend and mode.
-
-Also what it must know of a backend's command line.
-"""
+"""The profiler's own base graphs, one for each backend and mode, and the backends' command lines."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -9,8 +6,7 @@ from dataclasses import dataclass
 
 from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.library.engines import ENGINES, Engine
-from dynamo_profiler.arguments import value_of, with_value
-from dynamo_profiler.layouts import Layout
+from dynamo_profiler.engine import Layout
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
@@ -21,7 +17,7 @@ _OVERRIDES = "--override-engine-args"
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """One inference engine, and what the profiler changes and recognizes in its workers' arguments."""
+    """One inference engine, and the arguments of its workers that the profiler changes or recognizes."""
 
     engine: Engine
     with_layout: Callable[[Sequence[str], Layout], list[str]]
@@ -36,7 +32,7 @@ def _vllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
 
 
 def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    """SGLang counts the copies of attention as a part of the tensor parallel group."""
+    """SGLang counts data-parallel attention as part of the tensor-parallel group."""
     spread = layout.tensor * layout.data
     sized = _with_size(args, spread, "--tp", "--tp-size", "--tensor-parallel-size")
     sized = _resized(sized, layout.pipeline, "--pp-size", "--pipeline-parallel-size")
@@ -47,7 +43,7 @@ def _sglang_layout(args: Sequence[str], layout: Layout) -> list[str]:
 
 
 def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
-    """TensorRT-LLM counts the copies of attention as a part of the tensor parallel group."""
+    """TensorRT-LLM counts data-parallel attention as part of the tensor-parallel group."""
     text = value_of(args, _OVERRIDES) or "{}"
     try:
         overrides = json.loads(text)
@@ -71,23 +67,53 @@ def _trtllm_layout(args: Sequence[str], layout: Layout) -> list[str]:
 
 
 def _with_size(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
-    """Sets the first of these flags that is there, else adds `flag`."""
+    """Set the first of these flags that is present, else add `flag`."""
     given = next((alias for alias in (flag, *others) if value_of(args, alias) is not None), flag)
     return with_value(args, given, str(size))
 
 
 def _resized(args: Sequence[str], size: int, flag: str, *others: str) -> list[str]:
-    """As `_with_size`, but a size of 1, which is the default, only takes the place of another one."""
+    """Like `_with_size`, but do not add a flag for 1, the default."""
     if size == 1 and all(value_of(args, alias) is None for alias in (flag, *others)):
         return list(args)
     return _with_size(args, size, flag, *others)
 
 
 def _switched(args: Sequence[str], flag: str, *, is_on: bool) -> list[str]:
-    """The arguments with a flag that has no value, or without it."""
+    """Add or remove a flag without a value."""
     if is_on and flag in args:
         return list(args)
     return [*(argument for argument in args if argument != flag), *([flag] if is_on else [])]
+
+
+def value_of(args: Sequence[str], flag: str) -> str | None:
+    """The value in `--flag value` or `--flag=value`; empty if there is no value, None without the flag."""
+    for index, word in enumerate(args):
+        name, equals, value = word.partition("=")
+        if name != flag:
+            continue
+        if equals:
+            return value
+        following = args[index + 1] if index + 1 < len(args) else ""
+        return "" if following.startswith("--") else following
+    return None
+
+
+def with_value(args: Sequence[str], flag: str, value: str) -> list[str]:
+    """Set the value of a flag, in place of the old one or at the end."""
+    kept = list(args)
+    for index, word in enumerate(kept):
+        name, equals, _ = word.partition("=")
+        if name != flag:
+            continue
+        if equals:
+            kept[index] = f"{flag}={value}"
+        elif index + 1 < len(kept) and not kept[index + 1].startswith("--"):
+            kept[index + 1] = value
+        else:
+            kept.insert(index + 1, value)
+        return kept
+    return [*kept, flag, value]
 
 
 _MODE = "--disaggregation-mode"
@@ -111,9 +137,9 @@ BACKENDS = {
 
 
 def base_graph(backend: Backend, name: str, image: str, *, is_disaggregated: bool) -> Object:
-    """A graph with a frontend and one worker of each role; model and sizes are not in it yet.
+    """A graph with a frontend and one worker of each role, without model and sizes.
 
-    An empty `image` means: that of the backend.
+    An empty `image` is that of the backend.
     """
     engine = backend.engine
     image = image or engine.image
@@ -141,7 +167,7 @@ def graph(name: str, services: Object) -> Object:
 
 
 def frontend_service(image: str) -> Object:
-    """The service that answers users."""
+    """A frontend."""
     return {
         "componentType": "frontend",
         "replicas": 1,
@@ -150,14 +176,14 @@ def frontend_service(image: str) -> Object:
 
 
 def worker_name(role: str) -> str:
-    """The service of a role."""
+    """The name of the service of a role."""
     return role.capitalize() or "Worker"
 
 
 def worker_service(
     role: str, image: str, folder: str, command: Sequence[str], args: Iterable[str]
 ) -> Object:
-    """A worker; an empty role means: it does all. The Secret is optional: public models need no token."""
+    """A worker, aggregated if `role` is empty. The Secret is optional: public models need no token."""
     return {
         "componentType": "worker",
         **({"subComponentType": role} if role else {}),

@@ -1,7 +1,7 @@
-"""Models whose published shapes are built in: `models.json`, which names the source of each.
+"""The built-in models: their published shapes in `models.json`, each with its source.
 
-Weights are derived from the shape, so that a quantised variant has what its parameters take. The profiler and
-`dynamoctl new` read the same file.
+The size of the weights follows from the shape and the precision of a variant. The profiler and `dynamoctl
+new` read the same file.
 """
 
 import json
@@ -28,8 +28,8 @@ _FILE = Path(__file__).with_name("models.json")
 class Model:
     """One published model, or one of its quantised variants.
 
-    `config` are the fields of its `config.json` that matter to time and memory. `variants` are the names of
-    the same model by the precision of their weights, itself included.
+    `config` has the fields of its `config.json` that determine time and memory. `variants` maps precisions of
+    the weights to the names of the same model, itself included.
     """
 
     name: str
@@ -40,13 +40,13 @@ class Model:
 
     @property
     def shape(self) -> Shape:
-        """Its size."""
+        """Its shape."""
         return shape_of(self.name, self.config, None)
 
 
 @cache
 def models() -> Mapping[str, Model]:
-    """All models and variants by the name that Hugging Face has for them."""
+    """All models and variants by their names on Hugging Face."""
     catalog: dict[str, Model] = {}
     for name, entry in json.loads(_FILE.read_text(encoding="utf-8")).items():
         config, source = entry["config"], entry["source"]
@@ -62,7 +62,7 @@ def models() -> Mapping[str, Model]:
 
 
 def model_named(name: str) -> Model | None:
-    """The model of that name, in any case of letters. None means: it is not in the catalogue."""
+    """The model with this name in any case, or None if it is not in the catalogue."""
     catalog = models()
     if name in catalog:
         return catalog[name]
@@ -74,7 +74,7 @@ def variant_of(model: Model, precision: str) -> Model:
     """The same model with weights of that precision.
 
     Raises:
-        Refusal: none is published.
+        Refusal: no such variant is published.
     """
     if precision not in model.variants:
         raise Refusal(

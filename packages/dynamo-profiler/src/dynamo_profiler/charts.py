@@ -1,4 +1,4 @@
-"""Candidates as SVG pictures and as one HTML page, which needs no other file and runs no script."""
+"""Candidates as SVG charts and as one self-contained HTML page without scripts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ td,th{padding:.2rem .6rem;text-align:left}
 
 
 def row(candidate: Candidate) -> tuple[str | int | float | bool, ...]:
-    """The values of `COLUMNS`."""
+    """The values of `COLUMNS` for one candidate."""
     times = (round(1000 * candidate.ttft, 1), round(1000 * candidate.itl, 2))
     speeds = (round(candidate.per_gpu, 1), round(candidate.per_user, 1))
     return (
@@ -37,22 +37,22 @@ def row(candidate: Candidate) -> tuple[str | int | float | bool, ...]:
     )
 
 
-def svg(title: str, made: Sequence[Candidate]) -> str:
-    """The speed of a GPU against that of an answer: all candidates, and a line along the front."""
+def svg(title: str, candidates: Sequence[Candidate]) -> str:
+    """Tokens per second and GPU against tokens per second and user: all candidates and their Pareto front."""
     return _chart(
         title,
         ("tokens per second and user", "tokens per second and GPU"),
-        [(candidate, candidate.per_user, candidate.per_gpu) for candidate in made],
-        [[(candidate.per_user, candidate.per_gpu) for candidate in front(made)]],
+        [(candidate, candidate.per_user, candidate.per_gpu) for candidate in candidates],
+        [[(candidate.per_user, candidate.per_gpu) for candidate in front(candidates)]],
     )
 
 
-def load_svg(title: str, made: Sequence[Candidate], field: Literal["ttft", "itl"]) -> str:
-    """The time to the first token, or between two, against the answers at once, a line for each graph."""
+def load_svg(title: str, candidates: Sequence[Candidate], field: Literal["ttft", "itl"]) -> str:
+    """The time to first token, or between tokens, against concurrency, one line for each layout."""
     names = {"ttft": "milliseconds to the first token", "itl": "milliseconds between two tokens"}
     points = [
         (candidate, float(candidate.answers), 1000 * float(getattr(candidate, field)))
-        for candidate in made
+        for candidate in candidates
     ]
     lines: dict[tuple[Mode, str], list[tuple[float, float]]] = {}
     for candidate, across, up in points:
@@ -66,7 +66,7 @@ def _chart(
     points: Sequence[tuple[Candidate, float, float]],
     lines: Iterable[Sequence[tuple[float, float]]],
 ) -> str:
-    """Candidates at places, filled if they meet the targets, with lines between some of the places."""
+    """Candidates as points, filled if they meet the targets, and lines between some points."""
     right = _nice(max((across for _, across, _ in points), default=1))
     top = _nice(max((up for _, _, up in points), default=1))
 
@@ -103,22 +103,23 @@ def _chart(
     return "\n".join([*parts, "</svg>\n"])
 
 
-def html(title: str, notes: Sequence[str], made: Sequence[Candidate]) -> str:
-    """The pictures, what is behind them, and a table of all candidates."""
-    best = set(front(made))
+def html(title: str, notes: Sequence[str], candidates: Sequence[Candidate]) -> str:
+    """The charts, the notes and a table of all candidates."""
+    best = set(front(candidates))
     head = "".join(f"<th>{escape(column.replace('_', ' '))}</th>" for column in ("front", *COLUMNS))
     rows = "".join(
         f"<tr><td>{'●' if candidate in best else ''}</td>"
         + "".join(f"<td>{escape(str(value))}</td>" for value in row(candidate))
         + "</tr>\n"
-        for candidate in made
+        for candidate in candidates
     )
     paragraphs = "".join(f"<p>{escape(note)}</p>\n" for note in notes)
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{paragraphs}{svg(title, made)}"
-        f"{load_svg('First token against load', made, 'ttft')}"
-        f"{load_svg('Between two tokens against load', made, 'itl')}"
+        f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n{paragraphs}"
+        f"{svg(title, candidates)}"
+        f"{load_svg('First token against load', candidates, 'ttft')}"
+        f"{load_svg('Between two tokens against load', candidates, 'itl')}"
         f"<table><tr>{head}</tr>\n{rows}</table></body></html>\n"
     )
 
@@ -136,6 +137,6 @@ def _axes(right: float, top: float) -> list[str]:
 
 
 def _nice(most: float) -> float:
-    """The next round number."""
+    """The next round number above, for the end of an axis."""
     power: float = 10.0 ** math.floor(math.log10(most))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if most <= factor * power)

@@ -1,23 +1,21 @@
-"""The cheapest engines that meet the targets: all sizes of engines are tried, in both modes.
+"""The cheapest engines that meet the targets, over all engine sizes and both modes.
 
-How many answers an engine works on at once decides everything: the more, the more requests it
-serves, and the longer each takes. So for each engine the largest number is taken with which the
-targets still hold. With t the time of a prompt's prefill, s(b) that of a step for b answers, and N
-tokens of answer, f the time of a request outside of the engine:
+The batch size decides: the larger, the more requests an engine serves, and the longer each takes. So each
+engine gets the largest batch with which the targets hold. With t the time of a prompt's prefill, s(b) that of
+a decode step with batch b, N output tokens, and f the overhead of a request outside of the engine:
 
-    decode apart   itl = s(b)                              rate = b / (N·s(b))
-    prefill apart  ttft = f + t·(1 + u/(2·(1-u))) + transfer   rate = u / t
-    together       itl = s(b) + b·t/N                      rate = 1 / (N·s(b)/b + t)
-                   ttft = f + t·(1 + 0.2·√b) + s(b)
+    disaggregated, decode    itl = s(b)                                  rate = b / (N·s(b))
+    disaggregated, prefill   ttft = f + t·(1 + u/(2·(1-u))) + transfer   rate = u / t
+    aggregated               itl = s(b) + b·t/N                          rate = 1 / (N·s(b)/b + t)
+                             ttft = f + t·(1 + 0.2·√b) + s(b)
 
-u is the share of time that prompts take; u/(2·(1-u)) is the mean wait in a queue with constant
-service times (Pollaczek-Khinchine). Together, each answer is delayed by the prompts that come while
-it grows, and prompts wait for each other as measured. Every one of these grows with b, so the largest
-b is found by halving. The graph is then the one with the fewest GPUs for the wanted rate; of equals
-the one that could serve more.
+u is the utilization of a prefill engine; u/(2·(1-u)) is the mean wait in a queue with constant service times
+(Pollaczek-Khinchine). In an aggregated engine, prompts that arrive meanwhile delay each output, and prompts
+wait for each other as measured. All times grow with b, so bisection finds the largest b. The choice is the
+graph with the fewest GPUs for the requested rate; among equals, the one with the highest capacity.
 
-Predictions are off, by errors that are known. A graph meets a target only if the prediction meets it with
-the engine's margin added (`Engine.margin`); docs/profiler.md says how many measured times are then within.
+Predictions have known errors. A graph meets a target only if the prediction meets it with the engine's margin
+added (`Engine.margin`); docs/profiler.md says how many measured times are within that.
 """
 
 import math
@@ -26,16 +24,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
-from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine
-from dynamo_profiler.layouts import layouts
+from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine, layouts
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
-from dynamo_profiler.sources import Make
+from dynamo_profiler.sources import EngineFactory
 
-MOST_ANSWERS = 1024
-"""What an engine works on at once. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
+MAX_BATCH = 1024
+"""Requests that an engine decodes together. Source: vLLM's default of `--max-num-seqs` on such GPUs."""
 
-MOST_REPLICAS = 1000
+MAX_REPLICAS = 1000
 _ROOM = {
     Margin.FOUR_OF_FIVE: "",
     Margin.MEDIAN: "; the targets leave a margin for the median error only",
@@ -45,9 +42,9 @@ _ROOM = {
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Engines of one kind: one of them, what it does at its best, and how many there are.
+    """The engines of one role: their kind, the highest rate of one of them, and how many there are.
 
-    `ttft` and `itl` are those at that rate; None means: the role has no part in it. Units: seconds,
+    `ttft` and `itl` are the times at that rate, or None where the role has no part in them. Units: seconds,
     requests per second.
     """
 
@@ -59,15 +56,15 @@ class Role:
 
     @property
     def gpus(self) -> int:
-        """Of all replicas."""
+        """GPUs of all replicas."""
         return self.replicas * self.engine.gpus
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The workers of a graph: one role that does all, or prefill and decode.
+    """The workers of a graph: one role for everything, or prefill and decode.
 
-    `room`: the error of the predictions with which they meet the targets, and not only as predicted.
+    `room` is the margin for errors with which the predictions meet the targets.
     """
 
     mode: Mode
@@ -76,37 +73,37 @@ class Choice:
 
     @property
     def gpus(self) -> int:
-        """Of all workers."""
+        """GPUs of all workers."""
         return sum(role.gpus for role in self.roles)
 
     @property
     def workers(self) -> tuple[object, ...]:
-        """What its graph depends on: the mode, and the layout and the replicas of each role."""
-        return (self.mode, *((role.engine.cut, role.replicas) for role in self.roles))
+        """What determines its graph: the mode, and the layout and replicas of each role."""
+        return (self.mode, *((role.engine.layout, role.replicas) for role in self.roles))
 
     @property
     def rate(self) -> float:
-        """How many requests per second all of them serve within the targets."""
+        """Requests per second that all workers together serve within the targets."""
         return min(role.rate * role.replicas for role in self.roles)
 
     @property
     def ttft(self) -> float:
-        """The time to the first token at that rate, at most. Units: seconds."""
+        """The time to first token at that rate. Units: seconds."""
         return max(role.ttft for role in self.roles if role.ttft is not None)
 
     @property
     def itl(self) -> float:
-        """The time between two tokens at that rate, at most. Units: seconds."""
+        """The time between tokens at that rate. Units: seconds."""
         return max(role.itl for role in self.roles if role.itl is not None)
 
     @property
     def accuracy(self) -> Accuracy:
-        """The error of the times, as measured: the larger one of the roles."""
+        """The larger measured error of the roles."""
         errors = [role.engine.accuracy for role in self.roles]
         return Accuracy(max(error.ttft for error in errors), max(error.itl for error in errors))
 
     def text(self) -> str:
-        """The choice in one line, with the error of its times."""
+        """The choice and the errors of its times, in one line."""
         is_apart = self.mode is Mode.DISAGGREGATED
         names = ("prefill", "decode") if is_apart else ("worker",)
         parts = [
@@ -122,37 +119,37 @@ class Choice:
 
 
 def fitting_engines(
-    shape: Shape, hardware: Hardware, targets: Targets, make: Make
+    shape: Shape, hardware: Hardware, targets: Targets, new_engine: EngineFactory
 ) -> tuple[Engine, ...]:
-    """The engines that hold the model and one request, smallest first.
+    """The engines with memory for the model and one request, smallest first.
 
     Raises:
-        Refusal: none does.
+        Refusal: there is no such engine.
     """
-    ways = layouts(
-        *(shape, hardware.fewest, hardware.most, hardware.per_node), nodes=hardware.nodes
+    possible = layouts(
+        *(shape, hardware.min_gpus, hardware.max_gpus, hardware.per_node), nodes=hardware.nodes
     )
-    if not ways:
+    if not possible:
         raise Refusal(
-            f"no engine of {hardware.fewest} to {hardware.most} GPUs is possible: the model is "
+            f"no engine of {hardware.min_gpus} to {hardware.max_gpus} GPUs is possible: the model is "
             f"split over a power of two of GPUs that divides its {shape.heads} attention heads"
         )
-    made: list[Engine] = []
-    missing: list[Refusal] = []
-    for way in ways:
+    engines: list[Engine] = []
+    refusals: list[Refusal] = []
+    for layout in possible:
         try:
-            engine = make(way)
+            engine = new_engine(layout)
         except Refusal as error:
-            missing.append(error)
+            refusals.append(error)
         else:
-            made += [engine] if engine else []
-    if not made:
-        raise missing[0]
+            engines += [engine] if engine else []
+    if not engines:
+        raise refusals[0]
     need = targets.isl + targets.osl
-    fitting = tuple(engine for engine in made if engine.cache_tokens >= need)
+    fitting = tuple(engine for engine in engines if engine.cache_tokens >= need)
     if not fitting:
         needed_gigabytes = (shape.weight_bytes + need * shape.cache_bytes_per_token) / 1e9
-        largest = made[-1]
+        largest = engines[-1]
         raise Refusal(
             f"the model does not fit: it and one request of {need} tokens need {needed_gigabytes:.4g} GB, "
             f"but {largest.gpus} x {hardware.gpu.name} have {largest.usable_bytes / 1e9:.4g} GB; "
@@ -162,20 +159,20 @@ def fitting_engines(
 
 
 def prefill_role(engines: tuple[Engine, ...], configuration: Configuration) -> Role | None:
-    """The cheapest engines that only compute prompts. None means: the first token comes too late."""
+    """The cheapest prefill workers, or None if every first token comes too late."""
     return _cheapest(_prefill(engine, configuration) for engine in engines)
 
 
 def decode_role(engines: tuple[Engine, ...], configuration: Configuration) -> Role | None:
-    """The cheapest engines that only compute answers. None means: the tokens come too slowly."""
+    """The cheapest decode workers, or None if tokens come too slowly from every engine."""
     return _cheapest(_decode(engine, configuration) for engine in engines)
 
 
 def cheapest(engines: tuple[Engine, ...], configuration: Configuration) -> Choice:
-    """As `chosen`, of all these engines in each role.
+    """The cheapest graph of these engines.
 
     Raises:
-        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
     """
     return chosen(
         engines,
@@ -191,10 +188,10 @@ def chosen(
     decode: Role | None,
     configuration: Configuration,
 ) -> Choice:
-    """The better of both modes, or the best of the one that is asked for.
+    """The cheaper of the aggregated and the disaggregated graph, or the one of the requested mode.
 
     Raises:
-        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
     """
     worker = _cheapest(_worker(engine, configuration) for engine in engines)
     choices = [Choice(Mode.AGGREGATED, (worker,))] if worker else []
@@ -207,7 +204,7 @@ def chosen(
     if _is_too_many(*best.roles):
         raise Refusal(
             f"analytic.requestsPerSecond of {configuration.requests_per_second:g} is too high: it takes "
-            f"more than {MOST_REPLICAS} replicas of a worker"
+            f"more than {MAX_REPLICAS} replicas of a worker"
         )
     if configuration.budget and best.gpus > configuration.budget:
         raise Refusal(
@@ -218,7 +215,7 @@ def chosen(
 
 
 def _why_not(engines: tuple[Engine, ...], configuration: Configuration) -> str:
-    """Which target is out of reach, and what the best engine would need."""
+    """The target that is out of reach, and what the best engine needs."""
     targets = configuration.targets
     steps = {engine: engine.step_seconds(1, targets.context) for engine in engines}
     quickest = min(engines, key=lambda engine: steps[engine])
@@ -229,17 +226,17 @@ def _why_not(engines: tuple[Engine, ...], configuration: Configuration) -> str:
             f"{_possible(targets.itl, margined(configuration, quickest).itl, steps[quickest])}"
         )
 
-    def first(engine: Engine) -> float:
-        apart, together = engine.transfer_seconds(targets.isl), steps[engine]
-        rest = {Mode.DISAGGREGATED: apart, Mode.AGGREGATED: together, None: min(apart, together)}
+    def ttft(engine: Engine) -> float:
+        transfer, step = engine.transfer_seconds(targets.isl), steps[engine]
+        rest = {Mode.DISAGGREGATED: transfer, Mode.AGGREGATED: step, None: min(transfer, step)}
         return engine.first_token_seconds(targets.isl) + rest[configuration.mode]
 
-    best = min(engines, key=first)
-    if first(best) >= margined(configuration, best).ttft:
+    best = min(engines, key=ttft)
+    if ttft(best) >= margined(configuration, best).ttft:
         return (
             f"sla.ttft of {targets.ttft * 1000:g} ms cannot be met: the fastest engine, {_name(best)}, needs "
-            f"{first(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens; "
-            f"{_possible(targets.ttft, margined(configuration, best).ttft, first(best))}"
+            f"{ttft(best) * 1000:.4g} ms for a prompt of {targets.isl} tokens; "
+            f"{_possible(targets.ttft, margined(configuration, best).ttft, ttft(best))}"
         )
     return (
         f"sla.ttft of {targets.ttft * 1000:g} ms and sla.itl of {targets.itl * 1000:g} ms cannot "
@@ -249,7 +246,7 @@ def _why_not(engines: tuple[Engine, ...], configuration: Configuration) -> str:
 
 
 def margined(configuration: Configuration, engine: Engine) -> Targets:
-    """The targets that a prediction must meet, so that it meets the real ones with its error added."""
+    """The targets less the margin: what a prediction must meet so that the real times meet the targets."""
     targets = configuration.targets
     match configuration.room:
         case _ if configuration.margin is not None:
@@ -263,13 +260,13 @@ def margined(configuration: Configuration, engine: Engine) -> Targets:
     return replace(targets, ttft=targets.ttft / (1 + error.ttft), itl=targets.itl / (1 + error.itl))
 
 
-def most_answers(engine: Engine, targets: Targets) -> int:
-    """How many answers the engine can work on at once: its cache holds as many requests."""
-    return max(0, min(MOST_ANSWERS, engine.cache_tokens // (targets.isl + targets.osl)))
+def max_batch(engine: Engine, targets: Targets) -> int:
+    """The largest batch of an engine: as many requests as fit into its KV cache."""
+    return max(0, min(MAX_BATCH, engine.cache_tokens // (targets.isl + targets.osl)))
 
 
 def _possible(target: float, margined_target: float, best: float) -> str:
-    """What could be asked for instead. A whole millisecond more, so that the advice can be followed."""
+    """Name a target that can be met. A whole millisecond more, so that the advice can be followed."""
     margin = target / margined_target
     least = math.ceil(best * margin * 1000) + 1
     return f"with a margin of {margin - 1:.0%} for the known error, {least} ms is possible"
@@ -277,57 +274,57 @@ def _possible(target: float, margined_target: float, best: float) -> str:
 
 def _prefill(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
-    alone, apart = engine.prefill_seconds(targets.isl), engine.prompt_seconds(targets.isl)
-    outside = FIRST_TOKEN_SECONDS + engine.transfer_seconds(targets.isl)
-    slack = (targets.ttft - outside - alone) / apart
-    load = 2 * slack / (1 + 2 * slack)
-    if slack <= 0 or load <= 0:
+    alone, interval = engine.prefill_seconds(targets.isl), engine.prompt_seconds(targets.isl)
+    overhead = FIRST_TOKEN_SECONDS + engine.transfer_seconds(targets.isl)
+    slack = (targets.ttft - overhead - alone) / interval
+    utilization = 2 * slack / (1 + 2 * slack)
+    if slack <= 0 or utilization <= 0:
         return None
-    rate = load / apart
+    rate = utilization / interval
     return Role(engine, rate, _replicas(rate, configuration), ttft=targets.ttft)
 
 
 def _decode(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
-    answers = _most(
+    batch = _largest_batch(
         engine, targets, lambda b: engine.step_seconds(b, targets.context) <= targets.itl
     )
-    if not answers:
+    if not batch:
         return None
-    step = engine.step_seconds(answers, targets.context)
-    rate = answers / (targets.osl * step)
+    step = engine.step_seconds(batch, targets.context)
+    rate = batch / (targets.osl * step)
     return Role(engine, rate, _replicas(rate, configuration), itl=step)
 
 
 def _worker(engine: Engine, configuration: Configuration) -> Role | None:
     targets = margined(configuration, engine)
 
-    def times(answers: int) -> tuple[float, float]:
+    def times(batch: int) -> tuple[float, float]:
         return (
-            engine.busy_first_token_seconds(answers, targets.isl, targets.context),
-            engine.busy_step_seconds(answers, targets.isl, targets.osl),
+            engine.busy_first_token_seconds(batch, targets.isl, targets.context),
+            engine.busy_step_seconds(batch, targets.isl, targets.osl),
         )
 
-    def holds(answers: int) -> bool:
-        first, between = times(answers)
-        return first <= targets.ttft and between <= targets.itl
+    def meets_targets(batch: int) -> bool:
+        ttft, itl = times(batch)
+        return ttft <= targets.ttft and itl <= targets.itl
 
-    answers = _most(engine, targets, holds)
-    if not answers:
+    batch = _largest_batch(engine, targets, meets_targets)
+    if not batch:
         return None
-    first, between = times(answers)
-    best = answers / (targets.osl * between)
-    return Role(engine, best, _replicas(best, configuration), first, between)
+    ttft, itl = times(batch)
+    rate = batch / (targets.osl * itl)
+    return Role(engine, rate, _replicas(rate, configuration), ttft, itl)
 
 
-def _most(engine: Engine, targets: Targets, holds: Callable[[int], bool]) -> int:
-    """The largest number of answers for which `holds` is true, as it is for all smaller ones; else 0."""
-    numbers = range(1, most_answers(engine, targets) + 1)
-    return bisect_left(numbers, x=True, key=lambda answers: not holds(answers))
+def _largest_batch(engine: Engine, targets: Targets, meets_targets: Callable[[int], bool]) -> int:
+    """The largest batch that meets the targets, as all smaller ones do; 0 if none does."""
+    sizes = range(1, max_batch(engine, targets) + 1)
+    return bisect_left(sizes, x=True, key=lambda batch: not meets_targets(batch))
 
 
 def _replicas(rate: float, configuration: Configuration) -> int:
-    return max(1, math.ceil(min(configuration.requests_per_second / rate, MOST_REPLICAS + 1)))
+    return max(1, math.ceil(min(configuration.requests_per_second / rate, MAX_REPLICAS + 1)))
 
 
 def _cheapest(roles: Iterable[Role | None]) -> Role | None:
@@ -344,7 +341,7 @@ def _cheapest(roles: Iterable[Role | None]) -> Role | None:
 
 
 def _is_too_many(*roles: Role) -> bool:
-    return max(role.replicas for role in roles) > MOST_REPLICAS
+    return max(role.replicas for role in roles) > MAX_REPLICAS
 
 
 def _name(engine: Engine) -> str:

@@ -1,7 +1,7 @@
-"""Requests to a frontend whose answers are timed as their tokens come in.
+"""Send requests to a frontend and time the tokens of the responses.
 
-They arrive at a constant rate whether or not earlier ones are answered, as users do: a client that waits for
-answers would ask a slow graph less.
+Requests are sent at a constant rate, as users do, not after earlier responses: otherwise a slow graph would
+get fewer requests.
 """
 
 import asyncio
@@ -17,31 +17,31 @@ import msgspec
 from aiohttp.http import HttpProcessingError
 
 from dynamo_profiler.configuration import Targets
-from dynamo_profiler.measurement import Answered, Load, load_of
+from dynamo_profiler.measurement import Load, Response, load_of
 from kube_runtime.errors import OperatorError
 from kube_runtime.text import cut
 
-MOST_REQUESTS = 600
-"""Of one load. More would take long, or be more tokens than one process in Python can time."""
-FEWEST_REQUESTS = 10
-_LEAST_TOKENS = 2
-"""Of an answer: the time between two needs as many."""
+MAX_REQUESTS = 600
+"""Per load. More would take long, or be more tokens than one Python process can time."""
+MIN_REQUESTS = 10
+_MIN_TOKENS = 2
+"""Per response: the time between tokens needs two."""
 _ERRORS = 400
-_MOST_WORDS = 4.0
-"""For a token, whatever a frontend counts."""
+_MAX_WORDS = 4.0
+"""Per token, whatever a frontend counts."""
 _SLOWER = 10.0
-"""Times the targets, after which an answer is given up."""
+"""A request times out after the targets times this, plus the grace period."""
 _GRACE_SECONDS = 30.0
 _TEXT = (
     "the of and to in a is that for it as was with be by on not but at are this have from or had an they "
     "one you were all there would their we been has when who will no more if out so up into than them can"
 )
 _WORDS = tuple(_TEXT.split())
-"""Each is one token to most models."""
+"""Each is one token for most models."""
 
 
-class Unanswered(OperatorError):
-    """A request that got no complete answer; the text is why."""
+class RequestFailed(OperatorError):
+    """A request got no complete response; the message is why."""
 
 
 class _Usage(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class _Chunk(msgspec.Struct, frozen=True):
-    """A part of an answer, or an error in its place."""
+    """A chunk of a streamed response, or an error in its place."""
 
     choices: tuple[_Part, ...] = ()
     usage: _Usage | None = None
@@ -71,7 +71,7 @@ class _Models(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Frontend:
-    """The frontend of one graph. `words_per_token` is of our prompts, as its answers count them."""
+    """The frontend of one graph. `words_per_token` is that of our prompts, by the usage in its responses."""
 
     session: aiohttp.ClientSession
     url: str
@@ -80,23 +80,23 @@ class Frontend:
     _random: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311  # no secret
 
     async def warm_up(self, seconds: float) -> str:
-        """Wait until it answers, and return the model that it serves.
+        """Wait until the frontend responds, and return the model that it serves.
 
-        The first requests are slow, and are not measured. Their answers say how many tokens a prompt has.
+        The first requests are slow and not measured. Their usage calibrates the length of prompts.
 
         Raises:
-            Unanswered: it does not answer within that time.
+            RequestFailed: no response within that time.
         """
         deadline = monotonic() + seconds
         while True:
             try:
                 model = await self._model()
                 for _ in range(2):
-                    answer = await self._ask(model)
-                    if answer.prompt_tokens:
-                        words = self.words_per_token * self.targets.isl / answer.prompt_tokens
-                        self.words_per_token = min(max(words, 1 / _MOST_WORDS), _MOST_WORDS)
-            except Unanswered:
+                    response = await self._request(model)
+                    if response.prompt_tokens:
+                        words = self.words_per_token * self.targets.isl / response.prompt_tokens
+                        self.words_per_token = min(max(words, 1 / _MAX_WORDS), _MAX_WORDS)
+            except RequestFailed:
                 if monotonic() > deadline:
                     raise
                 await asyncio.sleep(2)
@@ -104,39 +104,39 @@ class Frontend:
                 return model
 
     async def load(self, model: str, rate: float, seconds: float) -> Load:
-        """What comes of requests at a rate, for about that time."""
-        count = min(MOST_REQUESTS, max(FEWEST_REQUESTS, math.ceil(rate * seconds)))
-        answered: list[Answered] = []
+        """Send requests at a rate (per second) for about that time, and return the measured load."""
+        count = min(MAX_REQUESTS, max(MIN_REQUESTS, math.ceil(rate * seconds)))
+        responses: list[Response] = []
         failures: list[str] = []
 
         async def one() -> None:
             try:
-                answered.append(await self._ask(model))
-            except Unanswered as error:
+                responses.append(await self._request(model))
+            except RequestFailed as error:
                 failures.append(str(error))
 
         async with asyncio.TaskGroup() as group:
-            begun = monotonic()
+            started = monotonic()
             for number in range(count):
-                await asyncio.sleep(begun + number / rate - monotonic())
+                await asyncio.sleep(started + number / rate - monotonic())
                 group.create_task(one())
-        return load_of(rate, answered, failures)
+        return load_of(rate, responses, failures)
 
     async def _model(self) -> str:
-        async with self._answer("GET", "/v1/models") as answer:
+        async with self._send("GET", "/v1/models") as response:
             try:
-                models = msgspec.json.decode(await answer.read(), type=_Models).data
+                models = msgspec.json.decode(await response.read(), type=_Models).data
             except msgspec.DecodeError as error:
-                raise Unanswered(f"/v1/models: {error}") from error
+                raise RequestFailed(f"/v1/models: {error}") from error
         if not models:
-            raise Unanswered("no model is served yet")
+            raise RequestFailed("no model is served yet")
         return models[0].id
 
-    async def _ask(self, model: str) -> Answered:
-        """The times of one answer. A chunk is a token, also one without text.
+    async def _request(self, model: str) -> Response:
+        """Send one request and time its response. Each chunk is a token, even without text.
 
         Raises:
-            Unanswered: there is none, or it ends early.
+            RequestFailed: no response, or it ended early.
         """
         words = max(1, round(self.targets.isl * self.words_per_token))
         body = {
@@ -152,58 +152,59 @@ class Frontend:
         }
         times: list[float] = []
         usage = _Usage()
-        asked = monotonic()
-        async with self._answer("POST", "/v1/chat/completions", body) as answer:
-            async for line in answer.content:
+        sent = monotonic()
+        async with self._send("POST", "/v1/chat/completions", body) as response:
+            async for line in response.content:
                 if (chunk := _chunk(line)) is not None:
                     times += [monotonic() for part in chunk.choices if part.finish_reason is None]
                     usage = chunk.usage or usage
-        if len(times) < _LEAST_TOKENS:
-            raise Unanswered(f"an answer of {len(times)} tokens")
-        between = (times[-1] - times[0]) / (len(times) - 1)
+        if len(times) < _MIN_TOKENS:
+            raise RequestFailed(f"an answer of {len(times)} tokens")
+        itl = (times[-1] - times[0]) / (len(times) - 1)
         tokens = usage.completion_tokens or len(times)
-        return Answered(times[0] - asked, between, tokens, usage.prompt_tokens)
+        return Response(times[0] - sent, itl, tokens, usage.prompt_tokens)
 
     @asynccontextmanager
-    async def _answer(
+    async def _send(
         self, method: str, path: str, body: object = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A successful answer.
+        """Send a request and yield its successful response.
 
         Raises:
-            Unanswered: there is none.
+            RequestFailed: the request failed or timed out.
         """
         targets = self.targets
-        total = _SLOWER * (targets.ttft + targets.osl * targets.itl) + _GRACE_SECONDS
+        timeout_seconds = _SLOWER * (targets.ttft + targets.osl * targets.itl) + _GRACE_SECONDS
         try:
             async with self.session.request(
-                method, f"{self.url}{path}", json=body, timeout=aiohttp.ClientTimeout(total=total)
-            ) as answer:
-                if answer.status >= _ERRORS:
-                    text = (await answer.content.read(500)).decode(errors="replace")
-                    raise Unanswered(f"HTTP {answer.status}: {cut(text, 200)}")
-                yield answer
+                method,
+                f"{self.url}{path}",
+                json=body,
+                timeout=aiohttp.ClientTimeout(total=timeout_seconds),
+            ) as response:
+                if response.status >= _ERRORS:
+                    text = (await response.content.read(500)).decode(errors="replace")
+                    raise RequestFailed(f"HTTP {response.status}: {cut(text, 200)}")
+                yield response
         except TimeoutError:
-            raise Unanswered(f"no complete answer within {total:.3g} s") from None
-        except (
-            aiohttp.ClientError,
-            HttpProcessingError,
-        ) as error:  # the latter: a line without an end
-            raise Unanswered(cut(f"{type(error).__name__}: {error}", 200)) from error
+            raise RequestFailed(f"no complete answer within {timeout_seconds:.3g} s") from None
+        # aiohttp reports a line without an end as HttpProcessingError.
+        except (aiohttp.ClientError, HttpProcessingError) as error:
+            raise RequestFailed(cut(f"{type(error).__name__}: {error}", 200)) from error
 
 
 @asynccontextmanager
 async def frontend(url: str, targets: Targets) -> AsyncIterator[Frontend]:
-    """The frontend at a URL, with connections of its own, as many as there are requests."""
+    """The frontend at a URL, with as many connections as concurrent requests."""
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         yield Frontend(session, url, targets)
 
 
 def _chunk(line: bytes) -> _Chunk | None:
-    """The chunk in a line of a stream of events. None means: the line has none.
+    """The chunk in a line of an event stream, or None for other lines.
 
     Raises:
-        Unanswered: it reports an error, or is unreadable.
+        RequestFailed: the chunk is an error, or unreadable.
     """
     prefix, _, data = line.strip().partition(b":")
     data = data.strip()
@@ -212,7 +213,7 @@ def _chunk(line: bytes) -> _Chunk | None:
     try:
         chunk = msgspec.json.decode(data, type=_Chunk)
     except msgspec.DecodeError as error:
-        raise Unanswered(f"an unreadable chunk: {error}") from error
+        raise RequestFailed(f"an unreadable chunk: {error}") from error
     if chunk.error:
-        raise Unanswered(cut(bytes(chunk.error).decode(errors="replace"), 200))
+        raise RequestFailed(cut(bytes(chunk.error).decode(errors="replace"), 200))
     return chunk

@@ -1,7 +1,7 @@
-"""`dynamoctl profiler`: read the input of a profiling Job, and write its results.
+"""`dynamoctl profiler`: read the input of a profiling Job and write its results.
 
-The files must be complete before the process ends, and a failure must be where the request reads it: in the
-log, the termination message and the status file.
+The files must be complete before the process ends. A failure goes where the operator reads it: the log, the
+termination message and the status file.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from dynamo_profiler.configuration import Configuration, Online, read_configurat
 from dynamo_profiler.gpus import NodeGpus, best_nodes
 from dynamo_profiler.measurement import Load
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Phase, Progress, followed
+from dynamo_profiler.progress import Phase, Progress, run_steps
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.run import Inputs, Results, SearchSpace, best, results, search
 from kube_runtime.client.connect import connect
@@ -37,7 +37,7 @@ from kube_runtime.text import fitted
 from kube_runtime.types.core import Node
 
 TERMINATION_LOG = Path("/dev/termination-log")
-"""The file from which the kubelet reads a container's termination message; the kubelet creates it."""
+"""The kubelet creates this file, and reads the container's termination message from it."""
 
 _SOURCE = "--profile-config"
 
@@ -49,60 +49,60 @@ def run(
     environ: Mapping[str, str] = os.environ,
     termination_log: Path = TERMINATION_LOG,
 ) -> Results:
-    """Profile by predictions, or by measuring if asked to; write the files and return what is in them.
+    """Profile by predictions, or by measuring if configured; write the files and return the results.
 
     Raises:
-        OperatorError: there is no result; it has been said in all places already.
+        OperatorError: there is no result; the failure is reported already.
     """
-    diary = _Diary(termination_log)
+    reporter = _Reporter(termination_log)
     try:
         configuration = read_configuration(_configuration(text), discovers=discovers)
-        folder = diary.folder = Path(configuration.output_folder)
+        folder = reporter.folder = Path(configuration.output_folder)
         _clear(folder)
         if configuration.discovers:
             configuration = _with_nodes(configuration)
         inputs = _inputs(configuration, environ.get("DGDR_NAME", ""))
         pause_seconds = configuration.seconds_per_phase
 
-        def note(step: Progress) -> None:
-            diary.note(step)
+        def report(step: Progress) -> None:
+            reporter.report(step)
             time.sleep(pause_seconds)
 
-        space = followed(search(configuration, inputs), note)
+        space = run_steps(search(configuration, inputs), report)
         measured = ""
         if configuration.online is None:
             choice = best(space)
         else:
             request = Identity.of(environ)
-            choice, load = asyncio.run(_measured(space, configuration.online, request, diary))
+            choice, load = asyncio.run(_measured(space, configuration.online, request, reporter))
             measured = f"; measured: {load.text()}"
-        made = followed(results(space, choice), note)
-        # Last the file that others wait for.
+        made = run_steps(results(space, choice), report)
+        # The file that others wait for comes last.
         for name in sorted(made.files, key=lambda name: name == RESULTS_FILE):
             _write(folder / name, made.files[name])
-        diary.note(Progress(Phase.DONE, made.choice.text() + measured), "success")
+        reporter.report(Progress(Phase.DONE, made.choice.text() + measured), "success")
     except OperatorError as error:
-        diary.close(one_line(str(error)))
+        reporter.report_failure(one_line(str(error)))
         raise
     return made
 
 
 @dataclass(slots=True)
-class _Diary:
-    """Reports progress in the log and in the status file. `folder` is None until known."""
+class _Reporter:
+    """Reports progress in the log and in the status file, whose folder is None until known."""
 
     termination_log: Path
     folder: Path | None = None
     phase: Phase = Phase.INITIALIZING
 
-    def note(self, step: Progress, status: str = "running") -> None:
-        """Say what is being done."""
+    def report(self, step: Progress, status: str = "running") -> None:
+        """Report a step."""
         self.phase = step.phase
         print(f"{step.phase.value}: {step.message}", flush=True)
         self._write(status, step.message)
 
-    def close(self, cause: str) -> None:
-        """Write why there is no result; the caller that ends the process logs it."""
+    def report_failure(self, cause: str) -> None:
+        """Write the termination message and the failed status; the caller logs the failure."""
         if self.termination_log.is_file():
             self.termination_log.write_text(cause, encoding="utf-8")
         if self.folder is not None and os.access(self.folder, os.W_OK):
@@ -115,11 +115,11 @@ class _Diary:
 
 
 async def _measured(
-    space: SearchSpace, online: Online, request: Identity, diary: _Diary
+    space: SearchSpace, online: Online, request: Identity, reporter: _Reporter
 ) -> tuple[Choice, Load]:
-    """The choice that meets the targets, and what was measured of it under the whole load.
+    """The choice that meets the targets, and its measurement under the whole load.
 
-    SIGTERM, which a pod gets before it is removed, deletes the graph that is being measured.
+    SIGTERM, with which the kubelet ends a pod, deletes the graph that is being measured.
     """
     task = asyncio.current_task()
     if task is not None:
@@ -127,7 +127,9 @@ async def _measured(
     try:
         async with await connect(user_agent=user_agent()) as transport:
             client = Client(transport, field_manager="dynamo-profiler")
-            choice, measured = await measured_choice(space, online, request, client, diary.note)
+            choice, measured = await measured_choice(
+                space, online, request, client, reporter.report
+            )
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGTERM) from None
     return choice, measured.loads[-1]
@@ -142,7 +144,7 @@ def _inputs(configuration: Configuration, name: str) -> Inputs:
 
 
 def _model_config(folder: str) -> Fields | None:
-    """The model's `config.json`. None means: there is none, and its name must do."""
+    """The model's `config.json`, or None if it does not exist."""
     file = Path(folder) / "config.json"
     if not folder or not file.is_file():
         return None
@@ -156,7 +158,7 @@ def _model_config(folder: str) -> Fields | None:
 
 
 def _with_nodes(configuration: Configuration) -> Configuration:
-    """The configuration with the best GPUs of the cluster."""
+    """The configuration with the GPUs of the best node."""
     gpu, per_node = best_nodes(asyncio.run(_nodes()))
     return with_hardware(configuration, gpu, per_node)
 
@@ -172,11 +174,11 @@ async def _nodes() -> list[NodeGpus]:
 
 
 def _configuration(text: str) -> object:
-    """The document, read as Dynamo's profiler reads it and as the operator writes it: by PyYAML's rules."""
+    """Parse the document with PyYAML, as Dynamo's profiler does."""
     try:
         return yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
-        # PyYAML lets through what building a value raises, such as that of `!!bool maybe`.
+        # PyYAML does not wrap the errors of building a value, such as `!!bool maybe`.
         raise ConfigError(_SOURCE, f"unreadable YAML: {one_line(str(error))}") from None
 
 
@@ -192,7 +194,7 @@ def _documents(source: str, text: str) -> list[object]:
 
 
 def _clear(folder: Path) -> None:
-    """Remove what an earlier run has left on a volume that is kept: it would pass for ours."""
+    """Remove results that an earlier run left on a persistent volume: they would look like ours."""
     try:
         for name in (RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE):
             (folder / name).unlink(missing_ok=True)
@@ -201,13 +203,13 @@ def _clear(folder: Path) -> None:
 
 
 def _write(file: Path, objects: Iterable[Object]) -> None:
-    """Write it beside and put it in place whole, as others read while we write."""
+    """Write a file atomically, because others read it meanwhile."""
     stream = StringIO()
     write_yaml(objects, stream)
-    unfinished = file.with_name(f".{file.name}")
+    partial = file.with_name(f".{file.name}")
     try:
-        unfinished.write_text(stream.getvalue(), encoding="utf-8")
-        unfinished.replace(file)
+        partial.write_text(stream.getvalue(), encoding="utf-8")
+        partial.replace(file)
     except OSError as error:
         raise ConfigError(str(file), str(error.strerror)) from None
 

@@ -1,7 +1,7 @@
-"""The configuration that the operator hands to the profiler, read and checked.
+"""The configuration that the operator hands to the profiler, read and validated.
 
-Keys of Dynamo's profiler that only steer measurements are not read. Our own are in the
-section `analytic`. All mistakes are reported at once, as each one costs a Job.
+Keys of Dynamo's profiler that only steer measurements are ignored. Our own keys are in the section
+`analytic`. All mistakes are reported at once, because each attempt costs a Job.
 """
 
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ from kube_runtime.text import fitted
 MODEL_CACHE = "/opt/model-cache"
 OUTPUT_FOLDER = "/data"
 FRONTEND_URL = "http://{frontend}.{namespace}.svc:8000"
-"""Where the frontend of a graph answers: its Service and its port by default."""
-_MOST_TOKENS = 10_000_000
-_MOST_MILLISECONDS = 3_600_000
-_MOST_GPUS = 1024
-_MOST_NODES = 64
-_LONGEST_MODEL = 500
+"""The URL of a graph's frontend: its Service, on the default port."""
+_MAX_TOKENS = 10_000_000
+_MAX_MILLISECONDS = 3_600_000
+_MAX_GPUS = 1024
+_MAX_NODES = 64
+_MAX_MODEL_LENGTH = 500
 
 
 class Mode(Enum):
-    """How the two halves of the work are divided."""
+    """Whether the same workers do prefill and decode, or separate ones."""
 
     AGGREGATED = "aggregated"
     DISAGGREGATED = "disaggregated"
 
 
 class Margin(Enum):
-    """The error of its predictions with which a graph still meets the targets."""
+    """The margin for errors of the predictions."""
 
     FOUR_OF_FIVE = "what four of five measured times need"
     MEDIAN = "the median error"
@@ -45,7 +45,7 @@ class Margin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What a request asks for: lengths of prompt and answer, time to the first token and between two.
+    """Lengths of input and output, and limits of the time to first token and between tokens.
 
     Units: tokens, seconds.
     """
@@ -57,27 +57,27 @@ class Targets:
 
     @property
     def context(self) -> float:
-        """The length that an answer has on average while it grows."""
+        """The mean context length during decode."""
         return self.isl + self.osl / 2
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What engines may be made of, each over at most `nodes` nodes. `is_assumed`: the GPU was not set."""
+    """The GPUs of one engine, on at most `nodes` nodes. `is_assumed` if their type is not configured."""
 
     gpu: Gpu
     per_node: int = 8
-    fewest: int = 1
-    most: int = 8
+    min_gpus: int = 1
+    max_gpus: int = 8
     is_assumed: bool = False
     nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Online:
-    """How candidates are measured. `is_mocked`: with simulated engines, which need no GPU.
+    """How candidates are measured; if `is_mocked`, with simulated engines that need no GPU.
 
-    `url` is where a frontend answers, with `{frontend}` for its Service and `{namespace}`. Units: seconds.
+    `url` is that of a frontend, with `{frontend}` for its Service and `{namespace}`. Units: seconds.
     """
 
     namespace: str
@@ -88,18 +88,17 @@ class Online:
     is_mocked: bool = False
 
     def address(self, frontend: str) -> str:
-        """The URL of the frontend with that Service."""
+        """The URL of the frontend with this Service."""
         return self.url.replace("{frontend}", frontend).replace("{namespace}", self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The whole input of the profiler.
+    """The whole configuration of the profiler.
 
-    `mode` None means: the profiler chooses. `planner` None means: the graph has none. `billions`
-    None means: the model's name or its `config.json` says it. `budget` 0 means: any number of GPUs. `margin`
-    None means: the known error of the engine that predicts, of which there is room for `room`. `online` None
-    means: nothing is measured.
+    `mode` is None if the profiler may choose, `planner` if the graph gets none, `billions` (of parameters) if
+    the model's name or `config.json` gives it, `online` if nothing is measured. `budget` 0 is any number of
+    GPUs. `margin` None is the engine's own error, of which `room` says how much.
     """
 
     model: str
@@ -127,10 +126,10 @@ class Configuration:
 
 
 def read_configuration(document: object, *, discovers: bool = False) -> Configuration:
-    """The configuration in a document of YAML or JSON.
+    """The configuration in a parsed YAML or JSON document.
 
     Raises:
-        Refusal: some values cannot be used; it names each.
+        Refusal: values are invalid; it names each.
     """
     if not isinstance(document, Mapping):
         raise Refusal("the configuration must be a mapping")
@@ -149,7 +148,7 @@ def read_configuration(document: object, *, discovers: bool = False) -> Configur
         model_folder=_model_folder(deployment.section("modelCache")),
         output_folder=whole.text("outputDir", OUTPUT_FOLDER),
         discovers=discovers or whole.section("hardware").flag("enableGpuDiscovery"),
-        longest_context=engine.whole("maxContextLength", 0, least=0, most=2 * _MOST_TOKENS),
+        longest_context=engine.whole("maxContextLength", 0, least=0, most=2 * _MAX_TOKENS),
         prefill_points=sweep.whole("prefillInterpolationGranularity", 16, least=2, most=32),
         decode_points=sweep.whole("decodeInterpolationGranularity", 6, least=2, most=32),
         planner=whole.section("planner").fields if whole.has("planner") else None,
@@ -168,14 +167,14 @@ def read_configuration(document: object, *, discovers: bool = False) -> Configur
 
 
 def _online(whole: Section, sweep: Section, deployment: Section) -> Online | None:
-    """How to measure. None means: not, as there is no section `online`, nor `useAiConfigurator: false`."""
+    """How to measure, or None without a section `online` and without `useAiConfigurator: false`."""
     is_offline = sweep.flag("useAiConfigurator")
     namespace = deployment.text("namespace", "default")
     timeout = deployment.number("deploymentTimeout", 1800, most=86_400)
     if not whole.has("online") and (is_offline or not sweep.has("useAiConfigurator")):
         return None
     if is_offline:
-        whole.note("sweep.useAiConfigurator: must not be true beside the section online")
+        whole.add_mistake("sweep.useAiConfigurator: must not be true beside the section online")
     section = whole.section("online")
     online = Online(
         namespace=namespace,
@@ -187,7 +186,7 @@ def _online(whole: Section, sweep: Section, deployment: Section) -> Online | Non
     )
     if not _is_url(online.address("frontend")):
         rule = "must be a URL, with {frontend} and {namespace} for what differs, for example"
-        whole.note(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {online.url!r:.80}")
+        whole.add_mistake(f"online.frontendUrl {rule} {FRONTEND_URL}, and is {online.url!r:.80}")
     return online
 
 
@@ -200,50 +199,50 @@ def _is_url(text: str) -> bool:
 
 
 def with_hardware(configuration: Configuration, gpu: Gpu, per_node: int) -> Configuration:
-    """The configuration with what was found on the nodes, which takes precedence over the configured one."""
-    most = min(configuration.hardware.most, per_node)
-    fewest = min(configuration.hardware.fewest, most)
+    """The configuration with the GPUs of the nodes in place of the configured ones."""
+    most = min(configuration.hardware.max_gpus, per_node)
+    fewest = min(configuration.hardware.min_gpus, most)
     nodes = configuration.hardware.nodes
     return replace(configuration, hardware=Hardware(gpu, per_node, fewest, most, nodes=nodes))
 
 
 def _is_model(name: str) -> bool:
-    return bool(name.strip()) and len(name) <= _LONGEST_MODEL and name.isprintable()
+    return bool(name.strip()) and len(name) <= _MAX_MODEL_LENGTH and name.isprintable()
 
 
 def targets_of(sla: Section) -> Targets:
     """The targets in the section `sla`, with the defaults of Dynamo's profiler."""
     return Targets(
-        isl=sla.whole("isl", 3000, least=1, most=_MOST_TOKENS),
-        osl=sla.whole("osl", 500, least=2, most=_MOST_TOKENS),
-        ttft=sla.number("ttft", 50, most=_MOST_MILLISECONDS) / 1000,
-        itl=sla.number("itl", 10, most=_MOST_MILLISECONDS) / 1000,
+        isl=sla.whole("isl", 3000, least=1, most=_MAX_TOKENS),
+        osl=sla.whole("osl", 500, least=2, most=_MAX_TOKENS),
+        ttft=sla.number("ttft", 50, most=_MAX_MILLISECONDS) / 1000,
+        itl=sla.number("itl", 10, most=_MAX_MILLISECONDS) / 1000,
     )
 
 
 def _hardware(hardware: Section, sweep: Section, analytic: Section) -> Hardware:
-    before = len(hardware.mistakes)
-    per_node = hardware.whole("numGpusPerNode", 0, least=0, most=_MOST_GPUS) or 8
-    most = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or per_node
-    fewest = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MOST_GPUS) or 1
-    if fewest > min(most, per_node) and before == len(hardware.mistakes):
-        hardware.note(
-            f"hardware.minNumGpusPerEngine is {fewest}, but an engine may have at most "
-            f"{min(most, per_node)}; an engine stays on one node"
+    mistakes_before = len(hardware.mistakes)
+    per_node = hardware.whole("numGpusPerNode", 0, least=0, most=_MAX_GPUS) or 8
+    max_gpus = hardware.whole("maxNumGpusPerEngine", 0, least=0, most=_MAX_GPUS) or per_node
+    min_gpus = hardware.whole("minNumGpusPerEngine", 0, least=0, most=_MAX_GPUS) or 1
+    if min_gpus > min(max_gpus, per_node) and mistakes_before == len(hardware.mistakes):
+        hardware.add_mistake(
+            f"hardware.minNumGpusPerEngine is {min_gpus}, but an engine may have at most "
+            f"{min(max_gpus, per_node)}; an engine stays on one node"
         )
     gpu_type, fallback = hardware.text("gpuType"), sweep.text("aicSystem")
     name = gpu_type or fallback
     try:
         gpu = gpu_named(name or DEFAULT)
     except Refusal as error:
-        hardware.note(f"{'hardware.gpuType' if gpu_type else 'sweep.aicSystem'}: {error}")
+        hardware.add_mistake(f"{'hardware.gpuType' if gpu_type else 'sweep.aicSystem'}: {error}")
         gpu = GPUS[DEFAULT]
-    nodes = analytic.whole("maxNodesPerEngine", 1, least=1, most=_MOST_NODES)
-    return Hardware(gpu, per_node, fewest, min(most, per_node), not name, nodes)
+    nodes = analytic.whole("maxNodesPerEngine", 1, least=1, most=_MAX_NODES)
+    return Hardware(gpu, per_node, min_gpus, min(max_gpus, per_node), not name, nodes)
 
 
 def _model_folder(cache: Section) -> str:
-    """Where the model is mounted. Empty means: nowhere."""
+    """The folder of the mounted model; empty if none is mounted."""
     if not cache.text("pvcName"):
         return ""
     mount = (cache.text("mountPath") or MODEL_CACHE).rstrip("/")

@@ -1,7 +1,7 @@
-"""One copy of a model on some GPUs: what the search needs to know of it, wherever its times come from.
+"""One copy of a model on some GPUs: how it is split over them, its memory, and how long it takes.
 
-There are two sources: the formulas of `timing` and the measured kernels of AI Configurator (`kernels`). What
-both have here is memory, the time of a request outside of the engine, and the wait of prompts for each other.
+Step times come from the formulas of `timing` or from the measured kernels of AI Configurator (`kernels`).
+Both share what is here: memory, the overhead of a request, and the queueing of prompts.
 """
 
 import math
@@ -10,23 +10,45 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from dynamo_profiler.gpus import Gpu
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.shape import Shape
 
 FIRST_TOKEN_SECONDS = 8.7e-3
-"""Of a request outside of the engine's steps: HTTP, tokens, queues between processes."""
+"""Overhead of a request outside of the engine's steps: HTTP, tokenization, queues between processes."""
 USABLE_MEMORY = 0.9
-SWEEP_ANSWER = 500
-"""Tokens of the answers of a sweep. Source: a context of 350 tokens is a prompt of 100 in the tables."""
+SWEEP_OUTPUT = 500
+"""Output tokens of a request of a sweep. Source: a context of 350 tokens is a prompt of 100 in the tables."""
 NETWORK_BYTES_PER_SECOND = 50e9
-"""Of one GPU's network card, 400 Gbit/s, over which prefill hands its cache to decode."""
+"""One GPU's network card, 400 Gbit/s, over which prefill hands its KV cache to decode."""
 PROMPTS_IN_FRONT = 0.2
-"""Times the root of the answers at once: the prompts that one waits for. Source: fitted to the tables of
+"""A prompt waits for this many others, times the square root of the batch. Source: fitted to the tables of
 Llama 3.1 70B on H100 and H200 in docs/profiler-accuracy.md."""
 
 
+class Layout(NamedTuple):
+    """How a model is split over GPUs: the sizes of tensor, pipeline and data parallelism.
+
+    `tensor` GPUs compute each layer together, each of the `pipeline` stages has a part of the layers, and the
+    `data` copies of attention share the experts of a mixture. The GPUs are on that many `nodes`.
+    """
+
+    tensor: int
+    pipeline: int = 1
+    data: int = 1
+    nodes: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of the whole engine."""
+        return self.tensor * self.pipeline * self.data
+
+    def __str__(self) -> str:
+        """The sizes, for example `tp4` or `tp8 pp2`."""
+        sizes = [("tp", self.tensor), ("pp", self.pipeline), ("dp", self.data)]
+        return " ".join(f"{name}{size}" for name, size in sizes if size > 1 or name == "tp")
+
+
 class Accuracy(NamedTuple):
-    """An error of predictions, as a share of what was measured."""
+    """The error of predictions, as a share of the measured time."""
 
     ttft: float
     itl: float
@@ -34,90 +56,122 @@ class Accuracy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Engine(ABC):
-    """A model that is cut over GPUs. Units: seconds."""
+    """A model on some GPUs. Times are in seconds; a batch is the requests that are decoded together."""
 
     source: ClassVar[str]
-    """What its times come from, in a word."""
+    """Where its times come from, in one word."""
     accuracy: ClassVar[Accuracy]
-    """The error that half of its times have at most, as measured."""
+    """The median error of its times."""
     margin: ClassVar[Accuracy]
-    """What is added to a prediction so that four of five measured times are within it, or more."""
+    """Added to a prediction, at least four of five measured times are within it."""
 
     shape: Shape
     gpu: Gpu
-    cut: Layout
+    layout: Layout
 
     @abstractmethod
     def prefill_seconds(self, tokens: float) -> float:
-        """The time from one prompt's start to its end, in an engine that does nothing else."""
+        """The time that an otherwise idle engine takes for one prompt."""
 
     @abstractmethod
-    def step_seconds(self, answers: float, context: float) -> float:
-        """The time in which each of so many answers gets its next token."""
+    def step_seconds(self, batch: float, context: float) -> float:
+        """The time of one decode step: one more token for each request of the batch."""
 
     @property
     def gpus(self) -> int:
-        """Of the whole engine."""
-        return self.cut.gpus
+        """GPUs of the whole engine."""
+        return self.layout.gpus
 
     @property
     def lanes(self) -> int:
-        """Parts of the answers that are worked on at the same time."""
-        return self.cut.pipeline * self.cut.data
-
-    @property
-    def layout(self) -> str:
-        """How the model is cut, for example `tp4` or `tp8 pp2`."""
-        parts = [("tp", self.cut.tensor), ("pp", self.cut.pipeline), ("dp", self.cut.data)]
-        return " ".join(f"{name}{size}" for name, size in parts if size > 1 or name == "tp")
+        """How many parts of a batch the engine works on in parallel."""
+        return self.layout.pipeline * self.layout.data
 
     @property
     def usable_bytes(self) -> float:
-        """Memory for weights and cache."""
+        """Memory for weights and KV cache."""
         return USABLE_MEMORY * self.gpus * self.gpu.memory_bytes
 
     @property
     def stored_bytes(self) -> float:
-        """What the weights take: once, and what is outside of experts once for each copy of attention."""
+        """The size of the weights. Each copy of attention has its own, except for the experts."""
         rest = self.shape.weight_bytes - self.shape.routed_bytes
-        return self.shape.routed_bytes + rest * self.cut.data
+        return self.shape.routed_bytes + rest * self.layout.data
 
     @property
     def cache_tokens(self) -> int:
-        """How many tokens the cache holds; less than 1 if the weights alone do not fit."""
+        """How many tokens fit into the KV cache; less than 1 if the weights alone do not fit."""
         free = self.usable_bytes - self.stored_bytes
         return math.floor(free / self.shape.cache_bytes_per_token)
 
     def prompt_seconds(self, tokens: float) -> float:
-        """The time between two prompts in a row, which is less than one takes if there are lanes."""
+        """The time from one prompt to the next; shorter than one prompt takes if there are several lanes."""
         return self.prefill_seconds(tokens) / self.lanes
 
     def first_token_seconds(self, tokens: float) -> float:
-        """The time to the first token of one request, alone on the engine."""
+        """The time to first token of a single request."""
         return self.prefill_seconds(tokens) + FIRST_TOKEN_SECONDS
 
-    def busy_first_token_seconds(self, answers: float, tokens: float, context: float) -> float:
-        """The time to the first token among so many requests, whose prompts wait for each other."""
-        alone, step = self.prefill_seconds(tokens), self.step_seconds(answers, context)
-        wait = PROMPTS_IN_FRONT * math.sqrt(answers) * self.prompt_seconds(tokens)
+    def busy_first_token_seconds(self, batch: float, tokens: float, context: float) -> float:
+        """The time to first token with this many concurrent requests, whose prompts wait for each other."""
+        alone, step = self.prefill_seconds(tokens), self.step_seconds(batch, context)
+        wait = PROMPTS_IN_FRONT * math.sqrt(batch) * self.prompt_seconds(tokens)
         return FIRST_TOKEN_SECONDS + alone + wait + step
 
-    def busy_step_seconds(self, answers: float, tokens: float, length: float) -> float:
-        """The time between two tokens where a new prompt follows each of so many answers of a length."""
-        step = self.step_seconds(answers, tokens + length / 2)
-        return step + answers * self.prompt_seconds(tokens) / length
+    def busy_step_seconds(self, batch: float, tokens: float, length: float) -> float:
+        """The time between tokens where a new prompt follows each finished output of this length."""
+        step = self.step_seconds(batch, tokens + length / 2)
+        return step + batch * self.prompt_seconds(tokens) / length
 
-    def burst_seconds(self, answers: float, context: float) -> float:
-        """The time between two tokens as sweeps measure it: so many requests at once, on one engine.
+    def burst_seconds(self, batch: float, context: float) -> float:
+        """The time between tokens as sweeps measure it: a burst of requests to one idle engine.
 
-        While an answer grows, the engine computes half of the other prompts on average. That of a sweep has
-        `SWEEP_ANSWER` tokens, and its context is the prompt and half of the answer.
+        During one output, the engine computes half of the other prompts on average. The context is the prompt
+        and half of an output of `SWEEP_OUTPUT` tokens.
         """
-        prompt = max(1.0, context - SWEEP_ANSWER / 2)
-        others = (answers - 1) / 2 * self.prompt_seconds(prompt)
-        return self.step_seconds(answers, context) + others / SWEEP_ANSWER
+        prompt = max(1.0, context - SWEEP_OUTPUT / 2)
+        others = (batch - 1) / 2 * self.prompt_seconds(prompt)
+        return self.step_seconds(batch, context) + others / SWEEP_OUTPUT
 
     def transfer_seconds(self, tokens: float) -> float:
-        """The time in which the cache of one prompt gets to another engine."""
+        """The time to send the KV cache of one prompt to another engine."""
         size = tokens * self.shape.cache_bytes_per_token
         return size / (self.gpus * NETWORK_BYTES_PER_SECOND)
+
+
+def layouts(
+    shape: Shape, min_gpus: int, max_gpus: int, per_node: int, *, nodes: int = 1
+) -> tuple[Layout, ...]:
+    """The possible layouts with `min_gpus` to `max_gpus` on a node, smallest and simplest first.
+
+    Tensor parallel sizes divide the attention heads. On one node: tensor parallelism; for a mixture of
+    experts also data-parallel attention. On several nodes: a pipeline with one stage per node; for a mixture
+    also data-parallel attention over all nodes.
+    """
+    tensors = [size for size in _powers(min(max_gpus, per_node)) if shape.heads % size == 0]
+    possible = [Layout(size) for size in tensors]
+    if shape.routed:
+        possible += [
+            Layout(size, data=copies)
+            for size in tensors
+            for copies in _powers(min(max_gpus, per_node) // size)
+            if copies > 1
+        ]
+    whole = [size for size in tensors if size == per_node]
+    for count in _powers(nodes):
+        if count > 1:
+            possible += [Layout(size, pipeline=count, nodes=count) for size in whole]
+            if shape.routed:
+                possible += [
+                    Layout(size, data=per_node // size * count, nodes=count) for size in tensors
+                ]
+    return tuple(sorted((layout for layout in possible if min_gpus <= layout.gpus), key=_order))
+
+
+def _order(layout: Layout) -> tuple[int, int, int]:
+    return layout.gpus, layout.nodes, -layout.tensor
+
+
+def _powers(limit: int) -> list[int]:
+    """The powers of two up to a limit."""
+    return [2**power for power in range(limit.bit_length())]

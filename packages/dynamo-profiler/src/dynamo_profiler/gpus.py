@@ -1,7 +1,7 @@
-"""What the GPUs can do, how a GPU's name is recognized, and which GPUs a cluster has.
+"""The performance of each type of GPU, the names that a type has, and the GPUs of a cluster.
 
-A name comes as a system of AI Configurator (`h100_sxm`), as a node's label (`NVIDIA-H100-80GB-HBM3`) or as
-people write it (`H100 SXM`). Labels leave out the form if it is the usual one.
+A name is a system of AI Configurator (`h100_sxm`), a node's label (`NVIDIA-H100-80GB-HBM3`) or what people
+write (`H100 SXM`). Labels omit the usual form factor.
 """
 
 import re
@@ -15,8 +15,8 @@ from dynamo_profiler.refusal import Refusal
 class Gpu:
     """One type of GPU.
 
-    Units: floating point operations per second of dense bfloat16, bytes, bytes per second, in both directions
-    together for the link to the other GPUs of a node. `has_fp8` is whether it computes 8 bits twice as fast.
+    Units: floating point operations per second of dense bfloat16, bytes, bytes per second; of the link to the
+    other GPUs of a node, both directions together. `has_fp8` is whether it computes FP8 twice as fast.
     """
 
     name: str
@@ -48,35 +48,35 @@ GPUS = {
         _gpu("a10", 125, 24, 600, 64),
     )
 }
-"""Peak numbers without sparsity; of PCIe cards the link is that of their slot.
+"""Peak figures without sparsity. The link of a PCIe card is its slot.
 
 Source: NVIDIA's data sheets of GB200 NVL72 (per GPU), HGX B200 (per GPU), H200, H100, A100 80GB,
 L40S, L4, A10.
 """
 
 DEFAULT = "h100_sxm"
-_SXM_WHEN_UNSAID = frozenset({"gb200", "b200", "h200", "h100", "a100"})
+_SXM_BY_DEFAULT = frozenset({"gb200", "b200", "h200", "h100", "a100"})
 _WORD = re.compile(r"[a-z0-9]+")
 _PCIE = "pcie"
 _PRODUCT = "nvidia.com/gpu.product"
 _COUNT = "nvidia.com/gpu.count"
 _MEMORY = "nvidia.com/gpu.memory"
 _GPU = "nvidia.com/gpu"
-"""What NVIDIA's feature discovery writes on nodes, and what pods can get there."""
+"""Node labels of NVIDIA's GPU feature discovery, and the resource that pods request."""
 
 
 def gpu_named(name: str, memory_mebibytes: float = 0) -> Gpu:
-    """The type of GPU that is meant. `memory_mebibytes` is what a node says of its GPUs; 0 means: nothing.
+    """The type of GPU with this name, with a node's `memory_mebibytes` per GPU unless 0.
 
     Raises:
-        Refusal: there is no such type in the table.
+        Refusal: the table has no such type.
     """
     words = _WORD.findall(name.lower())
     family = next((word for word in words if word in _FAMILIES), "")
     if not family:
         names = ", ".join(GPUS)
         raise Refusal(f"unknown GPU {name!r} (expected one of {names})")
-    form = "_sxm" if family in _SXM_WHEN_UNSAID else ""
+    form = "_sxm" if family in _SXM_BY_DEFAULT else ""
     if _PCIE in words and f"{family}_{_PCIE}" in GPUS:
         form = f"_{_PCIE}"
     gpu = GPUS[family + form]
@@ -88,27 +88,27 @@ _FAMILIES = frozenset(name.partition("_")[0] for name in GPUS)
 
 @dataclass(frozen=True, slots=True)
 class NodeGpus:
-    """What a node says of itself."""
+    """The labels and allocatable resources of one node."""
 
     labels: Mapping[str, str]
     allocatable: Mapping[str, str]
 
     @property
     def count(self) -> int:
-        """How many GPUs there are: by its label, else by what pods can get."""
+        """The number of GPUs: by the label, else by the allocatable resource."""
         return _number(self.labels.get(_COUNT)) or _number(self.allocatable.get(_GPU))
 
     @property
     def memory(self) -> int:
-        """Of one GPU. Units: MiB; 0 when the node does not say."""
+        """Memory of one GPU in MiB; 0 if the node has no label for it."""
         return _number(self.labels.get(_MEMORY))
 
 
 def best_nodes(nodes: Iterable[NodeGpus]) -> tuple[Gpu, int]:
-    """The type of GPU to count on, and how many a node has: more GPUs first, then more memory.
+    """The type of GPU of the best node, and how many it has: most GPUs first, then most memory.
 
     Raises:
-        Refusal: no node says which GPUs it has, or they are of an unknown type.
+        Refusal: no node has labels for its GPUs, or their type is unknown.
     """
     labelled = [node for node in nodes if node.count and node.labels.get(_PRODUCT)]
     if not labelled:

@@ -1,8 +1,8 @@
 """Engines whose times come from measured kernels: the database of NVIDIA's AI Configurator.
 
-It is optional (`dynamo-profiler[aiconfigurator]`, 500 MB), and imported when the first engine is made. Of its
-packages only the core is needed, which has the tables and adds up the kernels of a step; the search around it
-is the same as with formulas (docs/decisions/0054-measured-kernels.md).
+The database is optional (`dynamo-profiler[aiconfigurator]`, 500 MB) and imported with the first engine. The
+profiler uses its core only, which has the tables and adds up the kernels of a step; the search is the same as
+with formulas (docs/decisions/0054-measured-kernels.md).
 """
 
 import importlib
@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Protocol, cast
 
-from dynamo_profiler.engine import Accuracy, Engine
+from dynamo_profiler.engine import Accuracy, Engine, Layout
 from dynamo_profiler.gpus import Gpu
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
 from kube_runtime.commandline.errors import one_line
@@ -31,73 +30,73 @@ SYSTEMS: Mapping[str, str] = {
     "a100_sxm": "a100_sxm",
     "l40s": "l40s",
 }
-"""The GPUs that the database has measurements of, by our names. Source: the folders of its release 0.12.0."""
+"""Our name of a GPU → the database's. Source: the folders of its release 0.12.0."""
 PREFILL_CORRECTION = 1.24
 DECODE_CORRECTION = 1.1
-"""Measured times as a multiple of the sums of kernels. Source: medians of the tables that
-docs/profiler-accuracy.md names as those of the fit."""
+"""Measured times as a multiple of the sum of their kernels. Source: medians of the tables that
+docs/profiler-accuracy.md marks as fitted."""
 _MODULE = "aiconfigurator_core.sdk.engine"
 _LOGGER = "aiconfigurator_core"
 _SHORT_PROMPT = 128
 _CACHE: Mapping[str, str] = {"kvcache_quant_mode": "bfloat16", "fmha_quant_mode": "bfloat16"}
-"""The cache is stored as `shape` counts it, whatever the weights are."""
+"""`shape` counts a KV cache of bfloat16, whatever the weights are."""
 _ERRORS = (ValueError, LookupError, RuntimeError, TypeError, AttributeError, OSError)
-"""What the database raises where it lacks a table; it has no error of its own for that."""
+"""What the database raises for a missing table; it has no error class for that."""
 
 
 class Kernels(Protocol):
-    """What is used of the database's engine. Units: milliseconds."""
+    """The part of the database's engine that we use. Units: milliseconds."""
 
     def predict_prefill_latency(self, bs: int, isl: int) -> float:
-        """One pass over so many prompts of that length."""
+        """The time of one pass over `bs` prompts of that length."""
         ...
 
     def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
-        """One token for each of so many answers behind prompts of that length."""
+        """The time of one token for each of `gen_tokens` requests after prompts of that length."""
         ...
 
 
 class Database(Protocol):
-    """What is used of the module that makes engines."""
+    """The part of the database's module that we use."""
 
     def compile_engine(
         self, model_path: str, system: str, backend: str, **layout: int | str
     ) -> bytes:
-        """The kernels of a model that is cut in this way."""
+        """Look up the kernels of a model with this layout."""
         ...
 
     def EngineHandle(self, spec_bytes: bytes) -> Kernels:  # noqa: N802  the module's name
-        """The engine of these kernels."""
+        """An engine of these kernels."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KernelEngine(Engine):
-    """An engine whose steps are sums of measured kernels. It stays on one node."""
+    """An engine on one node whose steps are sums of measured kernels."""
 
     source: ClassVar[str] = "kernels"
     accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.25, itl=0.25)
-    """Median errors for models and GPUs that nothing is fitted to: docs/profiler-accuracy.md."""
+    """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
     margin: ClassVar[Accuracy] = Accuracy(ttft=0.75, itl=0.25)
-    """What 84 % of the times to the first token need there, and all of those between tokens."""
+    """Covers 84 % of the times to first token there, and all times between tokens."""
 
     kernels: Kernels = field(kw_only=True, repr=False)
 
     def prefill_seconds(self, tokens: float) -> float:
-        """The time from one prompt's start to its end, in an engine that does nothing else."""
+        """The time that an otherwise idle engine takes for one prompt."""
         milliseconds = self.kernels.predict_prefill_latency(1, max(1, round(tokens)))
         return PREFILL_CORRECTION * milliseconds / 1000
 
-    def step_seconds(self, answers: float, context: float) -> float:
-        """The time in which each of so many answers gets its next token."""
-        own = max(1, round(answers / self.cut.data))
-        milliseconds = self.kernels.decode_step_latency(own, max(1, round(context)), 2)
+    def step_seconds(self, batch: float, context: float) -> float:
+        """The time of one decode step: one more token for each request of the batch."""
+        batch_of_copy = max(1, round(batch / self.layout.data))
+        milliseconds = self.kernels.decode_step_latency(batch_of_copy, max(1, round(context)), 2)
         return DECODE_CORRECTION * milliseconds / 1000
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """Makes engines of one model on one type of GPU. `config` is the model's `config.json`."""
+    """Creates engines of one model on one type of GPU. `config` is the model's `config.json`."""
 
     shape: Shape
     gpu: Gpu
@@ -106,7 +105,7 @@ class KernelSource:
     database: Database
 
     def engine(self, layout: Layout) -> Engine | None:
-        """The engine that is cut in this way. None means: over several nodes, which is not covered.
+        """The engine with this layout, or None for several nodes, which the database does not cover.
 
         Raises:
             Refusal: the database lacks a table for it.
@@ -142,7 +141,7 @@ def kernel_source(
     """The source of engines for a model.
 
     Raises:
-        Refusal: the database is not installed, or has no such GPU, or the model has no `config.json`.
+        Refusal: the database is not installed or lacks the GPU, or the model has no `config.json`.
     """
     if gpu.name not in SYSTEMS:
         raise Refusal(
@@ -156,9 +155,8 @@ def kernel_source(
 
 
 def _installed() -> Database:
-    logging.getLogger(_LOGGER).setLevel(
-        logging.ERROR
-    )  # it warns of tables that are never asked for
+    # The database warns about tables that we do not use.
+    logging.getLogger(_LOGGER).setLevel(logging.ERROR)
     try:
         module = importlib.import_module(_MODULE)
     except ModuleNotFoundError:
@@ -166,4 +164,4 @@ def _installed() -> Database:
             f"engine kernels is not installed (install {EXTRA}, for example with pip, or choose the engine "
             "formulas)"
         ) from None
-    return cast("Database", module)  # its interface is checked by `make kernels`
+    return cast("Database", module)  # `make kernels` checks its interface

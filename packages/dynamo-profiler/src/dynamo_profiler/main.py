@@ -40,5 +40,5 @@ def app() -> App:
 
 
 def main() -> None:
-    """The entry point."""
+    """Run the program."""
     execute(app(), sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What was measured of a graph under load, and whether it meets the targets."""
+"""Measurements of a graph under load, and whether they meet the targets."""
 
 import math
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from dynamo_profiler.configuration import Targets
 from kube_runtime.types.meta import Struct
 
 PERCENTILE = 0.9
-"""The share of requests that must be within a target."""
-MOST_FAILURES = 0.01
+"""The percentile of the times that must be within a target."""
+MAX_FAILURES = 0.01
 """The share of requests that may fail."""
 
 
-class Answered(Struct, frozen=True):
-    """One answer that came token by token. Units: seconds to the first, between two; tokens."""
+class Response(Struct, frozen=True):
+    """The times of one streamed response. Units: seconds, tokens."""
 
     ttft: float
     itl: float
@@ -22,10 +22,10 @@ class Answered(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """Requests at a constant rate, and what came of them. Units: seconds, requests per second.
+    """The results of requests at a constant rate. Units: seconds, requests per second.
 
-    `ttft` and `itl` are what `PERCENTILE` of the answered requests needed at most, `median_*` half of them;
-    0 if none was answered. `tokens` and `prompt_tokens` are means. `failure` is the first one.
+    `ttft` and `itl` are the `PERCENTILE` of the successful requests, `median_*` their medians; 0 if all
+    failed. `tokens` and `prompt_tokens` are means. `failure` is the first failure.
     """
 
     rate: float
@@ -40,8 +40,8 @@ class Load(Struct, frozen=True):
     prompt_tokens: float = 0.0
 
     def miss(self, targets: Targets) -> str:
-        """Why this load misses the targets, in a clause; "" if it meets them."""
-        if self.failures > self.requests * MOST_FAILURES:
+        """Why this load misses the targets, as a clause; empty if it meets them."""
+        if self.failures > self.requests * MAX_FAILURES:
             return f"{self.failures} of {self.requests} requests failed: {self.failure}"
         for name, value, target in (
             ("ttft", self.ttft, targets.ttft),
@@ -52,7 +52,7 @@ class Load(Struct, frozen=True):
         return ""
 
     def text(self) -> str:
-        """What was measured, in one line."""
+        """The measurements in one line."""
         return (
             f"ttft {self.ttft * 1000:.4g} ms, itl {self.itl * 1000:.4g} ms for {PERCENTILE:.0%} of "
             f"{self.requests} requests, {self.rate:.3g} per second"
@@ -60,9 +60,9 @@ class Load(Struct, frozen=True):
 
 
 class Measured(Struct, frozen=True):
-    """A candidate: its graph's name, its workers in a line, its GPUs, and what was measured of it.
+    """A measured candidate: its graph's name, its workers in one line, its GPUs, and its loads.
 
-    `problem` is why nothing, or not all, was measured; "" if all was.
+    `problem` is why loads are missing; empty if none are.
     """
 
     graph: str
@@ -72,32 +72,32 @@ class Measured(Struct, frozen=True):
     problem: str = ""
 
     def miss(self, targets: Targets) -> str:
-        """Why it does not meet the targets, in a clause; "" if it does."""
+        """Why it misses the targets, as a clause; empty if it meets them."""
         missed = (load.miss(targets) for load in self.loads)
         return self.problem or next(filter(None, missed), "")
 
 
-def load_of(rate: float, answered: Sequence[Answered], failures: Sequence[str]) -> Load:
-    """The load that these answers and failures came from."""
-    requests = len(answered) + len(failures)
+def load_of(rate: float, responses: Sequence[Response], failures: Sequence[str]) -> Load:
+    """Summarize the responses and failures of one load."""
+    requests = len(responses) + len(failures)
     failure = failures[0] if failures else ""
-    if not answered:
+    if not responses:
         return Load(rate, requests, len(failures), failure)
-    first, between = ([getattr(answer, name) for answer in answered] for name in ("ttft", "itl"))
+    ttfts, itls = ([getattr(response, name) for response in responses] for name in ("ttft", "itl"))
     return Load(
         rate,
         requests,
         len(failures),
         failure,
-        ttft=_within(first, PERCENTILE),
-        itl=_within(between, PERCENTILE),
-        median_ttft=_within(first, 0.5),
-        median_itl=_within(between, 0.5),
-        tokens=sum(answer.tokens for answer in answered) / len(answered),
-        prompt_tokens=sum(answer.prompt_tokens for answer in answered) / len(answered),
+        ttft=_percentile(ttfts, PERCENTILE),
+        itl=_percentile(itls, PERCENTILE),
+        median_ttft=_percentile(ttfts, 0.5),
+        median_itl=_percentile(itls, 0.5),
+        tokens=sum(response.tokens for response in responses) / len(responses),
+        prompt_tokens=sum(response.prompt_tokens for response in responses) / len(responses),
     )
 
 
-def _within(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that this share of them do not exceed."""
+def _percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
     return sorted(values)[math.ceil(share * len(values)) - 1]

@@ -1,8 +1,8 @@
-"""Measure candidates on the cluster: deploy one, wait, load its frontend, delete it, and so on with the next.
+"""Measure candidates on the cluster: deploy one, wait, load its frontend, delete it, continue with the next.
 
-The cheapest comes first, and the first that meets the targets is taken. Each measurement is written to the
-ConfigMap `dgdr-measured-NAME` before its graph is deleted, and a graph's name depends on what it is made of.
-So a profiler that is killed at any point continues there. The request owns graphs and ConfigMap.
+The cheapest comes first, and the first that meets the targets wins. Each measurement goes to the ConfigMap
+`dgdr-measured-NAME` before its graph is deleted, and a graph's name contains a hash of its spec. So a
+profiler that is killed at any point continues there. The request owns the graphs and the ConfigMap.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from dynamo_graphs.api.names import component_name, service_name
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.status.readiness import is_ready, summary
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.client import Unanswered, frontend
+from dynamo_profiler.client import RequestFailed, frontend
 from dynamo_profiler.configuration import Online
 from dynamo_profiler.measurement import Load, Measured
 from dynamo_profiler.planner import DATA, mocked_graph
@@ -41,15 +41,15 @@ from kube_runtime.types.core import ConfigMap
 from kube_runtime.types.meta import Struct
 
 SHARES_OF_LOAD = (0.5, 1.0)
-"""Of the requested load, one after the other: a graph that fails half of it need not see all."""
+"""Shares of the requested load, in order: a graph that fails at half of it need not get all."""
 POLL_SECONDS = 5.0
-"""Between two reads of a graph; less in its first seconds."""
-GONE_SECONDS = 300.0
-"""How long to wait for the pods of a deleted candidate, whose GPUs the next one needs."""
-SILENT_SECONDS = 300.0
-"""After which an API server that does not answer ends the run."""
-ANSWER_SECONDS = 300.0
-"""How long a ready graph may take to answer: workers register their model with the frontend."""
+"""Interval between reads of a graph; shorter at first."""
+DELETION_SECONDS = 300.0
+"""Time to wait for the pods of a deleted candidate, whose GPUs the next one needs."""
+API_RETRY_SECONDS = 300.0
+"""An API server that does not respond for so long ends the run."""
+MODEL_SECONDS = 300.0
+"""Time for a ready graph to serve its model, which workers register with the frontend."""
 _FILE = "measurements.json"
 _LABEL = {"app.kubernetes.io/managed-by": "dynamo-profiler"}
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class _File(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The request that is profiled for. Without a name there is none, and nothing is owned."""
+    """The request that is profiled. Without a name there is none, and nothing is owned."""
 
     name: str = ""
     namespace: str = ""
@@ -71,11 +71,11 @@ class Identity:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> "Identity":
-        """From the variables of a profiling Job."""
+        """Read the environment variables of a profiling Job."""
         return cls(*(environ.get(f"DGDR_{field}", "") for field in ("NAME", "NAMESPACE", "UID")))
 
     def owner(self, namespace: str) -> Object:
-        """The metadata of what it owns in a namespace; empty in another one than its own."""
+        """The metadata with its owner reference; empty outside of its own namespace."""
         if not self.uid or namespace != self.namespace:
             return {}
         kind = DynamoGraphDeploymentRequest.KIND
@@ -88,16 +88,16 @@ async def measured_choice(
     online: Online,
     request: Identity,
     client: Client,
-    seen: Callable[[Progress], object],
+    on_step: Callable[[Progress], object],
 ) -> tuple[Choice, Measured]:
-    """The first choice that meets the targets, and what was measured of it. `seen` is called with each step.
+    """The first choice that meets the targets, and its measurement. Calls `on_step` with each step.
 
     Raises:
-        Refusal: none does; it names what was measured of each.
-        OperatorError: the API server refuses a request, or does not answer.
+        Refusal: no candidate meets the targets; it names the measurements of each.
+        OperatorError: the API server refuses a request or does not respond.
     """
     configuration = space.configuration
-    bench = _Bench(space, online, request, client, seen)
+    bench = _Bench(space, online, request, client, on_step)
     measurements = await bench.stored()
     missed: list[str] = []
     choices = to_measure(space, online.candidates)
@@ -105,23 +105,23 @@ async def measured_choice(
         graph = bench.graph(choice)
         name = graph["metadata"]["name"]
         title = f"candidate {number} of {len(choices)}, {name}"
-        bench.say(f"{title}: {choice.text()}")
+        bench.report(f"{title}: {choice.text()}")
         measured = measurements.get(name)
         if measured is None:
             try:
                 measured = measurements[name] = await bench.measure(graph, choice, title)
-            except BaseException:  # also if the process is to end
+            except BaseException:  # SIGTERM cancels this task
                 await bench.remove(name)
                 raise
             await bench.store(measurements)
         else:
-            bench.say(f"{title}: was measured before")
+            bench.report(f"{title}: was measured before")
         await bench.clear(name)
         miss = measured.miss(configuration.targets)
         if not miss:
-            bench.say(f"{title} meets the targets: {measured.loads[-1].text()}")
+            bench.report(f"{title} meets the targets: {measured.loads[-1].text()}")
             return choice, measured
-        bench.say(f"{title} misses the targets: {miss}")
+        bench.report(f"{title} misses the targets: {miss}")
         missed.append(f"{measured.gpus} GPUs ({name}): {miss}")
     raise Refusal(f"no candidate meets the targets when measured: {'; '.join(missed)}")
 
@@ -134,18 +134,18 @@ class _Bench:
     online: Online
     request: Identity
     client: Client
-    seen: Callable[[Progress], object]
+    on_step: Callable[[Progress], object]
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Report a step."""
-        self.seen(Progress(Phase.SELECTING_CONFIG, text))
+        self.on_step(Progress(Phase.SELECTING_CONFIG, text))
 
     def graph(self, choice: Choice) -> Object:
-        """The graph of a candidate, named after what it is made of, and after how it is loaded."""
+        """The graph of a candidate; its name has a hash of its spec and of the load."""
         online, configuration = self.online, self.space.configuration
         graph = self._graph(choice)
-        made_of = graph["spec"], repr((configuration.targets, configuration.requests_per_second))
-        digest = hashlib.sha256(msgspec.json.encode([*made_of, repr(online), self.request.uid]))
+        hashed = graph["spec"], repr((configuration.targets, configuration.requests_per_second))
+        digest = hashlib.sha256(msgspec.json.encode([*hashed, repr(online), self.request.uid]))
         name = f"{graph['metadata']['name']}-{digest.hexdigest()[:4]}"
         owner = self.request.owner(online.namespace)
         labels = {"labels": {**graph["metadata"].get("labels", {}), **_LABEL}}
@@ -154,7 +154,7 @@ class _Bench:
         return {**self._graph(choice, data=_data_of(name)), "metadata": metadata}
 
     def _graph(self, choice: Choice, data: str = DATA) -> Object:
-        """Its workers and frontend: a planner would change what is measured. Simulated engines use `data`."""
+        """Its workers and frontend, without a planner, which would scale it. Simulated engines use `data`."""
         graph = self.space.graph(choice)
         if self.online.is_mocked:
             name = graph["metadata"]["name"]
@@ -167,9 +167,9 @@ class _Bench:
         return {**graph, "spec": {**graph["spec"], "services": services}}
 
     async def stored(self) -> dict[str, Measured]:
-        """What was measured before, by the names of graphs."""
+        """Earlier measurements, by the names of the graphs."""
         try:
-            config_map = await _answered(lambda: self.client.get(ConfigMap, self._file))
+            config_map = await _retried(lambda: self.client.get(ConfigMap, self._file))
         except NotFound:
             return {}
         try:
@@ -180,7 +180,7 @@ class _Bench:
         return {candidate.graph: candidate for candidate in candidates}
 
     async def store(self, measurements: Mapping[str, Measured]) -> None:
-        """Keep what was measured; never more than there can be candidates of one request."""
+        """Write the measurements, of which there are at most as many as candidates."""
         text = msgspec.json.encode(_File(tuple(measurements.values()))).decode()
         key = self._file
         metadata = {
@@ -194,7 +194,7 @@ class _Bench:
             "metadata": metadata,
             "data": {_FILE: text},
         }
-        await _answered(lambda: self.client.apply(ConfigMap, body, force=False))
+        await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
 
     @property
     def _file(self) -> Key:
@@ -204,7 +204,7 @@ class _Bench:
         return Key(self.request.namespace or self.online.namespace, f"dgdr-measured-{name}")
 
     async def measure(self, graph: Object, choice: Choice, title: str) -> Measured:
-        """Deploy a graph and load it; a problem of the graph is a part of the result."""
+        """Deploy a graph and load it. A failure of the graph is part of the result."""
         key = Key(self.online.namespace, graph["metadata"]["name"])
         live = await self._deployed(graph, choice)
         loads: list[Load] = []
@@ -212,17 +212,17 @@ class _Bench:
             problem = await self._until_ready(key, live.metadata.uid, title)
             if not problem:
                 await self._load(live, title, loads)
-        except Unanswered as error:
+        except RequestFailed as error:
             problem = f"its frontend does not answer: {error}"
         return Measured(key.name, choice.text(), choice.gpus, tuple(loads), problem)
 
     async def _deployed(self, graph: Object, choice: Choice) -> DynamoGraphDeployment:
-        """The graph: the one that a profiler before this one has created, or a new one."""
+        """Create the graph, or adopt the one that an earlier process of this profiler created."""
         key = Key(self.online.namespace, graph["metadata"]["name"])
         try:
-            live = await _answered(lambda: self.client.create(DynamoGraphDeployment, graph))
+            live = await _retried(lambda: self.client.create(DynamoGraphDeployment, graph))
         except Conflict:
-            live = await _answered(lambda: self.client.get(DynamoGraphDeployment, key))
+            live = await _retried(lambda: self.client.get(DynamoGraphDeployment, key))
             if not self._is_own(live):
                 raise Refusal(f"graph {key} is not of this request; delete or rename it") from None
         if self.online.is_mocked:
@@ -231,20 +231,20 @@ class _Bench:
             data = self.space.curves(choice, _data_of(key.name))
             metadata = {**data["metadata"], "namespace": key.namespace, "ownerReferences": [owner]}
             body = {**data, "metadata": metadata}
-            await _answered(lambda: self.client.apply(ConfigMap, body, force=False))
+            await _retried(lambda: self.client.apply(ConfigMap, body, force=False))
         return live
 
     def _is_own(self, graph: DynamoGraphDeployment) -> bool:
-        """Whether a graph was created for this request, or without one, by a profiler."""
+        """Whether a profiler created this graph for this request, or without one."""
         if self.request.owner(graph.metadata.namespace):
             return self.request.uid in (owner.uid for owner in graph.metadata.owner_references)
         return _LABEL.items() <= graph.metadata.labels.items()
 
     async def _until_ready(self, key: Key, uid: str, title: str) -> str:
-        """Wait for the graph. Returns why it is not ready in time, or "" once it is."""
-        self.say(f"{title}: waiting until it is ready")
-        begun, cause = loop_time(), "it has no status"
-        while loop_time() - begun < self.online.deployment_seconds:
+        """Wait for the graph; return "" once it is ready, or why it is not ready in time."""
+        self.report(f"{title}: waiting until it is ready")
+        started, cause = loop_time(), "it has no status"
+        while loop_time() - started < self.online.deployment_seconds:
             with suppress(Unreachable, ServerFailure, Throttled):
                 graph = await self.client.get(DynamoGraphDeployment, key)
                 if graph.metadata.uid != uid:
@@ -253,7 +253,7 @@ class _Bench:
                     return ""
                 if (condition := summary(graph)) is not None:
                     cause = f"{condition.reason}: {condition.message}"
-            await _pause(begun)
+            await _pause(started)
         return f"not ready within {self.online.deployment_seconds:g} s: {cause:.500}"
 
     async def _load(self, graph: DynamoGraphDeployment, title: str, loads: list[Load]) -> None:
@@ -264,31 +264,31 @@ class _Bench:
             if service.component_type == "frontend"
         ] or [""]
         if not name:
-            raise Unanswered("it has no service of componentType frontend")
+            raise RequestFailed("it has no service of componentType frontend")
         async with frontend(self.online.address(name), configuration.targets) as client:
-            model = await client.warm_up(ANSWER_SECONDS)
+            model = await client.warm_up(MODEL_SECONDS)
             for share in SHARES_OF_LOAD:
                 rate = share * configuration.requests_per_second
-                self.say(f"{title}: {rate:.3g} requests per second")
+                self.report(f"{title}: {rate:.3g} requests per second")
                 loads.append(await client.load(model, rate, self.online.seconds_per_load))
                 if loads[-1].miss(configuration.targets):
                     return
 
     async def remove(self, name: str) -> None:
-        """Delete a candidate's graph, if the API server lets us: there is another error to report."""
+        """Delete a candidate's graph after an error, and only report if that fails."""
         key = Key(self.online.namespace, name)
         try:
             graph = await self.client.get(DynamoGraphDeployment, key)
             if self._is_own(graph):
                 await self.client.delete(DynamoGraphDeployment, key, uid=graph.metadata.uid)
         except OperatorError as error:
-            self.say(f"graph {key} was not deleted: {error}")
+            self.report(f"graph {key} was not deleted: {error}")
 
     async def clear(self, name: str) -> None:
-        """Delete a candidate's graph and wait until it is gone, with its pods."""
+        """Delete a candidate's graph and wait until it and its pods are gone."""
         key = Key(self.online.namespace, name)
-        begun = loop_time()
-        while loop_time() - begun < GONE_SECONDS:
+        started = loop_time()
+        while loop_time() - started < DELETION_SECONDS:
             with suppress(Unreachable, ServerFailure, Throttled, Conflict):
                 try:
                     graph = await self.client.get(DynamoGraphDeployment, key)
@@ -299,31 +299,31 @@ class _Bench:
                 if not graph.metadata.deletion_timestamp:
                     await self.client.delete(DynamoGraphDeployment, key, uid=graph.metadata.uid)
                     continue
-            await _pause(begun)
-        self.say(f"graph {key} is still being deleted")
+            await _pause(started)
+        self.report(f"graph {key} is still being deleted")
 
 
 def _data_of(graph: str) -> str:
-    """The ConfigMap with the curves of a candidate's simulated engines."""
+    """The name of the ConfigMap with the curves of a candidate's simulated engines."""
     return f"{graph}-{DATA}"
 
 
-async def _answered(ask: Callable[[], Awaitable[T]]) -> T:
-    """What the API server answers, for which it has time: hours of measurements should survive its restart.
+async def _retried(request: Callable[[], Awaitable[T]]) -> T:
+    """Send a request, and retry while the API server is unavailable: measurements should survive its restart.
 
     Raises:
-        OperatorError: it refuses, or has not answered for `SILENT_SECONDS`.
+        OperatorError: it refuses, or has not responded for `API_RETRY_SECONDS`.
     """
-    begun = loop_time()
+    started = loop_time()
     while True:
         try:
-            return await ask()
+            return await request()
         except (Unreachable, ServerFailure, Throttled):
-            if loop_time() - begun > SILENT_SECONDS:
+            if loop_time() - started > API_RETRY_SECONDS:
                 raise
-            await _pause(begun)
+            await _pause(started)
 
 
-async def _pause(begun: float) -> None:
-    """Wait before the next read; the longer it has taken, the longer."""
-    await asyncio.sleep(min(POLL_SECONDS, max(0.5, (loop_time() - begun) / 5)))
+async def _pause(started: float) -> None:
+    """Wait before the next read, for longer the longer it has taken already."""
+    await asyncio.sleep(min(POLL_SECONDS, max(0.5, (loop_time() - started) / 5)))

@@ -1,27 +1,27 @@
-"""All graphs that were considered, and the front of those that no other one beats in both respects.
+"""All candidate graphs, and their Pareto front: tokens per second and user against tokens per second and GPU.
 
-What users feel is the speed of one answer, what operators pay is the speed of a GPU. A graph that is better
-in one is usually worse in the other; no other graph is better in both than one on the front.
+Users feel the first, operators pay for the second, and a graph that is better in one is usually worse in the
+other. No graph is better in both than one on the front.
 """
 
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from dynamo_profiler.choice import Role, margined, most_answers
+from dynamo_profiler.choice import Role, margined, max_batch
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
 
-_MOST_DECODERS = 8
-"""Decode workers for which prefill workers are counted; a larger graph is several of these."""
+_MAX_DECODERS = 8
+"""Largest number of decode workers to try; a larger graph is several of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One graph under one load.
 
-    `answers` are those at once in one worker, whose engine is cut by `layout`. `meets` is whether both
-    targets are met with the error of the predictions added. Units: seconds, tokens per second.
+    `answers` is the number of concurrent requests of one worker, whose engine has this `layout`. `meets` is
+    whether the predictions meet both targets with the margin added. Units: seconds, tokens per second.
     """
 
     mode: Mode
@@ -36,83 +36,85 @@ class Candidate:
 
     @property
     def per_user(self) -> float:
-        """Tokens per second of one answer."""
+        """Tokens per second and user."""
         return 1 / self.itl
 
 
 def candidates(
     engines: Iterable[Engine], prefill: Role | None, configuration: Configuration
 ) -> tuple[Candidate, ...]:
-    """The graphs of all engines under all loads. `prefill` None: no separate prefill is quick enough."""
-    made: list[Candidate] = []
+    """The graphs of all engines under all loads; aggregated ones only if `prefill` is None."""
+    considered: list[Candidate] = []
     for engine in engines:
-        for answers in _loads(engine, configuration):
+        for batch in _batches(engine, configuration):
             if configuration.mode is not Mode.DISAGGREGATED:
-                made.append(_together(engine, answers, configuration))
+                considered.append(_aggregated(engine, batch, configuration))
             if prefill and configuration.mode is not Mode.AGGREGATED:
-                made.append(_apart(engine, answers, prefill, configuration))
+                considered.append(_disaggregated(engine, batch, prefill, configuration))
     return tuple(
         candidate
-        for candidate in made
+        for candidate in considered
         if not configuration.budget or candidate.gpus <= configuration.budget
     )
 
 
-def front(made: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Those that no other one beats, from the quickest for a user to the cheapest."""
+def front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The Pareto front, from the fastest for a user to the cheapest."""
     kept: list[Candidate] = []
-    for candidate in sorted(made, key=lambda one: (-one.per_user, -one.per_gpu, one.gpus)):
+    for candidate in sorted(candidates, key=lambda one: (-one.per_user, -one.per_gpu, one.gpus)):
         if not kept or candidate.per_gpu > kept[-1].per_gpu:
             kept.append(candidate)
     return tuple(kept)
 
 
-def _loads(engine: Engine, configuration: Configuration) -> Iterator[int]:
-    most = most_answers(engine, configuration.targets)
-    return (2**power for power in range(most.bit_length()))
+def _batches(engine: Engine, configuration: Configuration) -> Iterator[int]:
+    largest = max_batch(engine, configuration.targets)
+    return (2**power for power in range(largest.bit_length()))
 
 
-def _together(engine: Engine, answers: int, configuration: Configuration) -> Candidate:
+def _aggregated(engine: Engine, batch: int, configuration: Configuration) -> Candidate:
     targets, allowed = configuration.targets, margined(configuration, engine)
-    ttft = engine.busy_first_token_seconds(answers, targets.isl, targets.context)
-    itl = engine.busy_step_seconds(answers, targets.isl, targets.osl)
+    ttft = engine.busy_first_token_seconds(batch, targets.isl, targets.context)
+    itl = engine.busy_step_seconds(batch, targets.isl, targets.osl)
     return Candidate(
         Mode.AGGREGATED,
         f"1 x {engine.layout}",
         engine.gpus,
-        answers,
+        batch,
         ttft,
         itl,
-        answers / itl / engine.gpus,
+        batch / itl / engine.gpus,
         meets=ttft <= allowed.ttft and itl <= allowed.itl,
-        layout=engine.layout,
+        layout=str(engine.layout),
     )
 
 
-def _apart(engine: Engine, answers: int, prefill: Role, configuration: Configuration) -> Candidate:
-    """With the number of decode workers whose prefill workers idle least."""
-    step = engine.step_seconds(answers, configuration.targets.context)
-    rate = answers / (configuration.targets.osl * step)
+def _disaggregated(
+    engine: Engine, batch: int, prefill: Role, configuration: Configuration
+) -> Candidate:
+    """A graph with the number of decode workers whose prefill workers idle least."""
+    step = engine.step_seconds(batch, configuration.targets.context)
+    rate = batch / (configuration.targets.osl * step)
 
     def speed(decoders: int) -> float:
-        gpus = _helpers(decoders, rate, prefill) * prefill.engine.gpus + decoders * engine.gpus
-        return decoders * answers / step / gpus
+        gpus = _prefillers(decoders, rate, prefill) * prefill.engine.gpus + decoders * engine.gpus
+        return decoders * batch / step / gpus
 
-    decoders = max(range(1, _MOST_DECODERS + 1), key=speed)
-    helpers = _helpers(decoders, rate, prefill)
+    decoders = max(range(1, _MAX_DECODERS + 1), key=speed)
+    prefillers = _prefillers(decoders, rate, prefill)
     return Candidate(
         Mode.DISAGGREGATED,
-        f"prefill {helpers} x {prefill.engine.layout}, decode {decoders} x {engine.layout}",
-        helpers * prefill.engine.gpus + decoders * engine.gpus,
-        answers,
+        f"prefill {prefillers} x {prefill.engine.layout}, decode {decoders} x {engine.layout}",
+        prefillers * prefill.engine.gpus + decoders * engine.gpus,
+        batch,
         prefill.ttft or 0.0,
         step,
         speed(decoders),
         meets=step <= margined(configuration, engine).itl,
-        layout=engine.layout,
+        layout=str(engine.layout),
     )
 
 
-def _helpers(decoders: int, rate: float, prefill: Role) -> int:
-    """How many prefill workers so many decode workers take."""
+def _prefillers(decoders: int, rate: float, prefill: Role) -> int:
+    """The number of prefill workers that keep this many decode workers busy."""
     return max(1, math.ceil(decoders * rate / prefill.rate))

@@ -1,8 +1,8 @@
 """The planner's service, the graph of simulated engines, and the curves that both read.
 
-Curves are how long prefill and decode take over their whole range, as sweeps of real engines measure it: one
-request for the prefill, a burst of requests for the decode. The readers of Dynamo 0.9 interpolate by cubic
-splines, which take four lengths at least, and no length twice. Flags are those of Dynamo 0.9, too.
+The curves are the times of prefill and decode over their whole range, as sweeps of real engines measure them:
+one request for prefill, a burst of requests for decode. Dynamo 0.9 interpolates with cubic splines, which
+need at least four different lengths. The flags are those of Dynamo 0.9 as well.
 
 Units of curves: milliseconds, tokens per second and GPU.
 """
@@ -35,12 +35,12 @@ _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,60}")
 _HUMP = re.compile(r"(?<!^)(?<![-_])([A-Z])")
 _TYPES = (str, int, float, bool)
 _SHORTEST = 100
-_LEAST_LENGTHS = 4
-_LEAST_LOAD, _MOST_LOAD = 0.05, 0.95
+_MIN_LENGTHS = 4
+_MIN_LOAD, _MAX_LOAD = 0.05, 0.95
 
 
 def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object:
-    """The curves, by default under the name that all readers expect."""
+    """The ConfigMap of the curves, by default with the name that planners expect."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -53,39 +53,42 @@ def data_config_map(prefill: Fields, decode: Fields, name: str = DATA) -> Object
 
 
 def prefill_curve(engine: Engine, longest: int, points: int) -> Object:
-    """Time to the first token by length of the prompt, evenly over the range."""
-    lengths = _lengths(longest, max(points, _LEAST_LENGTHS))
+    """The time to first token by prompt length, evenly over the range."""
+    lengths = _lengths(longest, max(points, _MIN_LENGTHS))
     times = [engine.first_token_seconds(length) for length in lengths]
     return {
         "prefill_isl": lengths,
-        "prefill_ttft": [_short(1000 * seconds) for seconds in times],
+        "prefill_ttft": [_rounded(1000 * seconds) for seconds in times],
         "prefill_thpt_per_gpu": [
-            _short(length / time / engine.gpus) for length, time in zip(lengths, times, strict=True)
+            _rounded(length / time / engine.gpus)
+            for length, time in zip(lengths, times, strict=True)
         ],
     }
 
 
 def decode_curve(engine: Engine, longest: int, points: int) -> Object:
-    """Time between tokens by length of the context and by how full the cache is."""
+    """The time between tokens by context length and usage of the KV cache."""
     rows: list[tuple[float, ...]] = []
     capacity = engine.cache_tokens
     for context in _lengths(min(longest, capacity), points):
         for step in range(points):
-            share = _LEAST_LOAD + (_MOST_LOAD - _LEAST_LOAD) * step / (points - 1)
-            answers = max(1, min(round(share * capacity / context), capacity // context))
-            seconds = engine.burst_seconds(answers, context)
-            rate = answers / seconds / engine.gpus
-            rows.append((answers * context / capacity, context, 1000 * seconds, rate))
+            share = _MIN_LOAD + (_MAX_LOAD - _MIN_LOAD) * step / (points - 1)
+            batch = max(1, min(round(share * capacity / context), capacity // context))
+            seconds = engine.burst_seconds(batch, context)
+            rate = batch / seconds / engine.gpus
+            rows.append((batch * context / capacity, context, 1000 * seconds, rate))
     names = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu")
     columns = zip(*rows, strict=True)
-    curve = {name: [_short(x) for x in column] for name, column in zip(names, columns, strict=True)}
+    curve = {
+        name: [_rounded(x) for x in column] for name, column in zip(names, columns, strict=True)
+    }
     return {**curve, "max_kv_tokens": capacity}
 
 
 def planner_service(
     configuration: Configuration, choice: Choice, image: str, backend: str
 ) -> Object:
-    """A planner that keeps the targets by the curves. The user's options count more than the targets."""
+    """A planner with the targets and the curves. The user's options override the targets."""
     options: Object = {
         "ttft": configuration.targets.ttft * 1000,
         "itl": configuration.targets.itl * 1000,
@@ -113,7 +116,7 @@ def planner_service(
 def mocked_graph(
     name: str, configuration: Configuration, backend: Backend, choice: Choice, data: str = DATA
 ) -> Object:
-    """The chosen graph with engines that only keep the time of the curves in `data`, and need no GPU."""
+    """The choice with simulated engines, which need no GPU and keep the times in the ConfigMap `data`."""
     image = configuration.image or backend.engine.image
     services: Object = {FRONTEND: frontend_service(image)}
     is_apart = choice.mode is Mode.DISAGGREGATED
@@ -136,7 +139,7 @@ def mocked_graph(
 
 
 def _options(section: Fields) -> Object:
-    """The user's options by the names of flags; `planner_` in front of a key is taken off."""
+    """The user's options by the names of flags, without the prefix `planner_`."""
     options: Object = {}
     mistakes: list[str] = []
     for key, value in section.items():
@@ -151,7 +154,7 @@ def _options(section: Fields) -> Object:
 
 
 def _flags(options: Fields) -> list[str]:
-    """A true flag stands alone, a false one is left out."""
+    """Options as arguments: true as a flag without a value, false not at all."""
     flags: list[str] = []
     for name, value in options.items():
         if value is True:
@@ -170,12 +173,12 @@ def _with_data(service: Object, data: str = DATA) -> Object:
 
 
 def _lengths(longest: int, points: int) -> list[int]:
-    """Evenly from 100 to the longest one, each greater than the one before."""
+    """Lengths evenly from 100 to the longest, without duplicates."""
     last = max(longest, _SHORTEST)
     first = min(longest, _SHORTEST, last - points + 1)
     return [first + (last - first) * point // (points - 1) for point in range(points)]
 
 
-def _short(value: float) -> float:
-    """Six digits: the formulas are worth fewer, and the file has a limit."""
+def _rounded(value: float) -> float:
+    """Six digits: more than the accuracy, and a ConfigMap has a size limit."""
     return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""Phases of the profiler, in the words that a request shows."""
+"""The progress of a run: its phases, by the names that a request's status shows."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Phase(Enum):
-    """The steps, in their order."""
+    """The phases in order."""
 
     INITIALIZING = "Initializing"
     SWEEPING_PREFILL = "SweepingPrefill"
@@ -22,18 +22,18 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What is being done, or was found, in one line."""
+    """One step in one line."""
 
     phase: Phase
     message: str
 
 
-def followed(steps: Generator[Progress, None, T], seen: Callable[[Progress], object]) -> T:
-    """What the steps return; `seen` is called with each of them."""
+def run_steps(steps: Generator[Progress, None, T], on_step: Callable[[Progress], object]) -> T:
+    """Run a generator of steps to its end, call `on_step` with each, and return its result."""
     while True:
         try:
             step = next(steps)
         except StopIteration as end:
             result: T = end.value
             return result
-        seen(step)
+        on_step(step)

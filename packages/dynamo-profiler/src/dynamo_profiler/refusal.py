@@ -1,10 +1,10 @@
-"""The one error of the profiler: what is asked for cannot be done, and why."""
+"""The profiler's error: an invalid input, or targets that cannot be met."""
 
 from kube_runtime.errors import OperatorError
 
 REFUSAL_CHARACTERS = 1500
-"""What a request quotes of the end of a log is a little longer."""
+"""Slightly less than what a request quotes from the end of a log."""
 
 
 class Refusal(OperatorError):
-    """A value that cannot be used, or a target that no choice meets. The text is one line for a user."""
+    """A value is invalid, or no choice meets a target. The message is one line for the user."""

@@ -1,8 +1,8 @@
-"""One run of the profiler, from its input to its output, with its progress.
+"""One run of the profiler, from its inputs to its results.
 
-It has two halves, `search` and `results`, with the choice between them: by predictions (`best`), or by
-measuring (`online`). Both are generators: they yield each step, and return what they found. So the caller
-decides where progress goes, and nothing in here knows of files.
+`search` finds the engines, then a choice is made, by predictions (`best`) or by measuring (`online`), and
+`results` writes its documents. `search` and `results` are generators that yield their progress, so the caller
+decides where it goes.
 """
 
 import re
@@ -40,18 +40,18 @@ from dynamo_profiler.sources import Source, source_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object
 
-_LONGEST_NAME = 40
-_ROOMS = (0.25, 0.5, 1.0, 2.0)
-"""Errors of predictions that candidates leave room for. Source: docs/profiler-accuracy.md has up to 200 %."""
+_MAX_NAME_LENGTH = 40
+_MARGINS = (0.25, 0.5, 1.0, 2.0)
+"""Margins with which candidates are chosen. Source: docs/profiler-accuracy.md has errors up to 200 %."""
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What is read for a run, beside its configuration.
+    """The inputs of a run beside its configuration.
 
-    `base` None means: the profiler's own. `model_config` None means: only the model's name is
-    known. `name` is that of the request; empty means: there is none.
+    `base` is None for the profiler's own base graph, `model_config` if only the model's name is known. `name`
+    is that of the request; empty if there is none.
     """
 
     base: Sequence[object] | None = None
@@ -61,7 +61,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The documents of each file, the choice that is in them, and what else was considered."""
+    """The documents of each file, the choice in them, and all candidates."""
 
     choice: Choice
     files: dict[str, list[Object]]
@@ -70,9 +70,10 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """The engines that hold the model, the cheapest of each role, and what a graph is made of.
+    """The engines with memory for the model, the cheapest ones of each role, and the parts of a graph.
 
-    `base` None means: the profiler's own. `prefill` or `decode` None means: none meets its target.
+    `base` is None for the profiler's own base graph. `prefill` or `decode` is None if no engine meets its
+    target.
     """
 
     configuration: Configuration
@@ -88,21 +89,21 @@ class SearchSpace:
         """The graph with these workers, without a planner.
 
         Raises:
-            Refusal: a worker of the base is not understood.
+            Refusal: a worker of the base graph is of a form that the profiler cannot change.
         """
         configuration, base = self.configuration, self.base
         if base is None:
             name = self.name
             if not name:
                 model = configuration.model.lower().rpartition("/")[2]
-                short = _NOT_IN_NAMES.sub("-", model).strip("-")[:_LONGEST_NAME].strip("-")
+                short = _NOT_IN_NAMES.sub("-", model).strip("-")[:_MAX_NAME_LENGTH].strip("-")
                 name = f"{short or 'model'}-{choice.mode.value}"
             is_apart = choice.mode is Mode.DISAGGREGATED
             base = base_graph(self.backend, name, configuration.image, is_disaggregated=is_apart)
         return with_choice(base, self.backend, choice, configuration)
 
     def curves(self, choice: Choice, name: str = DATA) -> Object:
-        """The ConfigMap with the times of these workers, for the planner and for simulated engines."""
+        """The ConfigMap with the curves of these workers, for the planner and for simulated engines."""
         configuration = self.configuration
         longest = configuration.longest_context or self.shape.longest_context
         longest = longest or configuration.targets.isl + configuration.targets.osl
@@ -114,20 +115,20 @@ class SearchSpace:
 
 
 def profile(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, Results]:
-    """Yields each step and returns the documents to write, of the graph that is best by predictions.
+    """Yield each step and return the documents of the best graph by predictions.
 
     Raises:
-        Refusal: a value cannot be used, or the targets cannot be met.
+        Refusal: a value is invalid, or the targets cannot be met.
     """
     space = yield from search(configuration, inputs)
     return (yield from results(space, best(space)))
 
 
 def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, None, SearchSpace]:
-    """Yields each step and returns the engines that hold the model.
+    """Yield each step and return the engines with memory for the model.
 
     Raises:
-        Refusal: a value cannot be used, or no engine holds the model.
+        Refusal: a value is invalid, or no engine has enough memory.
     """
     backend = BACKENDS[configuration.backend]
     listed = model_named(configuration.model)
@@ -141,14 +142,14 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
     yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
     _check_context(configuration, shape)
     try:
-        engines = fitting_engines(shape, hardware, targets, source.make)
+        engines = fitting_engines(shape, hardware, targets, source.engine)
     except Refusal as error:
         if configuration.engine != "auto" or source.name == "formulas":
             raise
-        # No table has a layout that is possible here.
+        # The database has no table for any possible layout.
         source = replace(source_of("formulas", *of_model), note=str(error))
         yield Progress(Phase.INITIALIZING, _assumptions(configuration, shape, source))
-        engines = fitting_engines(shape, hardware, targets, source.make)
+        engines = fitting_engines(shape, hardware, targets, source.engine)
     yield Progress(Phase.SWEEPING_PREFILL, f"{len(engines)} layouts of engines by {source.name}")
     prefill = prefill_role(engines, configuration)
     yield Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}")
@@ -157,10 +158,10 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
 
 
 def results(space: SearchSpace, choice: Choice) -> Generator[Progress, None, Results]:
-    """Yields each step and returns the documents with that choice.
+    """Yield each step and return the documents of that choice.
 
     Raises:
-        Refusal: a worker of the base or an option of the planner cannot be used.
+        Refusal: a worker of the base graph or an option of the planner is invalid.
     """
     configuration = space.configuration
     yield Progress(Phase.SELECTING_CONFIG, choice.text())
@@ -178,10 +179,10 @@ def results(space: SearchSpace, choice: Choice) -> Generator[Progress, None, Res
 
 
 def best(space: SearchSpace) -> Choice:
-    """The choice with the largest margin for the error of predictions that any has.
+    """The cheapest choice with the largest margin that any choice has: four of five, median, none.
 
     Raises:
-        Refusal: the targets cannot be met, or only by more GPUs or replicas than are allowed.
+        Refusal: the targets cannot be met, or only with more GPUs or replicas than allowed.
     """
     configuration = space.configuration
     try:
@@ -197,35 +198,35 @@ def best(space: SearchSpace) -> Choice:
         raise
 
 
-def to_measure(space: SearchSpace, most: int) -> tuple[Choice, ...]:
-    """At most so many choices, the cheapest first: with no room for an error of the predictions, up to 200 %.
+def to_measure(space: SearchSpace, limit: int) -> tuple[Choice, ...]:
+    """At most `limit` choices to measure, cheapest first, chosen with margins from none to 200 %.
 
-    A margin that is asked for is the least room. Where there are more, the cheapest and the most expensive
-    are among them.
+    A configured margin is the smallest. Where there are more choices than `limit`, the cheapest and the most
+    expensive are among them.
 
     Raises:
         Refusal: not even the predictions meet the targets.
     """
     configuration = space.configuration
-    least = configuration.margin or 0.0
+    smallest = configuration.margin or 0.0
     modes = [configuration.mode] if configuration.mode else list(Mode)
-    made: dict[object, Choice] = {}
-    for room in (least, *(room for room in _ROOMS if room > least)):
+    choices: dict[object, Choice] = {}
+    for margin in (smallest, *(margin for margin in _MARGINS if margin > smallest)):
         for mode in modes:
             with suppress(Refusal):
-                choice = cheapest(space.engines, replace(configuration, margin=room, mode=mode))
-                made.setdefault(choice.workers, choice)
-    if not made:
-        return (cheapest(space.engines, replace(configuration, margin=least)),)
-    ordered = sorted(made.values(), key=lambda choice: (choice.gpus, -choice.rate))
-    if len(ordered) <= most:
+                choice = cheapest(space.engines, replace(configuration, margin=margin, mode=mode))
+                choices.setdefault(choice.workers, choice)
+    if not choices:
+        return (cheapest(space.engines, replace(configuration, margin=smallest)),)
+    ordered = sorted(choices.values(), key=lambda choice: (choice.gpus, -choice.rate))
+    if len(ordered) <= limit:
         return tuple(ordered)
-    steps = max(most - 1, 1)
-    return tuple(ordered[round(at * (len(ordered) - 1) / steps)] for at in range(most))
+    steps = max(limit - 1, 1)
+    return tuple(ordered[round(at * (len(ordered) - 1) / steps)] for at in range(limit))
 
 
 def _mode(configuration: Configuration, base: Object | None, backend: Backend) -> Mode | None:
-    """The mode that is asked for, that the base is made for, or that a planner needs."""
+    """The requested mode, that of the base graph, or the one that a planner needs. None if any will do."""
     made_for = mode_of(base, backend) if base is not None else None
     if made_for and configuration.mode and made_for is not configuration.mode:
         raise Refusal(
@@ -246,7 +247,7 @@ def _assumptions(configuration: Configuration, shape: Shape, source: Source) -> 
     return (
         f"estimate without a GPU: {configuration.model} with "
         f"{shape.parameters / 1e9:.4g} billion parameters of {shape.bytes_per_parameter:g} bytes, "
-        f"GPU {hardware.gpu.name} ({origin}), {hardware.fewest} to {hardware.most} per engine, by {by}"
+        f"GPU {hardware.gpu.name} ({origin}), {hardware.min_gpus} to {hardware.max_gpus} per engine, by {by}"
     )
 
 
@@ -260,7 +261,7 @@ def _check_context(configuration: Configuration, shape: Shape) -> None:
 
 
 def _add_planner(graph: Object, configuration: Configuration, choice: Choice) -> None:
-    """Puts a planner into the graph, in the place of one that is there."""
+    """Add a planner to the graph, in place of an existing one."""
     services = graph["spec"]["services"]
     kinds = {service.get("componentType"): key for key, service in services.items()}
     frontend = services.get(kinds.get("frontend", FRONTEND), {})

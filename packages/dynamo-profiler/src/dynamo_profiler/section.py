@@ -1,8 +1,7 @@
-"""Typed values of a section of the profiler's configuration; problems are collected with their paths.
+"""Typed values of a section of the profiler's configuration; mistakes are collected with their paths.
 
-A key may be spelled in camelCase or in snake_case; given both ways, the first counts, as in Dynamo's
-profiler. All problems are reported at once: a value that cannot be used is read as its default, and no
-result is used once there is a problem.
+Keys may be in camelCase or in snake_case; camelCase wins, as in Dynamo's profiler. An invalid value is
+recorded and read as its default, so that all mistakes are reported at once.
 """
 
 import math
@@ -20,14 +19,14 @@ _HUMP = re.compile(r"(?<!^)([A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One mapping, where it stands, and what is wrong in it and in the sections inside of it."""
+    """One mapping with its path, and the mistakes in it and in its sections."""
 
     fields: Fields
     path: str = ""
     mistakes: list[str] = field(default_factory=list)
 
     def section(self, name: str) -> "Section":
-        """The mapping of that name; empty if there is none."""
+        """The section with this name; empty if absent."""
         value = self._value(name)
         if value is not None and not isinstance(value, Mapping):
             self._refuse(name, "must be a mapping")
@@ -35,7 +34,7 @@ class Section:
         return Section(value or {}, self._path(name), self.mistakes)
 
     def has(self, name: str) -> bool:
-        """Whether it says something there, be it an empty mapping."""
+        """Whether the key is set, if only to an empty mapping."""
         return self._value(name) is not None
 
     def number(self, name: str, default: D, *, most: float, over: float = 0) -> float | D:
@@ -52,7 +51,7 @@ class Section:
         return default
 
     def whole(self, name: str, default: int, *, least: int, most: int) -> int:
-        """A whole number in these bounds."""
+        """A whole number within these bounds."""
         value = self._value(name)
         if value is None:
             return default
@@ -72,7 +71,7 @@ class Section:
     def word(
         self, name: str, fits: Callable[[str], bool], rule: str, default: str | None = None
     ) -> str:
-        """A string that fits; it has to be given unless it has a default. `rule` says what fits."""
+        """A string for which `fits` is true, required unless it has a default. `rule` describes what fits."""
         value = self._value(name)
         if value is None and default is not None:
             return default
@@ -82,11 +81,11 @@ class Section:
         return ""
 
     def flag(self, name: str) -> bool:
-        """True or false; false if not set."""
+        """A boolean, false by default."""
         return self._of_type(bool, name, default=False, rule="must be true or false")
 
-    def note(self, text: str) -> None:
-        """Add a mistake that is more than one value's."""
+    def add_mistake(self, text: str) -> None:
+        """Record a mistake."""
         self.mistakes.append(text)
 
     def _of_type(self, type_: type[T], name: str, default: T, rule: str) -> T:
@@ -106,4 +105,6 @@ class Section:
 
     def _refuse(self, name: str, rule: str) -> None:
         value = self._value(name)
-        self.note(f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}")
+        self.add_mistake(
+            f"{self._path(name)} {rule}, and is {('' if value is None else value)!r:.80}"
+        )

@@ -1,13 +1,11 @@
 """The size of a model: from its `config.json` if available, else from the number in its name.
 
-A name alone gives the number of parameters, not their layout. A dense transformer of depth L and width d
-has about 12·L·d² parameters, and the usual ones are about 128 times as wide as deep. That gives both.
-Source: Kaplan et al. 2020, section 2.1; the ratio is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within
-a factor of two.
+A name gives the number of parameters only. A dense transformer of depth L and width d has about 12·L·d²
+parameters, and is usually about 128 times as wide as deep, which gives L and d. Source: Kaplan et al. 2020,
+section 2.1; the ratio is that of Llama 2 7B to 70B and Qwen3 8B to 32B, within a factor of two.
 
-The fields of the file are those of transformers' `PretrainedConfig`. Kinds of layers that take another time
-or memory than attention over all or the last tokens are refused by their key, as an estimate that passes over
-them is wrong.
+The fields of the file are those of transformers' `PretrainedConfig`. Models with layers other than full,
+sliding-window or latent attention are refused by their keys, because an estimate would be wrong.
 """
 
 import math
@@ -20,21 +18,21 @@ from kube_runtime.kind import Fields
 
 HEAD_SIZE = 128
 CACHE_BYTES = 2
-"""Of one number in the key-value cache, which is bfloat16 unless an engine is configured otherwise."""
+"""Bytes of one number in the KV cache, which is bfloat16 by default."""
 
 _ASPECT = 128
 _GROUPED_HEADS = 8
-_MOST_BILLIONS = 100_000
+_MAX_BILLIONS = 100_000
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _ACTIVE = re.compile(r"(?<![a-z0-9])a(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _FOUR_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|nvfp|mxfp|int)4|4bit|awq|gptq|w4a16)(?![a-z0-9])")
 _EIGHT_BITS = re.compile(r"(?<![a-z0-9])(?:(?:fp|int)8|8bit|w8a8)(?![a-z0-9])")
-_ACTIVE_OF_MIXTURE = 2  # experts that see each token, of those that the name counts
-_MOST_COUNT = 10**8
+_ACTIVE_OF_MIXTURE = 2  # experts per token, of those that the name counts
+_MAX_COUNT = 10**8
 _USUAL_ACTIVE = 2
-"""Experts that see each token where the file does not say. Source: Mixtral."""
+"""Default of the experts per token. Source: Mixtral."""
 _USUAL_LATENT_HEAD = 128
-"""Size of a head of latent attention where the file does not say. Source: DeepSeek V3."""
+"""Default of the head size of latent attention. Source: DeepSeek V3."""
 _UNCOVERED = (
     "mamba_",
     "ssm_",
@@ -45,20 +43,20 @@ _UNCOVERED = (
     "conv_kernel",
     "attention_chunk",
 )
-"""Beginnings of the keys of layers with a state, of sparse and chunked attention, and of unequal layers."""
+"""Prefixes of the keys of layers with a state, of sparse and chunked attention, and of unequal layers."""
 _SLIDING, _FULL = "sliding_attention", "full_attention"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What of a model matters to time and memory.
+    """The properties of a model that determine time and memory.
 
-    `active` are the parameters that one token passes; all of them unless the model is a mixture of
-    experts, of which `routed` are in experts. `width` is that of attention, all heads together.
-    `heads` is 0 when only the name is known. `words` are the parameters of the embeddings, which
-    quantised models keep in 16 bits. `windowed` layers remember only the last tokens.
+    `active` parameters are used for each token: all of them, unless the model is a mixture of experts, which
+    have `routed` parameters. `width` is that of attention, all heads together. `heads` is 0 if only the name
+    is known. `words` are the parameters of the embeddings, which quantised models keep in 16 bits. `windowed`
+    layers cache only the last tokens.
 
-    Units: parameters; bytes of one parameter as it is stored.
+    Units: parameters; bytes of one stored parameter.
     """
 
     parameters: float
@@ -75,31 +73,31 @@ class Shape:
 
     @property
     def weight_bytes(self) -> float:
-        """What all parameters take."""
+        """The size of all parameters."""
         stored = self.bytes_per_parameter
         return (self.parameters - self.words) * stored + self.words * max(2, stored)
 
     @property
     def routed_bytes(self) -> float:
-        """What the experts take, of which each token passes some."""
+        """The size of the experts."""
         return self.routed * self.bytes_per_parameter
 
     @property
     def active_routed(self) -> float:
-        """The parameters of experts that one token passes."""
+        """The parameters of the experts of one token."""
         return max(0.0, self.active - (self.parameters - self.routed))
 
     @property
     def cache_bytes_per_token(self) -> float:
-        """What one token takes in the key-value cache: a key and a value in each layer that keeps all."""
+        """The size of one token in the KV cache: a key and a value in each layer that caches all tokens."""
         return 2 * max(1, self.layers - self.windowed) * self.cache_width * CACHE_BYTES
 
 
 def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape:
-    """The shape of a model. `config` is its `config.json`, `billions` what the user says of its size.
+    """The shape of a model. `config` is its `config.json`, `billions` the configured number of parameters.
 
     Raises:
-        Refusal: the size of the model is unknown, or its layers are of a kind that the formulas do not cover.
+        Refusal: the size of the model is unknown, or the formulas do not cover its layers.
     """
     bytes_ = _bytes_per_parameter(model, config or {})
     described = _described(config, bytes_) if config else None
@@ -114,7 +112,7 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
             "analytic.parametersBillions, or provide the model's config.json with "
             "deployment.modelCache"
         )
-    if not 0 < parameters <= _MOST_BILLIONS * 1e9:
+    if not 0 < parameters <= _MAX_BILLIONS * 1e9:
         raise Refusal(
             f"model {model!r}: {parameters / 1e9:g} billion parameters is not a plausible size"
         )
@@ -125,7 +123,7 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
         return replace(described, parameters=parameters, active=active, words=words, routed=routed)
     layers = max(1, round((parameters / (12 * _ASPECT**2)) ** (1 / 3)))
     width = max(HEAD_SIZE, round(math.sqrt(parameters / (12 * layers)) / HEAD_SIZE) * HEAD_SIZE)
-    # Of a mixture that only its name describes, all but what each token passes is taken for experts.
+    # Of a mixture that only its name describes, all inactive parameters count as experts.
     return Shape(
         *(parameters, active, layers, width, min(width, _GROUPED_HEADS * HEAD_SIZE), bytes_),
         routed=parameters - active,
@@ -133,10 +131,10 @@ def shape_of(model: str, config: Fields | None, billions: float | None) -> Shape
 
 
 def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
-    """What a `config.json` says, without biases and norms, which are small. None: it is not of a transformer.
+    """The shape in a `config.json`, without biases and norms, which are small; None if not of a transformer.
 
     Raises:
-        Refusal: it has a key that changes time or memory in a way that the formulas do not cover.
+        Refusal: a key shows layers that the formulas do not cover.
     """
     inner: object = config.get("text_config")
     fields: Fields = {**config, **(inner if isinstance(inner, Mapping) else {})}
@@ -171,13 +169,13 @@ def _described(config: Fields, bytes_per_parameter: float) -> Shape | None:
 
 
 def _attention(fields: Fields, hidden: int, heads: int) -> tuple[int, int, int]:
-    """Parameters of one layer's attention, its width, and half of the numbers that it keeps for a token."""
+    """One layer's attention: parameters, width, and half of the numbers that it caches for a token."""
     latent = _count(fields, "kv_lora_rank")
     if not latent:
         head = _count(fields, "head_dim") or max(1, hidden // heads)
         cache = (_count(fields, "num_key_value_heads") or heads) * head
         return 2 * hidden * (heads * head + cache), heads * head, cache
-    # Latent attention keeps one compressed vector for key and value together.
+    # Latent attention caches one compressed vector for key and value together.
     rope = _count(fields, "qk_rope_head_dim")
     plain = _count(fields, "qk_nope_head_dim") or _USUAL_LATENT_HEAD
     value = _count(fields, "v_head_dim") or _USUAL_LATENT_HEAD
@@ -203,7 +201,7 @@ def _experts(fields: Fields, default: int) -> tuple[int, int, int, int]:
 
 
 def _windowed(fields: Fields, layers: int) -> int:
-    """How many layers keep only the last tokens."""
+    """The number of layers that cache only the last tokens."""
     kinds: object = fields.get("layer_types")
     if not isinstance(kinds, list) or not _count(fields, "sliding_window"):
         return 0
@@ -229,11 +227,11 @@ def _count(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
-    return value if 0 < value < _MOST_COUNT else 0
+    return value if 0 < value < _MAX_COUNT else 0
 
 
 def _parameters(model: str, billions: float | None) -> tuple[float, float]:
-    """All parameters and the active ones, as far as the user and the name give them; 0 means: unknown."""
+    """All parameters and the active ones, from the configuration and the name; 0 is unknown."""
     name = model.lower().rpartition("/")[2]
     active = _ACTIVE.search(name)
     size = _SIZE.search(_ACTIVE.sub("", name))

@@ -1,13 +1,12 @@
-"""Where the times of engines come from: formulas, measured kernels, or the better of what there is."""
+"""The source of engines: formulas, measured kernels, or kernels where they cover the model and the GPU."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dynamo_profiler.engine import Engine
+from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.gpus import Gpu
 from dynamo_profiler.kernels import Database, kernel_source
-from dynamo_profiler.layouts import Layout
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
 from dynamo_profiler.timing import FormulaEngine
@@ -15,15 +14,15 @@ from kube_runtime.kind import Fields
 
 EngineName: TypeAlias = Literal["auto", "formulas", "kernels"]
 ENGINES: tuple[EngineName, ...] = ("auto", "formulas", "kernels")
-Make: TypeAlias = Callable[[Layout], Engine | None]
+EngineFactory: TypeAlias = Callable[[Layout], Engine | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Makes engines. `note` is why `auto` takes formulas; empty means: it does not."""
+    """Creates engines. `note` is why `auto` falls back to formulas; empty if it does not."""
 
     name: str
-    make: Make
+    engine: EngineFactory
     note: str = ""
 
 
@@ -36,10 +35,10 @@ def source_of(
     *,
     database: Database | None = None,
 ) -> Source:
-    """The source of that name. `auto` means: kernels if they cover the model and the GPU, else formulas.
+    """The source of that name. `auto` is kernels if they cover the model and the GPU, else formulas.
 
     Raises:
-        Refusal: kernels are asked for, and do not cover it.
+        Refusal: the name is `kernels`, and they do not cover it.
     """
 
     def formulas(layout: Layout) -> Engine:

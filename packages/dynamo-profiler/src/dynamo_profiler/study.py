@@ -1,4 +1,4 @@
-"""The profiler for Python programs: one call, its candidates as rows and as a picture, and the graph."""
+"""The profiler for Python programs: one call returns the graph and all candidates, as rows and as a chart."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from dynamo_profiler.charts import COLUMNS, html, row, svg
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.pareto import Candidate, front
-from dynamo_profiler.progress import Progress, followed
+from dynamo_profiler.progress import Progress, run_steps
 from dynamo_profiler.run import Inputs, profile
 from kube_runtime.kind import Object
 
 
 class Options(TypedDict, total=False):
-    """What else `study` takes. Left out, it is what `dynamoctl profile --help` shows."""
+    """Keyword arguments of `study`; `dynamoctl profile --help` shows the defaults."""
 
     name: str
     """Name of the graph."""
@@ -39,16 +39,16 @@ class Options(TypedDict, total=False):
     """Most GPUs of the graph; 0 means unlimited."""
 
     max_nodes: int
-    """Most nodes that one engine is cut over."""
+    """Most nodes of one engine."""
 
     requests_per_second: float
     """Load that determines the replicas."""
 
     mode: Literal["aggregated", "disaggregated"] | None
-    """Whether prefill has workers of its own; None takes the cheaper."""
+    """Whether prefill has separate workers; None takes the cheaper mode."""
 
     engine: Literal["auto", "formulas", "kernels"]
-    """What predicts."""
+    """Source of the predicted times."""
 
     margin: float | None
     """Error of predictions to leave room for, as a share; None means the engine's own."""
@@ -56,14 +56,14 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What was found: in Jupyter a picture with the candidates, `rows()` for a data frame."""
+    """The result of `study`: in Jupyter a chart of the candidates, `rows()` for a data frame."""
 
     title: str
     note: str
     choice: Choice
     candidates: tuple[Candidate, ...]
     documents: tuple[Object, ...]
-    """The graph and what belongs to it, as they are applied."""
+    """The graph and its ConfigMaps, as they are applied."""
 
     @property
     def graph(self) -> Graph:
@@ -72,7 +72,7 @@ class Study:
 
     @property
     def front(self) -> tuple[Candidate, ...]:
-        """The candidates that meet the targets and that no other one beats; of all if none meets them."""
+        """The Pareto front of the candidates that meet the targets, or of all if none does."""
         return front(candidate for candidate in self.candidates if candidate.meets) or front(
             self.candidates
         )
@@ -82,11 +82,11 @@ class Study:
         return [dict(zip(COLUMNS, row(candidate), strict=True)) for candidate in self.candidates]
 
     def svg(self) -> str:
-        """The picture: tokens per second of a GPU against those of a user."""
+        """The chart: tokens per second and GPU against tokens per second and user."""
         return svg(self.title, self.candidates)
 
     def html(self) -> str:
-        """A page with the picture and all candidates, which needs no other file."""
+        """A self-contained page with the charts and all candidates."""
         return html(self.title, [self.note, self.choice.text()], self.candidates)
 
     def _repr_html_(self) -> str:
@@ -101,9 +101,9 @@ def study(
     seen: Callable[[Progress], object] | None = None,
     **options: Unpack[Options],
 ) -> Study:
-    """Finds the cheapest graph for a model of that name in Hugging Face that keeps the targets on these GPUs.
+    """Find the cheapest graph for a model on Hugging Face that meets the targets on these GPUs.
 
-    `seen` is called with each step, of which there are about seven. `options` are the flags of `dynamoctl
+    `seen` is called with each of about seven steps. `options` are the flags of `dynamoctl
     profile`: `name` (of the graph), `model_config` (the content of the model's `config.json`), `precision`,
     `backend`, `gpus_per_node`, `max_gpus`, `max_nodes`, `requests_per_second`, `mode`, `engine`, `margin`.
 
@@ -121,16 +121,17 @@ def study(
         if seen is not None:
             seen(step)
 
-    results = followed(steps, note)
+    results = run_steps(steps, note)
     title = f"{configuration.model} on {configuration.hardware.gpu.name}"
     documents = tuple(results.files[RESULTS_FILE])
     return Study(title, notes[0], results.choice, results.considered, documents)
 
 
 def _configuration(model: str, gpu: str, latency: Latency, options: Options) -> Configuration:
-    """The profiler's configuration. What is None or left out has the profiler's default.
+    """The profiler's configuration. Options that are None or omitted have the profiler's defaults.
 
-    Raises: Refusal: a value is invalid, or the model is not published in that precision.
+    Raises:
+        Refusal: a value is invalid, or the model is not published in that precision.
     """
     listed, precision = model_named(model), options.get("precision")
     analytic: Object = {

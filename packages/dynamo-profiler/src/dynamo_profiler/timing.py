@@ -8,22 +8,20 @@ of g GPUs that together compute F operations, read B and exchange N bytes per se
     x(n) = 8·L·n·d·(g-1)/g / N                                         two sums over all GPUs in each layer
     prefill of s tokens       t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + fixed
     first token                      t(s) + 8.7 ms
-    decode of b answers at context c, a step  = (W' + b·c·K) / B + 2·P·b / F + x(b) + fixed
+    one decode step of batch b at context c   = (W' + b·c·K) / B + 2·P·b / F + x(b) + fixed
     tokens in the cache                       = (0.9 · g · memory - W) / K
 
 A token costs two operations for each parameter, and attention two for each pair of tokens and unit
 of width, as half of the pairs are masked. A mixture of experts reads W' of its weights, more the more
-answers there are: the share of the active ones for each answer, and never more than all.
+requests are in a batch: the share of the active ones for each request, up to all.
 
-An engine may also have several lanes, each with a part of its answers: the stages of a pipeline, which hold
-one part of the layers each, and copies of attention (data parallel), which share the experts of a mixture.
-A lane computes with the GPUs of one tensor-parallel group; experts are read and computed by the GPUs of all
-copies.
+An engine may have several lanes, each with a part of the batch: the stages of a pipeline, each with a part of
+the layers, and data-parallel copies of attention, which share the experts of a mixture. A lane computes with
+the GPUs of one tensor-parallel group; the GPUs of all copies read and compute the experts.
 
 Source of 0.48, 0.33, 0.33, 91 µs and 8.7 ms: fitted to the 144 measured points of docs/profiler-accuracy.md,
-which says how well they predict sizes of engines, models and GPUs that they were not fitted to. 0.9 is not:
-memory is read at that share of its peak by any streaming kernel, and a fit of it is not determined by the
-points.
+which has their errors for engine sizes, models and GPUs that they were not fitted to. The points do not
+determine 0.9: any streaming kernel reads memory at that share of its peak.
 """
 
 from dataclasses import dataclass
@@ -35,39 +33,39 @@ COMPUTE_EFFICIENCY = 0.48
 ATTENTION_EFFICIENCY = 0.33
 LINK_EFFICIENCY = 0.33
 EXPERT_EFFICIENCY = 0.12
-"""Of computing experts, of which each sees few tokens of a prompt. Source: fitted to gpt-oss-120b on H100."""
+"""Lower, because each expert sees few tokens of a prompt. Source: fitted to gpt-oss-120b on H100."""
 BANDWIDTH_EFFICIENCY = 0.9
 LAYER_SECONDS = 91e-6
-"""Of starting the kernels of one layer, and of waiting for the other GPUs, whatever they compute."""
+"""Starting the kernels of one layer and waiting for the other GPUs, whatever they compute."""
 ACTIVATION_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class FormulaEngine(Engine):
-    """An engine whose times come from the formulas above."""
+    """An engine whose times come from the formulas of this module."""
 
     source: ClassVar[str] = "formulas"
     accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.4, itl=0.2)
-    """Median errors for models and GPUs that were left out of the fit: docs/profiler-accuracy.md."""
+    """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
     margin: ClassVar[Accuracy] = Accuracy(ttft=1.0, itl=0.2)
-    """What 81 % of the times to the first token need there, and 96 % of those between tokens."""
+    """Covers 81 % of the times to first token there, and 96 % of the times between tokens."""
 
     def prefill_seconds(self, tokens: float) -> float:
-        """The time from one prompt's start to its end, in an engine that does nothing else."""
+        """The time that an otherwise idle engine takes for one prompt."""
         shape = self.shape
         pairs = 2 * shape.layers * shape.width * tokens**2
-        attention = pairs / (self.cut.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
+        attention = pairs / (self.layout.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
         slower = COMPUTE_EFFICIENCY / EXPERT_EFFICIENCY - 1
         computing = self._computing_seconds(tokens)
-        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.cut.data)
+        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.layout.data)
         reading = self._reading_seconds(shape.routed_bytes)
         return max(computing, reading) + attention + self._exchange_seconds(tokens) + self._fixed
 
-    def step_seconds(self, answers: float, context: float) -> float:
-        """The time in which each of so many answers gets its next token."""
-        shape, own = self.shape, answers / self.lanes
-        # Each answer needs some of the experts; those of all copies are read once.
-        share = min(1, answers / self.cut.pipeline * shape.active / shape.parameters)
+    def step_seconds(self, batch: float, context: float) -> float:
+        """The time of one decode step: one more token for each request of the batch."""
+        shape, own = self.shape, batch / self.lanes
+        # Each request needs some of the experts; the engine reads those of all copies once.
+        share = min(1, batch / self.layout.pipeline * shape.active / shape.parameters)
         cached = own * context * shape.cache_bytes_per_token
         return (
             self._reading_seconds(shape.routed_bytes * share)
@@ -81,19 +79,19 @@ class FormulaEngine(Engine):
         return 2 * self.shape.active * tokens / self._flops
 
     def _reading_seconds(self, experts: float) -> float:
-        """For all weights outside of experts, and so many bytes of experts."""
+        """The time to read all weights outside of experts, and this many bytes of experts."""
         rest = self.shape.weight_bytes - self.shape.routed_bytes
-        return (rest + experts / self.cut.data) / self._bytes_per_second
+        return (rest + experts / self.layout.data) / self._bytes_per_second
 
     def _exchange_seconds(self, tokens: float) -> float:
-        """The time in which all GPUs know the sums of all, twice in each layer; stages hand over."""
+        """Two all-reduces in each layer, and the transfer from one pipeline stage to the next."""
         sent = tokens * self.shape.width * ACTIVATION_BYTES
         sums = 2 * self.shape.layers * 2 * sent
-        spread = self.cut.tensor * self.cut.data
+        spread = self.layout.tensor * self.layout.data
         speed = self.gpu.link_bytes_per_second * LINK_EFFICIENCY
-        if spread > self.gpus / self.cut.nodes:
+        if spread > self.gpus / self.layout.nodes:
             speed = NETWORK_BYTES_PER_SECOND
-        handed = (self.cut.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
+        handed = (self.layout.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
         return sums * (spread - 1) / spread / speed + handed
 
     @property
@@ -103,8 +101,8 @@ class FormulaEngine(Engine):
     @property
     def _flops(self) -> float:
         is_doubled = self.gpu.has_fp8 and self.shape.bytes_per_parameter == 1
-        return self.cut.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
+        return self.layout.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
 
     @property
     def _bytes_per_second(self) -> float:
-        return self.cut.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY
+        return self.layout.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY

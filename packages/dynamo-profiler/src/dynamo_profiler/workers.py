@@ -1,15 +1,14 @@
-"""The workers of a graph: found in a base document, and set as chosen.
+"""Find the workers of a base graph and set them as chosen.
 
-Users write the base. Only what is understood is changed: replicas, GPUs, and the flags of model and
-parallelism. What is not understood is refused, never guessed.
+Users write the base graph. The profiler changes only replicas, GPUs, and the flags for model and parallelism.
+It refuses what it cannot interpret instead of guessing.
 """
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from dynamo_graphs.api.component import GROUP
-from dynamo_profiler.arguments import value_of, with_value
-from dynamo_profiler.base import DECODE, PREFILL, Backend
+from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.refusal import Refusal
@@ -19,10 +18,10 @@ _BASE = "the base graph"
 
 
 def graph_in(documents: Sequence[object]) -> Object:
-    """The one graph among the documents of a base file, without what the API server keeps.
+    """The graph among the documents of a base file, without fields that the API server sets.
 
     Raises:
-        Refusal: there is none, or several, or it has no services.
+        Refusal: there is no graph, or several, or it has no services.
     """
     graphs = [
         document
@@ -50,10 +49,10 @@ def graph_in(documents: Sequence[object]) -> Object:
 
 
 def mode_of(graph: Object, backend: Backend) -> Mode:
-    """Which mode the workers of a graph are made for.
+    """The mode of a graph's workers.
 
     Raises:
-        Refusal: they are not one worker, or one for prefill and one for decode.
+        Refusal: it has neither one worker nor one for prefill and one for decode.
     """
     roles = sorted(_role(key, service, backend) for key, service in _workers(graph).items())
     if roles == [DECODE, PREFILL]:
@@ -69,12 +68,12 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
 def with_choice(
     graph: Object, backend: Backend, choice: Choice, configuration: Configuration
 ) -> Object:
-    """The graph whose workers are the chosen ones, with the image that is wanted, if any.
+    """The graph with the chosen workers, and with the configured image if any.
 
-    A path to the mounted weights of the model stays: the name would make the workers download them.
+    Keeps a path to mounted weights of the model: with the name, workers would download them.
 
     Raises:
-        Refusal: a worker is not understood.
+        Refusal: a worker is of a form that the profiler cannot change.
     """
     sized = deepcopy(graph)
     by_role: dict[str, Role] = dict(zip((PREFILL, DECODE), choice.roles, strict=False))
@@ -90,7 +89,7 @@ def with_choice(
             value = (value_of(args, flag) or "").rstrip("/")
             if not value or value != configuration.model_folder:
                 args = with_value(args, flag, configuration.model)
-        container["args"] = backend.with_layout(args, role.engine.cut)
+        container["args"] = backend.with_layout(args, role.engine.layout)
     return sized
 
 
@@ -103,7 +102,7 @@ def _workers(graph: Object) -> dict[str, Object]:
 
 
 def _role(key: str, service: Object, backend: Backend) -> str:
-    """Prefill or decode, as the fields say or the flags; else by the name; else decode, which does all."""
+    """Prefill or decode, by the fields, the flags, or the name; by default decode, also if aggregated."""
     for field in ("subComponentType", "componentType"):
         if service.get(field) in (PREFILL, DECODE):
             return str(service[field])
@@ -114,7 +113,11 @@ def _role(key: str, service: Object, backend: Backend) -> str:
 
 
 def _main_container(key: str, service: Object) -> Object:
-    """The container of a worker that runs an engine by a plain list of arguments."""
+    """The main container of a worker.
+
+    Raises:
+        Refusal: its arguments are not a plain list.
+    """
     pod = service.get("extraPodSpec")
     container = pod.get("mainContainer") if isinstance(pod, dict) else None
     args: object = container.get("args") if isinstance(container, dict) else None
@@ -135,7 +138,7 @@ def _set_size(service: Object, role: Role) -> None:
     resources = service.get("resources") or {}
     if not isinstance(resources, dict):
         raise Refusal(f"{_BASE}: the resources of a worker are not a mapping")
-    nodes = role.engine.cut.nodes
+    nodes = role.engine.layout.nodes
     gpus = str(role.engine.gpus // nodes)
     service["replicas"] = role.replicas
     if nodes > 1:
@@ -148,6 +151,6 @@ def _set_size(service: Object, role: Role) -> None:
 
 
 def _flags_of_model(args: list[str], backend: Backend) -> list[str]:
-    """The flags that must name the model: those that are there, and the first in any case."""
+    """The flags for the model: the first in any case, the others if present."""
     first, *others = backend.engine.model_flags
     return [first, *(flag for flag in others if value_of(args, flag) is not None)]

@@ -163,8 +163,8 @@ async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
         storage = scene.world.server.storage
         plain = storage.apply
 
-        def insistent(collection: str, wanted: Object, manager: str) -> Object:
-            return plain(collection, {**wanted, "spec": {"size": 9}}, manager)
+        def insistent(collection: str, desired: Object, manager: str) -> Object:
+            return plain(collection, {**desired, "spec": {"size": 9}}, manager)
 
         storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
         for _ in range(5):

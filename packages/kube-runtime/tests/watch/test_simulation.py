@@ -97,21 +97,21 @@ class Play:
         self.start()
         await self.world.informer.synced.wait()
         for act in script:
-            self.witness.tell(str(act))
+            self.witness.record(str(act))
             await self.one(act)
             await self.pass_seconds(act.pause_seconds)
         await self.pass_seconds(REST_SECONDS)
-        assert not self.writes, self.witness.tale()
+        assert not self.writes, self.witness.history()
         self.witness.is_at_rest()
         await self.stop()
 
     async def pass_seconds(self, seconds: float) -> None:
-        self.witness.look()
+        self.witness.check_order()
         assert self.informer is not None
         await asyncio.wait([self.informer], timeout=seconds)
         if self.informer.done():
             self.informer.result()
-        self.witness.look()
+        self.witness.check_order()
 
     def start(self) -> None:
         self.informer = asyncio.create_task(self.world.informer.run(self.world.client))
@@ -174,7 +174,7 @@ class Play:
         try:
             written = await ways[act.what](act)
         except (ApiError, Unreachable) as error:
-            self.witness.tell(f"{act} failed: {error!r}")
+            self.witness.record(f"{act} failed: {error!r}")
             return
         if written is not None:
             self.witness.has_seen_write(written)
@@ -225,7 +225,7 @@ async def test_at_rest_the_cache_equals_the_server_and_every_change_was_announce
     play = a_play(seed, delays, is_strict=False)
     await play.run(script)
     most = 1 + 2 * sum(act.what in LOSSES for act in script) + deafness(script)
-    assert play.world.server.lists(Gadget) <= most, play.witness.tale()
+    assert play.world.server.lists(Gadget) <= most, play.witness.history()
 
 
 def deafness(script: list[Act]) -> int:
@@ -241,7 +241,7 @@ async def test_while_history_is_kept_one_list_is_enough(
 ) -> None:
     play = a_play(seed, delays, is_strict=False)
     await play.run(script)
-    assert play.world.server.lists(Gadget) <= 1 + deafness(script), play.witness.tale()
+    assert play.world.server.lists(Gadget) <= 1 + deafness(script), play.witness.history()
 
 
 @simulated

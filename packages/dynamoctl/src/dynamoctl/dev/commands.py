@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, validators
 
-from devcluster import optional_crds
-from devcluster.binaries import find
-from devcluster.image_build import ImageBuild
+from devcluster.addons import optional_crds
+from devcluster.images.build import ImageBuild
 from devcluster.instance import DEFAULT_NAME, Instance
-from devcluster.machine import require_node_support
+from devcluster.node.machine import require_node_support
+from devcluster.programs.binaries import find
 from devcluster.progress import Silent, shown
 from kube_runtime.commandline.application import application
 from kube_runtime.commandline.errors import ExitCode

@@ -1,7 +1,7 @@
-"""Write images of the Open Container Initiative without a container engine.
+"""Write images of the Open Container Initiative (OCI) without a container engine.
 
-The same contents give the same bytes: entries in order, owners and times set to constants, so that a digest
-changes only when an image does.
+Images are reproducible: entries are sorted and have constant owners and times, so that a digest changes only
+when an image does.
 
 Source: the image specification, version 1.1: image layout, manifest, configuration.
 """
@@ -9,6 +9,7 @@ Source: the image specification, version 1.1: image layout, manifest, configurat
 import hashlib
 import io
 import json
+import platform
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,13 +23,14 @@ _CONFIG = "application/vnd.oci.image.config.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _CREATED = "1980-01-01T00:00:00Z"
-_CREATED_SECONDS = 315532800  # the same moment; the oldest that every archive format knows
+_CREATED_SECONDS = 315532800  # the same time; the oldest that every archive format supports
 _CHUNK_BYTES = 1 << 20
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer: a tar file, uncompressed, with its digest."""
+    """A layer: an uncompressed tar file with its digest."""
 
     file: Path
     digest: str
@@ -37,7 +39,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a container of the image starts. Empty means: not set."""
+    """How a container of the image starts. Empty settings are omitted."""
 
     entrypoint: Sequence[str] = ()
     command: Sequence[str] = ()
@@ -50,37 +52,43 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class TarEntry:
-    """One file for a layer: its place in the image, and where it is now."""
+    """One file of a layer: its path in the image, and its source."""
 
     place: PurePosixPath
     source: Path
 
 
+def architecture() -> str:
+    """This machine's architecture, by the name that images use."""
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
+
+
 def write_layer(file: Path, entries: Iterable[TarEntry]) -> Layer:
-    """A new layer file with these entries and the folders above them. All belong to root."""
+    """Write a layer with these entries and the folders above them, all owned by root."""
     file.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(entries, key=lambda entry: entry.place.parts)
-    made: set[PurePosixPath] = set()
+    written: set[PurePosixPath] = set()
     with tarfile.open(file, "w", format=tarfile.PAX_FORMAT) as archive:
         for entry in ordered:
             for folder in reversed(entry.place.parents):
-                if folder not in made and folder.parts not in ((), ("/",)):
-                    made.add(folder)
-                    archive.addfile(_folder(folder))
-            made.add(entry.place)
+                if folder not in written and folder.parts not in ((), ("/",)):
+                    written.add(folder)
+                    archive.addfile(_folder_info(folder))
+            written.add(entry.place)
             _add(archive, entry)
     return existing_layer(file)
 
 
 def existing_layer(file: Path) -> Layer:
-    """A tar file that is there already, as a layer."""
+    """An existing tar file as a layer."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     return Layer(file, f"sha256:{digest}", file.stat().st_size)
 
 
 def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[TarEntry]:
-    """Everything in a folder, and the folder itself, for a place in the image."""
+    """A folder and everything in it, for a path in the image."""
     yield TarEntry(place, folder)
     for path in sorted(folder.rglob("*")):
         yield TarEntry(place / path.relative_to(folder), path)
@@ -89,7 +97,7 @@ def folder_entries(folder: Path, place: PurePosixPath) -> Iterator[TarEntry]:
 def write_image(
     file: Path, name: str, layers: Sequence[Layer], settings: Settings, *, architecture: str
 ) -> str:
-    """Writes an image as one tar file with an OCI layout; returns the digest of its manifest.
+    """Write an image as one tar file in the OCI layout; return the digest of its manifest.
 
     `name` is the full reference under which a runtime imports it, such as `localhost/pause:1`.
     """
@@ -105,16 +113,16 @@ def write_image(
     platform = {"architecture": architecture, "os": "linux"}
     partial = file.with_name(f"{file.name}.partial")
     with tarfile.open(partial, "w", format=tarfile.PAX_FORMAT) as archive:
-        digest = _write_heads(archive, name, manifest, config, platform)
-        for layer in dict.fromkeys(layers):  # two that are equal are one blob
+        digest = _write_metadata(archive, name, manifest, config, platform)
+        for layer in dict.fromkeys(layers):  # equal layers are one blob
             with layer.file.open("rb") as content:
-                archive.addfile(_plain(_blob(layer.digest), layer.size), content)
+                archive.addfile(_file_info(_blob(layer.digest), layer.size), content)
     partial.rename(file)
     return digest
 
 
 def relabelled(file: Path, new: Path, name: str, labels: Mapping[str, str]) -> str:
-    """Writes an image that `write_image` wrote once more, with another name and more labels."""
+    """Copy an image that `write_image` wrote, with another name and more labels."""
     with tarfile.open(file) as archive:
         [described] = _read(archive, "index.json")["manifests"]
         manifest = _read(archive, _blob(described["digest"]))
@@ -123,10 +131,10 @@ def relabelled(file: Path, new: Path, name: str, labels: Mapping[str, str]) -> s
         changed = _json(config)
         manifest["config"] = _descriptor(_CONFIG, changed)
         with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as target:
-            digest = _write_heads(target, name, manifest, changed, described["platform"])
+            digest = _write_metadata(target, name, manifest, changed, described["platform"])
             for layer in manifest["layers"]:
                 blob = _blob(layer["digest"])
-                target.addfile(_plain(blob, layer["size"]), archive.extractfile(blob))
+                target.addfile(_file_info(blob, layer["size"]), archive.extractfile(blob))
     return digest
 
 
@@ -136,14 +144,14 @@ def _read(archive: tarfile.TarFile, name: str) -> Any:
     return json.load(content)
 
 
-def _write_heads(
+def _write_metadata(
     archive: tarfile.TarFile,
     name: str,
     manifest: Fields,
     config: bytes,
     platform: Mapping[str, str],
 ) -> str:
-    """Writes all but the layers; returns the digest of the manifest."""
+    """Write everything but the layers; return the digest of the manifest."""
     content = _json(manifest)
     described = _descriptor(_MANIFEST, content) | {
         "annotations": {
@@ -182,7 +190,7 @@ def _config(layers: Sequence[Layer], settings: Settings, architecture: str) -> O
 
 def _add(archive: tarfile.TarFile, entry: TarEntry) -> None:
     info = archive.gettarinfo(entry.source, arcname=str(entry.place).lstrip("/"))
-    archive.inodes = {}  # type: ignore[attr-defined] # a second name of a file is a file here
+    archive.inodes = {}  # type: ignore[attr-defined] # archive hard links as files
     info.uid = info.gid = 0
     info.uname = info.gname = ""
     info.mtime = _CREATED_SECONDS
@@ -194,20 +202,20 @@ def _add(archive: tarfile.TarFile, entry: TarEntry) -> None:
         archive.addfile(info)
 
 
-def _folder(place: PurePosixPath) -> tarfile.TarInfo:
+def _folder_info(place: PurePosixPath) -> tarfile.TarInfo:
     info = tarfile.TarInfo(str(place).lstrip("/"))
     info.type, info.mode, info.mtime = tarfile.DIRTYPE, 0o755, _CREATED_SECONDS
     return info
 
 
-def _plain(name: str, size: int) -> tarfile.TarInfo:
+def _file_info(name: str, size: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size, info.mode, info.mtime = size, 0o644, _CREATED_SECONDS
     return info
 
 
 def _add_bytes(archive: tarfile.TarFile, name: str, content: bytes) -> None:
-    archive.addfile(_plain(name, len(content)), io.BytesIO(content))
+    archive.addfile(_file_info(name, len(content)), io.BytesIO(content))
 
 
 def _blob(digest: str) -> str:

@@ -1,15 +1,15 @@
-"""Finds each program of the control plane: KUBEBUILDER_ASSETS, the user's cache, a download, a build.
+"""Find each program of the control plane: KUBEBUILDER_ASSETS, the user's cache, a download, a build.
 
-KUBEBUILDER_ASSETS is envtest's convention. Its folders have etcd, kube-apiserver and kubectl only, so
-the search is per program.
+KUBEBUILDER_ASSETS is envtest's convention. Its folders have etcd, kube-apiserver and kubectl only, so each
+program is searched for separately.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from devcluster import prebuilt
-from devcluster.build import PROGRAMS, build, built_folder
+from devcluster.programs import prebuilt
+from devcluster.programs.build import PROGRAMS, build, built_folder
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
@@ -20,11 +20,11 @@ _VARIABLE = "KUBEBUILDER_ASSETS"
 
 
 def find(progress: ProgressReporter) -> Binaries:
-    """All programs, built if they are nowhere.
+    """All programs by name, downloaded or built if need be.
 
     Raises: ConfigError if KUBEBUILDER_ASSETS is not a folder, or the build is impossible.
     """
-    binaries = given()
+    binaries = from_assets()
     if missing := [name for name in PROGRAMS if name not in binaries]:
         folder = None if built_folder().is_dir() else prebuilt.fetch(missing, progress)
         folder = folder or build(progress)
@@ -32,8 +32,8 @@ def find(progress: ProgressReporter) -> Binaries:
     return binaries
 
 
-def given() -> dict[str, Path]:
-    """The programs that the user's KUBEBUILDER_ASSETS has."""
+def from_assets() -> dict[str, Path]:
+    """The programs in the folder KUBEBUILDER_ASSETS."""
     setting = os.environ.get(_VARIABLE)
     if not setting:
         return {}

@@ -1,9 +1,8 @@
-"""Reads a Containerfile and .dockerignore: what our images need of them, and nothing silently less.
+"""Parse the subset of Containerfile and .dockerignore that our images use.
 
-An image has one description then, which any builder accepts as well. What is not understood is an error with
-its line.
+Anything else is an error with its line. So an image has one description, which other builders accept as well.
 
-Source: the Dockerfile reference; substitution is that of ARG and ENV, without modifiers.
+Source: the Dockerfile reference; variables of ARG and ENV, without modifiers.
 """
 
 import json
@@ -16,7 +15,7 @@ from typing import Self
 
 from kube_runtime.errors import ConfigError
 
-_KNOWN = frozenset(
+_KEYWORDS = frozenset(
     "FROM ARG ENV WORKDIR COPY RUN USER ENTRYPOINT CMD LABEL EXPOSE".split()  # noqa: SIM905 - read as one
 )
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -24,20 +23,20 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; `text` is what stands behind its word."""
+    """One instruction; `text` follows its keyword."""
 
-    word: str
+    keyword: str
     text: str
     line: int
 
-    def refused(self, reason: str) -> ConfigError:
-        """An error that names the place."""
-        return ConfigError(f"Containerfile:{self.line}", f"{self.word}: {reason}")
+    def error(self, reason: str) -> ConfigError:
+        """An error about this instruction."""
+        return ConfigError(f"Containerfile:{self.line}", f"{self.keyword}: {reason}")
 
 
 @dataclass(frozen=True, slots=True)
 class BuildStage:
-    """One stage. `base` is an image or the name of a stage before."""
+    """One stage. `base` is an image or the name of an earlier stage."""
 
     base: str
     name: str
@@ -46,7 +45,7 @@ class BuildStage:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A COPY. An empty `stage` means: from the folder that is built from."""
+    """A COPY, from another stage, or from the build context if `stage` is empty."""
 
     stage: str
     sources: tuple[str, ...]
@@ -54,37 +53,37 @@ class Copy:
 
 
 def parse(text: str, arguments: Mapping[str, str]) -> list[BuildStage]:
-    """The stages, with arguments put in place where a stage begins.
+    """Parse the stages; arguments are substituted in FROM only.
 
     Raises: ConfigError.
     """
     declared: dict[str, str] = {}
     stages: list[BuildStage] = []
     for instruction in _instructions(text):
-        if instruction.word == "FROM":
-            base, _, name = substituted(instruction.text, declared).partition(" AS ")
+        if instruction.keyword == "FROM":
+            base, _, name = substitute(instruction.text, declared).partition(" AS ")
             stages.append(BuildStage(base.strip(), name.strip(), ()))
         elif stages:
             last = stages.pop()
             stages.append(BuildStage(last.base, last.name, (*last.instructions, instruction)))
-        elif instruction.word == "ARG":
+        elif instruction.keyword == "ARG":
             name, value = argument(instruction, arguments)
             declared[name] = value
         else:
-            raise instruction.refused("stands before FROM")
+            raise instruction.error("must not come before FROM")
     if not stages:
         raise ConfigError("Containerfile", "has no FROM")
     return stages
 
 
 def argument(instruction: Instruction, given: Mapping[str, str]) -> tuple[str, str]:
-    """The name and value of an ARG; one that is given wins over its default."""
+    """The name of an ARG and its value: the given one, else its default."""
     name, _, default = instruction.text.partition("=")
     return name, given.get(name, default)
 
 
 def pairs(instruction: Instruction, variables: Mapping[str, str]) -> dict[str, str]:
-    """What an ENV or LABEL sets, with variables put in place.
+    """The pairs of an ENV or LABEL, with variables substituted.
 
     Raises: ConfigError.
     """
@@ -92,94 +91,94 @@ def pairs(instruction: Instruction, variables: Mapping[str, str]) -> dict[str, s
     for part in shlex.split(instruction.text):
         name, equals, value = part.partition("=")
         if not equals:
-            raise instruction.refused(f"{part!r} has no value")
-        values[name] = substituted(value, variables)
+            raise instruction.error(f"{part!r} has no value")
+        values[name] = substitute(value, variables)
     return values
 
 
 def command(instruction: Instruction) -> tuple[str, ...]:
-    """The words of an ENTRYPOINT or CMD, which must be a JSON list.
+    """The command of an ENTRYPOINT or CMD, which must be a JSON list.
 
     Raises: ConfigError.
     """
     try:
         words = json.loads(instruction.text)
     except json.JSONDecodeError as error:
-        raise instruction.refused("must be a JSON list") from error
+        raise instruction.error("must be a JSON list") from error
     return tuple(words)
 
 
 def copy(instruction: Instruction, variables: Mapping[str, str]) -> Copy:
-    """What a COPY copies.
+    """Parse a COPY.
 
     Raises: ConfigError.
     """
-    words = shlex.split(substituted(instruction.text, variables))
+    words = shlex.split(substitute(instruction.text, variables))
     stage = ""
     while words and words[0].startswith("--"):
         option = words.pop(0)
         name, _, stage = option.partition("=")
         if name != "--from":
-            raise instruction.refused(f"{name} is not understood here")
+            raise instruction.error(f"{name} is not understood here")
     if len(words) < 2:  # noqa: PLR2004 - a source and a target
-        raise instruction.refused("needs a source and a target")
+        raise instruction.error("needs a source and a target")
     *sources, target = words
     return Copy(stage, tuple(sources), target)
 
 
-def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """The text with `$NAME` and `${NAME}` replaced. Unknown names become empty, as builders have it."""
+def substitute(text: str, variables: Mapping[str, str]) -> str:
+    """Replace `$NAME` and `${NAME}`; unknown names become empty, as in other builders."""
     return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
 def place(path: str, folder: str) -> PurePosixPath:
-    """A path in an image, which may be relative to the working folder."""
+    """The absolute path in an image of one that may be relative to the working folder."""
     return PurePosixPath("/", folder, path)
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """The lines of a .dockerignore file, each with whether it takes something back in.
+class IgnoreRules:
+    """The patterns of a .dockerignore file, each with whether it is negated by `!`; the last match decides.
 
-    Only as much as ours says: names and `**/name`, and `!`. The last line that matches decides.
+    Supports names and `**/name` only.
     """
 
     rules: Sequence[tuple[re.Pattern[str], bool]]
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The rules of a folder. Without a file, nothing is left out."""
+        """Read the file of a folder; without it, nothing is ignored."""
         file = folder / ".dockerignore"
         lines = file.read_text().splitlines() if file.exists() else []
         rules = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
         return cls([(_pattern(rule.removeprefix("!")), rule.startswith("!")) for rule in rules])
 
-    def leaves_out(self, path: PurePosixPath) -> bool:
-        """Whether the file with this relative path stays away."""
-        out = False
-        for pattern, takes_in in self.rules:
+    def ignores(self, path: PurePosixPath) -> bool:
+        """Whether to ignore the file with this relative path."""
+        ignored = False
+        for pattern, is_negated in self.rules:
             if any(pattern.fullmatch(str(ancestor)) for ancestor in (path, *path.parents)):
-                out = not takes_in
-        return out
+                ignored = not is_negated
+        return ignored
 
 
 def _instructions(text: str) -> Iterator[Instruction]:
-    begun, start = "", 0
+    joined, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
-        if stripped.startswith("#") or (not stripped and not begun):
+        if stripped.startswith("#") or (not stripped and not joined):
             continue
         start = start or number
-        begun += stripped
-        if begun.endswith("\\"):
-            begun = begun[:-1]
+        joined += stripped
+        if joined.endswith("\\"):
+            joined = joined[:-1]
             continue
-        word, _, rest = begun.partition(" ")
-        instruction = Instruction(word.upper(), rest.strip(), start)
-        if instruction.word not in _KNOWN:
-            raise instruction.refused("is not understood here")
+        keyword, _, rest = joined.partition(" ")
+        instruction = Instruction(keyword.upper(), rest.strip(), start)
+        if instruction.keyword not in _KEYWORDS:
+            raise instruction.error("is not understood here")
         yield instruction
-        begun, start = "", 0
+        joined, start = "", 0
 
 
 def _pattern(rule: str) -> re.Pattern[str]:

@@ -1,4 +1,4 @@
-"""The fake nodes: what they offer and how they look to a scheduler."""
+"""The fake nodes, which kwok keeps ready: their resources and labels."""
 
 from kube_runtime.kind import Object
 
@@ -16,7 +16,7 @@ _GPU_LABELS = {
     "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
     "nvidia.com/gpu.memory": "81559",
 }
-"""As the NVIDIA GPU feature discovery writes them."""
+"""The labels of the NVIDIA GPU feature discovery."""
 
 
 def node_name(index: int) -> str:
@@ -25,7 +25,7 @@ def node_name(index: int) -> str:
 
 
 def node(index: int) -> Object:
-    """A Node that kwok will keep ready."""
+    """The Node with this index."""
     name = node_name(index)
     labels = {
         "kubernetes.io/hostname": name,
@@ -42,5 +42,5 @@ def node(index: int) -> Object:
 
 
 def node_list(count: int) -> Object:
-    """The first `count` nodes as one document."""
+    """The first `count` nodes as one List."""
     return {"apiVersion": "v1", "kind": "List", "items": [node(index) for index in range(count)]}

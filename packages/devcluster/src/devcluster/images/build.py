@@ -1,9 +1,9 @@
 """Build an image from a Containerfile, without a container engine and without a registry.
 
-The stages before the last are folders in which commands run as in a container; the last adds what it copies
-to the base, one layer for each COPY. A command needs the network settings of this machine, its certificates
-and a cache, and none of them may get into the image: they are mounted for the command only, in a mount
-namespace that ends with it, however it ends.
+The stages before the last are folders in which commands run as in a container. The last stage adds what it
+copies to the base, one layer for each COPY. Commands need this machine's network settings, its certificates
+and a cache, none of which may get into the image. So they are mounted in a mount namespace that ends with the
+command.
 """
 
 import hashlib
@@ -17,37 +17,37 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from devcluster import containerfile
-from devcluster.containerfile import BuildStage, Copy, Ignored, Instruction
-from devcluster.folders import cache_folder
-from devcluster.locks import held
-from devcluster.machine import PATH
-from devcluster.node_images import architecture
-from devcluster.oci import (
+from devcluster.images import containerfile
+from devcluster.images.containerfile import BuildStage, Copy, IgnoreRules, Instruction
+from devcluster.images.oci import (
     Layer,
     Settings,
     TarEntry,
+    architecture,
     existing_layer,
     folder_entries,
     write_image,
     write_layer,
 )
+from devcluster.layout import cache_folder
+from devcluster.locks import held
+from devcluster.node.machine import PATH
 from devcluster.processes import completed, last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
 BASE = "localhost/debian-python:12"
-"""What the base is called in FROM (see `--build-arg BASE`): a small Debian with Python, made by Debian's own
-tool in place of `python:*-slim`, which lives in a registry."""
+"""The name of the base in FROM (see `--build-arg BASE`): a small Debian with Python, built with Debian's own
+tool instead of pulled from a registry, as `python:*-slim` would be."""
 
 _BASE_SUITE = "bookworm"
 _BASE_PACKAGES = ("ca-certificates", "curl", "libgomp1", "python3", "python3-venv")
-_BASE_LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
-_BASE_MOMENT = "315532800"  # of all files, so that the same packages make the same bytes
-_SHARED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")
-_PASSED = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_BUNDLE")
+_BASE_EXCLUDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+_BASE_TIME = "315532800"  # of all files, for reproducible bytes
+_MOUNTED = ("/etc/resolv.conf", "/etc/hosts", "/etc/ssl/certs")
+_PASSED_PREFIXES = ("PIP_", "UV_", "SSL_CERT_", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-_INSIDE = """
+_RUN_SCRIPT = """
 set -eu
 root=$1 downloads=$2 folder=$3 command=$4
 shift 4
@@ -63,8 +63,8 @@ exec chroot "$root" /usr/bin/env -i "$@" /bin/sh -c 'cd "$0" && eval "$1"' "$fol
 
 
 @dataclass(slots=True)
-class _Running:
-    """A stage in the making."""
+class _StageState:
+    """A stage while it is built."""
 
     root: Path
     arguments: dict[str, str] = field(default_factory=dict)
@@ -73,13 +73,13 @@ class _Running:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What an instruction may refer to."""
+        """The variables that an instruction may use."""
         return self.arguments | self.environment
 
 
 @dataclass(frozen=True, slots=True)
 class ImageBuild:
-    """What an image is built from: a folder with a Containerfile, and arguments for it."""
+    """The inputs of an image: a folder with a Containerfile, and arguments for it."""
 
     source: Path
     name: str
@@ -88,7 +88,7 @@ class ImageBuild:
 
     @property
     def stages(self) -> list[BuildStage]:
-        """What the Containerfile says.
+        """The stages of the Containerfile.
 
         Raises: ConfigError.
         """
@@ -96,19 +96,19 @@ class ImageBuild:
         return containerfile.parse(text, {"BASE": BASE, **self.arguments})
 
     def digest(self, base: Layer) -> str:
-        """What identifies an image before it is built: all that goes into it from here."""
+        """A digest of the inputs, which identifies an image before it is built."""
         parts: list[object] = [self.name, base.digest, dict(self.arguments), dict(self.labels)]
         for stage in self.stages:
             parts.append(
                 (
                     stage.base,
-                    [(instruction.word, instruction.text) for instruction in stage.instructions],
+                    [(instruction.keyword, instruction.text) for instruction in stage.instructions],
                 )
             )
             for instruction in stage.instructions:
                 copied = (
                     containerfile.copy(instruction, self.arguments)
-                    if instruction.word == "COPY"
+                    if instruction.keyword == "COPY"
                     else None
                 )
                 if copied and not copied.stage:
@@ -116,12 +116,12 @@ class ImageBuild:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def write(self, file: Path, progress: ProgressReporter) -> str:
-        """Builds the image and writes it as an OCI archive; returns its digest.
+        """Build the image and write it as an OCI archive; return its digest.
 
         Raises: ConfigError.
         """
         if os.geteuid() != 0:
-            raise ConfigError("an image", "needs root: its commands run in a root of their own")
+            raise ConfigError("an image", "needs root: its commands run in their own root folder")
         arguments = {"BASE": BASE, **self.arguments}
         *before, last = self.stages
         base = base_layer(progress)
@@ -134,7 +134,7 @@ class ImageBuild:
                 roots[stage.name or str(number)] = root
                 self._run_stage(stage, root, base, roots, arguments, progress)
             progress.step(f"writing {self.name}")
-            layers, settings = self._last(last, folder, roots)
+            layers, settings = self._last_stage(last, folder, roots)
             return write_image(
                 file, self.name, [base, *layers], settings, architecture=architecture()
             )
@@ -154,33 +154,33 @@ class ImageBuild:
             _require_base(stage)
             root.mkdir()
             _checked(["tar", "--extract", f"--file={base.file}", f"--directory={root}"], "base")
-        running = _Running(root)
+        state = _StageState(root)
         for instruction in stage.instructions:
-            match instruction.word:
+            match instruction.keyword:
                 case "ARG":
                     name, value = containerfile.argument(instruction, arguments)
-                    running.arguments[name] = value
+                    state.arguments[name] = value
                 case "ENV":
-                    running.environment |= containerfile.pairs(instruction, running.variables)
+                    state.environment |= containerfile.pairs(instruction, state.variables)
                 case "WORKDIR":
-                    running.folder = str(containerfile.place(instruction.text, running.folder))
-                    inside = running.root / running.folder.lstrip("/")
+                    state.folder = str(containerfile.place(instruction.text, state.folder))
+                    inside = state.root / state.folder.lstrip("/")
                     inside.mkdir(parents=True, exist_ok=True)
                 case "COPY":
-                    copied = containerfile.copy(instruction, running.variables)
-                    self._copy_into(running, copied, roots)
+                    copied = containerfile.copy(instruction, state.variables)
+                    self._copy_into(state, copied, roots)
                 case "RUN":
                     progress.step(f"{self.name}: {instruction.text[:60]}")
-                    _run(running, instruction)
+                    _run(state, instruction)
                 case _:
-                    raise instruction.refused("belongs into the last stage")
+                    raise instruction.error("belongs in the last stage")
 
-    def _copy_into(self, running: _Running, copied: Copy, roots: Mapping[str, Path]) -> None:
+    def _copy_into(self, state: _StageState, copied: Copy, roots: Mapping[str, Path]) -> None:
         def is_folder(place: PurePosixPath) -> bool:
-            return (running.root / place.relative_to("/")).is_dir()
+            return (state.root / place.relative_to("/")).is_dir()
 
-        for entry in self._entries(copied, running.folder, roots, is_folder):
-            target = running.root / entry.place.relative_to("/")
+        for entry in self._entries(copied, state.folder, roots, is_folder):
+            target = state.root / entry.place.relative_to("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             if entry.source.is_dir() and not entry.source.is_symlink():
                 target.mkdir(exist_ok=True)
@@ -194,24 +194,26 @@ class ImageBuild:
         roots: Mapping[str, Path],
         is_folder: Callable[[PurePosixPath], bool] = lambda _: False,
     ) -> Iterator[TarEntry]:
-        """A folder is copied by what is in it; a file keeps its name in a folder."""
+        """The files of a COPY: a folder's content, or a file, which keeps its name in a target folder."""
         origin = roots[copied.stage] if copied.stage else self.source
-        ignored = Ignored.of(self.source) if not copied.stage else Ignored(())
+        ignored = IgnoreRules.of(self.source) if not copied.stage else IgnoreRules(())
         target = containerfile.place(copied.target, folder)
-        into = copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
+        is_into_folder = (
+            copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
+        )
         for source in copied.sources:
             path = origin / source.lstrip("/")
             if not path.exists():
-                raise ConfigError("Containerfile", f"COPY {source}: there is no such file")
+                raise ConfigError("Containerfile", f"COPY {source}: no such file")
             if not path.is_dir():
-                yield TarEntry(target / path.name if into else target, path)
+                yield TarEntry(target / path.name if is_into_folder else target, path)
                 continue
             for entry in folder_entries(path, target):
                 relative = PurePosixPath(entry.source.relative_to(origin))
-                if not ignored.leaves_out(relative):
+                if not ignored.ignores(relative):
                     yield entry
 
-    def _last(
+    def _last_stage(
         self, stage: BuildStage, folder: Path, roots: Mapping[str, Path]
     ) -> tuple[list[Layer], Settings]:
         _require_base(stage)
@@ -221,7 +223,7 @@ class ImageBuild:
         user = place = ""
         ports: list[str] = []
         for number, instruction in enumerate(stage.instructions):
-            match instruction.word:
+            match instruction.keyword:
                 case "ENV":
                     environment |= containerfile.pairs(instruction, environment)
                 case "LABEL":
@@ -241,12 +243,12 @@ class ImageBuild:
                 case "CMD":
                     command = containerfile.command(instruction)
                 case _:
-                    raise instruction.refused("does not belong into the last stage")
+                    raise instruction.error("does not belong in the last stage")
         return layers, Settings(entrypoint, command, environment, user, place, labels, ports)
 
 
 def _fingerprint(entry: TarEntry) -> tuple[str, int, str]:
-    """Place, mode and content of a file that is copied."""
+    """Path in the image, mode and content of a copied file."""
     mode = entry.source.lstat().st_mode
     if entry.source.is_symlink() or not entry.source.is_file():
         return (
@@ -258,9 +260,9 @@ def _fingerprint(entry: TarEntry) -> tuple[str, int, str]:
 
 
 def built_image(build: ImageBuild, progress: ProgressReporter) -> Path:
-    """The archive of an image in the user's cache, built if what goes into it has changed.
+    """The archive of an image in the user's cache, built if its inputs have changed.
 
-    Only the newest of a name is kept.
+    Keeps only the newest image of each name.
 
     Raises: ConfigError.
     """
@@ -277,25 +279,25 @@ def built_image(build: ImageBuild, progress: ProgressReporter) -> Path:
 
 
 def base_layer(progress: ProgressReporter) -> Layer:
-    """The base, made if it is not there yet. It has the packages of the day on which it was made.
+    """The base, built on first use from the Debian packages of that day.
 
-    Raises: ConfigError if it cannot be made.
+    Raises: ConfigError if it cannot be built.
     """
     options = [
         "mmdebstrap",
         "--variant=minbase",
         f"--include={','.join(_BASE_PACKAGES)}",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _BASE_LEFT_OUT),
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _BASE_EXCLUDED),
         _BASE_SUITE,
     ]
-    named = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
+    digest = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
     folder = cache_folder() / "images"
-    file = folder / f"base-{named}.tar"
-    with held(folder / "base.lock", progress, "another process that makes the base of images"):
+    file = folder / f"base-{digest}.tar"
+    with held(folder / "base.lock", progress, "another process that builds the base of images"):
         if not file.exists():
-            progress.step("making the base of images from Debian packages")
+            progress.step("building the base of images from Debian packages")
             partial = file.with_suffix(".partial.tar")
-            environment = {**os.environ, "PATH": PATH, "SOURCE_DATE_EPOCH": _BASE_MOMENT}
+            environment = {**os.environ, "PATH": PATH, "SOURCE_DATE_EPOCH": _BASE_TIME}
             done = completed([*options, str(partial)], environment)
             if done.returncode:
                 partial.unlink(missing_ok=True)
@@ -309,27 +311,27 @@ def base_layer(progress: ProgressReporter) -> Layer:
 def _require_base(stage: BuildStage) -> None:
     if stage.base != BASE:
         raise ConfigError(
-            "Containerfile", f"FROM {stage.base}: only {BASE} can be had without a registry"
+            "Containerfile", f"FROM {stage.base}: only {BASE} is available without a registry"
         )
 
 
-def _run(running: _Running, instruction: Instruction) -> None:
+def _run(state: _StageState, instruction: Instruction) -> None:
     downloads = cache_folder() / "images" / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
     passed = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith(_PASSED) or name in _PROXIES
+        if name.startswith(_PASSED_PREFIXES) or name in _PROXIES
     }
-    environment = {"HOME": "/root", **passed, **running.variables}
+    environment = {"HOME": "/root", **passed, **state.variables}
     with suppress(KeyError):
-        del environment["PIP_FIND_LINKS"]  # a folder of this machine
-    script = _INSIDE.format(shared=" ".join(_SHARED))
+        del environment["PIP_FIND_LINKS"]  # a folder of this machine, outside of the stage
+    script = _RUN_SCRIPT.format(shared=" ".join(_MOUNTED))
     isolated = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=private")
     _checked(
         [
             *(*isolated, "/bin/sh", "-c", script, "sh"),
-            *(str(running.root), str(downloads), running.folder, instruction.text),
+            *(str(state.root), str(downloads), state.folder, instruction.text),
             *(f"{name}={value}" for name, value in environment.items()),
         ],
         f"Containerfile:{instruction.line}",
@@ -339,5 +341,5 @@ def _run(running: _Running, instruction: Instruction) -> None:
 def _checked(command: list[str], subject: str) -> None:
     done = completed(command, {"PATH": PATH})
     if done.returncode:
-        words = (done.stderr or done.stdout).strip().splitlines()[-3:]
-        raise ConfigError(subject, " / ".join(words) or f"exit code {done.returncode}")
+        last_lines = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise ConfigError(subject, " / ".join(last_lines) or f"exit code {done.returncode}")

@@ -1,7 +1,7 @@
-"""A registry and a BuildKit daemon, for tests of builds; their programs are built when first asked for.
+"""A registry and a BuildKit daemon, for tests of image builds; their programs are built on first use.
 
-A first build of BuildKit takes minutes. Both keep their files in a folder and end when their user is done.
-They run on this machine, or on a real node, behind the command that enters it.
+The first build of BuildKit takes minutes. Both run on this machine, or with the prefix `entering` on a real
+node.
 """
 
 import json
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.build import Pinned, build
-from devcluster.machine import PATH
+from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError
+from devcluster.programs.build import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 
 REGISTRY = Pinned(
@@ -32,7 +32,7 @@ _PAUSE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A program that is to serve. `ready` is what it prints once it does."""
+    """A server program. `ready` is what it prints once it serves."""
 
     name: str
     command: Sequence[str | Path]
@@ -48,7 +48,7 @@ def registry(
     entering: Sequence[str] = (),
     progress: ProgressReporter = SILENT,
 ) -> Iterator[None]:
-    """A registry at this address, without TLS, that asks for `USER` and `PASSWORD`.
+    """Run a registry at this address, without TLS, with the login `USER` and `PASSWORD`.
 
     Raises: ConfigError if it cannot be built; ProcessError if it does not start.
     """
@@ -77,7 +77,7 @@ def build_daemon(
     registries: Sequence[str] = (),
     progress: ProgressReporter = SILENT,
 ) -> Iterator[None]:
-    """BuildKit's daemon at this address. It speaks no TLS with `registries`. Needs root, and runc.
+    """Run BuildKit's daemon at this address, with plain HTTP for `registries`. Needs root and runc.
 
     Raises: ConfigError if it cannot be built; ProcessError if it does not start.
     """

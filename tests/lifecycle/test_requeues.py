@@ -1,7 +1,7 @@
-"""Each field of a pod, a group or a clique that is read requeues its owner, once, and no other key.
+"""A change of a decoded field of a pod, a group or a clique requeues its owner once, and no other key.
 
-The fields come from the types that decode them (`fields`): what is not decoded cannot requeue a key, and what
-is decoded is what readiness and diagnosis read.
+The fields come from the types that decode them (`fields`): readiness and diagnosis read all of them, and
+other fields cannot requeue a key.
 """
 
 import asyncio
@@ -40,15 +40,12 @@ LONG_AGO = "2026-01-01T00:00:00Z"
 GROUPS = (LeaderWorkerSet.KIND, PodGroup.KIND)
 GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
 SOON_SECONDS = 4.0
-"""Longer than changes wait for each other, shorter than anything that changes by time alone.
-
-All fields together take less time than the resync period.
-"""
+"""Longer than the debounce of changes, shorter than any timer; all fields take less than a resync period."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A settled graph, and one object whose status is changed. `woken` is the kind that reads it."""
+class Case:
+    """A settled graph, and an object whose status changes; the controller of `reader` reads it."""
 
     installed: tuple[Kind, ...]
     settle: Callable[[Running], Any]
@@ -56,10 +53,10 @@ class Place:
     name: str
     status: type[Struct]
     base: Object
-    woken: Kind
+    reader: Kind
     unread: Object
     special: dict[str, Any] = field(default_factory=dict)
-    """Fields of which only some values are read, and such a value."""
+    """Fields of which only some values are read → such a value."""
 
     def changes(self) -> Iterator[tuple[str, Object]]:
         for path, patch in changes(self.status, self.base):
@@ -163,78 +160,78 @@ POD: dict[str, Any] = {
     "unread": {"qosClass": "x", "startTime": LONG_AGO, "phase": "Pending", "podIPs": []},
     "special": {"phase": "Succeeded"},
 }
-PLACES = {
-    "a pod of a Deployment": Place((), of_deployments, woken=COMPONENT, **POD),
-    "a pod of a LeaderWorkerSet": Place(GROUPS, of_groups, woken=COMPONENT, **POD),
-    "a pod on Grove": Place(GROVE, of_cliques, woken=GRAPH, **POD),
-    "a LeaderWorkerSet": Place(
+CASES = {
+    "a pod of a Deployment": Case((), of_deployments, reader=COMPONENT, **POD),
+    "a pod of a LeaderWorkerSet": Case(GROUPS, of_groups, reader=COMPONENT, **POD),
+    "a pod on Grove": Case(GROVE, of_cliques, reader=GRAPH, **POD),
+    "a LeaderWorkerSet": Case(
         *(GROUPS, of_groups, LeaderWorkerSet.KIND, "chat-decode-0", LeaderWorkerSetStatus),
         *(GROUP, COMPONENT, {"hpaPodSelector": "x"}),
     ),
-    "the StatefulSet of leaders": Place(
+    "the StatefulSet of leaders": Case(
         *(GROUPS, of_groups, StatefulSet.KIND, "chat-decode-0", StatefulSetStatus),
         *({"observedGeneration": 1, "updatedReplicas": 1}, COMPONENT, {"currentRevision": "x"}),
     ),
-    "a PodCliqueSet": Place(
+    "a PodCliqueSet": Case(
         *(GROVE, of_cliques, PodCliqueSet.KIND, "chat", PodCliqueSetStatus),
         *(SET, GRAPH, {"availableReplicas": 3}),
     ),
-    "a PodClique": Place(
+    "a PodClique": Case(
         *(GROVE, of_cliques, PodClique.KIND, "chat-0-frontend", PodCliqueStatus),
         *(CLIQUE, GRAPH, {"scheduledReplicas": 3}),
     ),
-    "a PodCliqueScalingGroup": Place(
+    "a PodCliqueScalingGroup": Case(
         *(GROVE, of_cliques, PodCliqueScalingGroup.KIND, "chat-0-decode"),
         *(PodCliqueScalingGroupStatus, GANG, GRAPH, {"scheduledReplicas": 3}),
     ),
 }
 
 
-async def woken(world: Running, place: Place, patch: Object) -> tuple[int, int, list[str]]:
-    """How often components and graphs were reconciled after that change, and which statuses were written."""
-    change = (place.kind, place.name, {"status": patch}, "status")
-    components, graphs, written = await world.happens(change, within_seconds=SOON_SECONDS)
-    return components, graphs, [each for each in written if each.endswith("/status")]
+async def change_status(world: Running, case: Case, patch: Object) -> tuple[int, int, list[str]]:
+    """Change a status; return the reconciles of components and of graphs, and the written statuses."""
+    change = (case.kind, case.name, {"status": patch}, "status")
+    components, graphs, written = await world.after(change, within_seconds=SOON_SECONDS)
+    return components, graphs, [request for request in written if request.endswith("/status")]
 
 
-@pytest.mark.parametrize("what", PLACES)
-def test_each_field_that_is_read_wakes_its_reader_once_and_whoever_reads_that_once(
+@pytest.mark.parametrize("what", CASES)
+def test_a_change_of_a_read_field_requeues_its_reader_once(
     what: str,
 ) -> None:
-    place = PLACES[what]
+    case = CASES[what]
 
     @on_simulated_clock
     async def scenario() -> None:
-        async with running(installed=place.installed) as world:
-            await place.settle(world)
+        async with running(installed=case.installed) as world:
+            await case.settle(world)
             await asyncio.sleep(REST_SECONDS)
-            fields = list(place.changes())
+            fields = list(case.changes())
             assert (
                 len(fields) * 2 * SOON_SECONDS
                 < ControllerOptions().resync_seconds - 5 * REST_SECONDS
             )
             for path, patch in fields:
-                found = await woken(world, place, patch)
-                told = [each for each in found[2] if COMPONENT.plural in each]
-                expected = (1, len(told)) if place.woken == COMPONENT else (0, 1)
-                assert expected == found[:2], f"{path}: {found}"
-                assert len(told) <= 1, path
-                world.change(place.kind, place.name, {"status": place.base}, "status")
+                components, graphs, statuses = await change_status(world, case, patch)
+                of_components = [status for status in statuses if COMPONENT.plural in status]
+                expected = (1, len(of_components)) if case.reader == COMPONENT else (0, 1)
+                assert expected == (components, graphs), f"{path}: {statuses}"
+                assert len(of_components) <= 1, path
+                world.change(case.kind, case.name, {"status": case.base}, "status")
                 await asyncio.sleep(SOON_SECONDS)
 
     scenario()
 
 
-@pytest.mark.parametrize("what", PLACES)
-def test_a_field_that_is_not_read_wakes_nobody(what: str) -> None:
-    place = PLACES[what]
+@pytest.mark.parametrize("what", CASES)
+def test_a_change_of_an_unread_field_requeues_nothing(what: str) -> None:
+    case = CASES[what]
 
     @on_simulated_clock
     async def scenario() -> None:
-        async with running(installed=place.installed) as world:
-            await place.settle(world)
+        async with running(installed=case.installed) as world:
+            await case.settle(world)
             await asyncio.sleep(REST_SECONDS)
-            for name, value in place.unread.items():
-                assert (0, 0, []) == await woken(world, place, {name: value}), name
+            for name, value in case.unread.items():
+                assert (0, 0, []) == await change_status(world, case, {name: value}), name
 
     scenario()

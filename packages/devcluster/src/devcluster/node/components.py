@@ -1,8 +1,8 @@
 """The programs of a real node: their command lines, and the files that they read.
 
-Nearly each setting is here because the node does not come up without it on a small machine: one without
-systemd, with the first version of control groups, with fewer capabilities than root usually has, and without
-the network.
+Nearly every setting is here because the node does not start without it on a small machine: one without
+systemd, with control groups of version 1, with fewer capabilities than root usually has, and without a
+network.
 """
 
 import json
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
-from devcluster.machine import CNI_PROGRAMS
-from devcluster.network_namespace import NODE_ADDRESS
+from devcluster.node.machine import CNI_PROGRAMS
+from devcluster.node.namespaces import NODE_ADDRESS
 from kube_runtime.kind import Object
 
 NODE_NAME = "node"
@@ -27,14 +27,14 @@ NODE_USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kubelet": (f"system:node:{NODE_NAME}", ("system:nodes",)),
     "kube-proxy": ("system:kube-proxy", ()),
 }
-"""Kubeconfig file → user and groups. The API server itself brings the roles of both."""
+"""Kubeconfig file → user and groups. The API server creates the roles of both."""
 
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
-"""As whom the API server asks the kubelet for logs; `manifests/node.yaml` gives it the role."""
+"""The API server's user for the kubelet; `manifests/node.yaml` gives it the role."""
 
 
 def write_node_credentials(layout: Layout, authority: Authority) -> None:
-    """Writes the keys and certificates between the API server and the kubelet."""
+    """Write the certificates with which the API server and the kubelet trust each other."""
     address = IPv4Address(NODE_ADDRESS)
     serving = authority.issue(f"system:node:{NODE_NAME}", hosts=(NODE_NAME, address))
     serving.write(layout.pki, "kubelet-server")
@@ -42,7 +42,7 @@ def write_node_credentials(layout: Layout, authority: Authority) -> None:
 
 
 def write_node_settings(layout: Layout, group: str) -> None:
-    """Writes what the programs of the node read at their start."""
+    """Write the configuration files of the node's programs."""
     files = {
         _kubelet_file(layout): json.dumps(_kubelet_settings(layout, group)),
         _proxy_file(layout): json.dumps(_proxy_settings(layout)),
@@ -83,7 +83,7 @@ NODE_ARGUMENTS: Mapping[str, Callable[[Layout, Plan], list[str]]] = {
 
 
 def _containerd_settings(layout: Layout) -> str:
-    """In TOML. Without restrict_oom_score_adj, no container starts where CAP_SYS_RESOURCE is absent."""
+    """Containerd's TOML. Without restrict_oom_score_adj, no container starts without CAP_SYS_RESOURCE."""
     runtime = 'plugins."io.containerd.cri.v1.runtime"'
     return f"""\
 version = 3
@@ -131,16 +131,15 @@ def _kubelet_settings(layout: Layout, group: str) -> Object:
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "clusterDNS": [DNS_ADDRESS],
         "clusterDomain": CLUSTER_DOMAIN,
-        "resolvConf": "",  # nothing is resolved outside
+        "resolvConf": "",  # no DNS outside of the cluster
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{group}",
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
-        "oomScoreAdj": 0,  # to lower it takes CAP_SYS_RESOURCE
-        "evictionHard": {
-            "memory.available": "100Mi"
-        },  # how full this disk is, is its owner's matter
+        "oomScoreAdj": 0,  # a lower one needs CAP_SYS_RESOURCE
+        # No threshold for the disk, which other programs fill as well.
+        "evictionHard": {"memory.available": "100Mi"},
         "imageGCHighThresholdPercent": 100,  # the node could not pull an image again
         "serializeImagePulls": False,
         "readOnlyPort": 0,
@@ -155,13 +154,13 @@ def _proxy_settings(layout: Layout) -> Object:
         "hostnameOverride": NODE_NAME,
         "clusterCIDR": _POD_NETWORK,
         "mode": "nftables",
-        "conntrack": {"maxPerCore": 0, "min": 0},  # those are of the whole machine
+        "conntrack": {"maxPerCore": 0, "min": 0},  # leave the limits of the machine
         "oomScoreAdj": 0,
     }
 
 
 def _pod_network() -> Object:
-    """A pair per pod, and routes. A bridge would need the kernel's filter for bridges as well."""
+    """A veth pair and a route per pod. A bridge would need the kernel's bridge filter as well."""
     pair = {
         "type": "ptp",
         "ipam": {

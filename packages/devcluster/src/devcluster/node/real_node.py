@@ -1,7 +1,7 @@
-"""A real node beside the control plane of an instance: its namespaces, its programs, its images.
+"""A real node beside the control plane of an instance: its namespaces, programs and images.
 
-A crash may leave programs without a node, containers without a program, mounts and control groups without
-either. So the namespaces decide what belongs to the node, no matter which process started it.
+A crash may leave programs, containers, mounts or control groups behind. So the namespaces determine what
+belongs to the node, no matter which process started it.
 """
 
 import subprocess
@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
 from devcluster.layout import Layout, Plan
-from devcluster.machine import PATH
-from devcluster.network_namespace import Namespaces
-from devcluster.node_components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
+from devcluster.node.components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
+from devcluster.node.machine import PATH
+from devcluster.node.namespaces import ControlGroup, Namespaces
 from devcluster.processes import Process, ProcessError, completed, first_ended
 from kube_runtime.errors import ConfigError
 
@@ -34,7 +33,7 @@ def namespaces(layout: Layout) -> Namespaces:
 
 @dataclass(frozen=True, slots=True)
 class RealNode:
-    """What it takes to start the node of an instance."""
+    """The real node of an instance."""
 
     layout: Layout
     plan: Plan
@@ -42,11 +41,11 @@ class RealNode:
 
     @property
     def entering(self) -> tuple[str, ...]:
-        """What stands before a command that is to run on the node."""
+        """The prefix of a command that runs it on the node."""
         return namespaces(self.layout).entering
 
     def prepare(self) -> None:
-        """Makes the namespaces and the way in, unless they are there.
+        """Create the namespaces and start the port forwarder into them, unless they exist.
 
         Raises: ProcessError, ConfigError.
         """
@@ -55,15 +54,15 @@ class RealNode:
             raise ConfigError(str(self.layout.folder), "a real node has its own /run and /var")
         if not spaces.exist:
             spaces.groups.remove()
-            spaces.make()
+            spaces.create()
         forwarder = self._process(FORWARDER)
         if forwarder.pid() is None:
-            place = (str(self.plan.server_port), spaces.network)
-            forwarder.start([sys.executable, "-I", _FORWARD, *place], self._environment())
+            arguments = (str(self.plan.server_port), spaces.network)
+            forwarder.start([sys.executable, "-I", _FORWARD, *arguments], self._environment())
         write_node_settings(self.layout, spaces.groups.name)
 
-    def runtime(self, images: Mapping[str, Path]) -> None:
-        """Starts containerd; returns when it has these images, given by name.
+    def start_containerd(self, images: Mapping[str, Path]) -> None:
+        """Start containerd and import these images, given by name.
 
         Raises: ProcessError.
         """
@@ -77,14 +76,14 @@ class RealNode:
                 self.import_image(file)
 
     def import_image(self, file: Path) -> None:
-        """Gives the node the images in a file.
+        """Import the images in an archive.
 
         Raises: ProcessError.
         """
         self._images("import", "--local", str(file))
 
     def push_image(self, name: str, target: str, login: str) -> None:
-        """Pushes an image of the node to a registry without TLS; `login` is `<user>:<password>`.
+        """Push an image of the node to a registry without TLS. `login` is `<user>:<password>`.
 
         Raises: ProcessError.
         """
@@ -92,7 +91,7 @@ class RealNode:
         self._images("push", "--plain-http", "--user", login, target)
 
     def start(self, name: str) -> None:
-        """Starts a program of the node unless it runs."""
+        """Start a program of the node unless it runs."""
         process = self._process(name)
         if process.pid() is None:
             arguments = NODE_ARGUMENTS[name](self.layout, self.plan)
@@ -119,6 +118,6 @@ class RealNode:
         return Process(name, self.layout.records, self.layout.logs)
 
     def _environment(self) -> dict[str, str]:
-        """The shim must be on PATH, beside what Debian has."""
-        own = self.programs["containerd-shim-runc-v2"].parent
-        return {"PATH": f"{own}:{PATH}", "HOME": str(self.layout.scratch)}
+        """The environment of the node's programs: containerd finds its shim on PATH."""
+        shim_folder = self.programs["containerd-shim-runc-v2"].parent
+        return {"PATH": f"{shim_folder}:{PATH}", "HOME": str(self.layout.scratch)}

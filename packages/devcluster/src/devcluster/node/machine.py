@@ -1,7 +1,7 @@
-"""Whether this machine can be a node, in one line, before anything is built.
+"""Check that this machine can be a node, before anything is built.
 
-Features of a kernel have no list to read: a module may be built in, loaded or loadable. So what is needed is
-tried, in namespaces that end with the trial.
+A kernel has no list of its features, because a module may be built in, loaded or loadable. So the checks try
+what a node needs, in temporary namespaces.
 """
 
 import os
@@ -28,11 +28,11 @@ _PACKAGES: Mapping[str, Sequence[str]] = {
     "util-linux": ("unshare", "nsenter"),
     "mmdebstrap": ("mmdebstrap",),
 }
-"""Debian package → the programs that must be there, by name or path."""
+"""Debian package → the programs that a node needs of it, by name or path."""
 
 _HIERARCHIES = Path("/sys/fs/cgroup")
 _CONTROLLERS = ("cpu", "memory", "pids")
-_TRIALS = {
+_KERNEL_CHECKS = {
     "network and mount namespaces": "true",
     "virtual network pairs (veth)": "ip link add name trial-a type veth peer name trial-b",
     "nftables with address translation": (
@@ -48,7 +48,7 @@ _TRIALS = {
 
 
 def require_node_support(progress: ProgressReporter) -> None:
-    """Returns if this machine can be a node. Installs missing Debian packages: the kernel is tried with them.
+    """Check that this machine can be a node, and install missing Debian packages, which the checks use.
 
     Raises: ConfigError about "a real node" with what is missing, or about a package that is not available.
     """
@@ -58,9 +58,9 @@ def require_node_support(progress: ProgressReporter) -> None:
         raise _refused("needs root: a node makes namespaces, mounts and control groups")
     require_control_groups()
     _require_packages(progress)
-    for feature, command in _TRIALS.items():
-        if words := _failure(command):
-            raise _refused(f"this kernel lacks {feature}: {words}")
+    for feature, command in _KERNEL_CHECKS.items():
+        if cause := _failure(command):
+            raise _refused(f"this kernel lacks {feature}: {cause}")
 
 
 def _refused(reason: str) -> ConfigError:
@@ -68,7 +68,7 @@ def _refused(reason: str) -> ConfigError:
 
 
 def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
-    """Returns if containers can be put into control groups, of the first or of the second version.
+    """Check that control groups, version 1 or 2, are available for containers.
 
     Raises: ConfigError with what is missing.
     """
@@ -81,12 +81,14 @@ def require_control_groups(hierarchies: Path = _HIERARCHIES) -> None:
         }
     if missing := [name for name in _CONTROLLERS if name not in controllers]:
         raise _refused(f"no control groups for {', '.join(missing)} below {hierarchies}")
-    if shut := [name for name in _CONTROLLERS if not os.access(controllers[name], os.W_OK)]:
-        raise _refused(f"control groups for {', '.join(shut)} below {hierarchies} are read-only")
+    if read_only := [name for name in _CONTROLLERS if not os.access(controllers[name], os.W_OK)]:
+        raise _refused(
+            f"control groups for {', '.join(read_only)} below {hierarchies} are read-only"
+        )
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages whose programs are not on this machine."""
+    """The Debian packages with programs that this machine lacks."""
     return [
         package
         for package, programs in _PACKAGES.items()
@@ -109,11 +111,11 @@ def _require_packages(progress: ProgressReporter) -> None:
     ):
         done = completed(command, environment)
         if done.returncode:
-            # No refusal: the machine could be a node, and a test must not be left out for a mirror's sake.
+            # Not `_refused`: the machine could be a node, and tests must not be skipped because of a mirror.
             raise ConfigError(" ".join(command[:2]), last_line(done.stderr, "no reason given"))
 
 
 def _failure(command: str) -> str:
-    """The end of the output of a command in its own namespaces. Empty means: it succeeded."""
+    """Run a command in temporary namespaces; return the last line of its errors, or "" if it succeeded."""
     done = completed(["unshare", "--net", "--mount", "/bin/sh", "-c", command], {"PATH": PATH})
     return last_line(done.stderr, "no reason given") if done.returncode else ""

@@ -1,35 +1,34 @@
-"""Helm, for who works on the charts: built from its pinned module when it is first asked for.
+"""Helm, for work on the charts: built from its pinned module on first use.
 
-Its release is the one that is made of the same Kubernetes libraries as the control plane, so that a
-machine which has built that has compiled half of this. Helm keeps state in folders of its user; each
-caller names its own.
+Its release uses the same Kubernetes libraries as the control plane, so that a machine which has built that
+has compiled half of this. Helm keeps its state in a home folder, which each caller chooses.
 """
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.build import Pinned, build
 from devcluster.processes import completed
+from devcluster.programs.build import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 
 HELM = Pinned("gomodule-helm", "Helm", "helm.sh/helm/v4")
 
 
 class HelmError(Exception):
-    """Helm said no; the text is its own."""
+    """Helm failed; the message is what it printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """Helm with a home of its own. None means: `kubeconfig` is for commands that ask no cluster."""
+    """Helm with its own home folder; `kubeconfig` is None for commands that need no cluster."""
 
     program: Path
     home: Path
     kubeconfig: Path | None = None
 
     def __call__(self, *arguments: str | Path, stdin: str | None = None) -> str:
-        """What it prints.
+        """Run Helm and return what it prints.
 
         Raises: HelmError.
         """
@@ -48,7 +47,7 @@ class Helm:
 
 
 def helm(home: Path, kubeconfig: Path | None = None, progress: ProgressReporter = SILENT) -> Helm:
-    """Helm, built if it is not there yet.
+    """Helm, built on first use.
 
     Raises: ConfigError if it cannot be built.
     """

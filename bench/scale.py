@@ -1,4 +1,4 @@
-"""One run of the operator with so many graphs: from nothing to settled, a change, idle, a restart."""
+"""Scale: graphs from their creation until they are successful, changes, idle, a restart, a resync."""
 
 import asyncio
 import subprocess
@@ -14,7 +14,8 @@ from bench.floor import Statuses, statuses_of
 from bench.operator_process import Operator, operator
 from bench.plane import Plane
 from bench.user import NAMESPACE, User, connected_user
-from devcluster.optional_crds import files
+from cluster.audit import now
+from devcluster.addons.optional_crds import files
 from devcluster.progress import Silent
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from kube_runtime.kind import Key
@@ -26,11 +27,11 @@ RESYNC_SECONDS = 20
 """The resync period of the benchmark; the default is thirty times as long."""
 IDLE_SECONDS = 20.0
 PAUSE_SECONDS = 0.2
-"""Between two changes."""
+"""Pause between changes."""
 
 
 class Figures(msgspec.Struct):
-    """What one run has measured. Units are in the names."""
+    """The measurements of one run. Units are in the names."""
 
     graphs: int
     rounds: int = 1
@@ -73,7 +74,7 @@ class Figures(msgspec.Struct):
 
 
 async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
-    """Everything about so many graphs, and the statuses of one of them as the operator wrote them."""
+    """Measure a number of graphs; return the figures and the statuses of one graph, for the floor."""
     figures = Figures(graphs)
     async with connected_user(plane.instance.kubeconfig) as user:
         with operator(plane) as running:
@@ -92,7 +93,7 @@ async def measured(plane: Plane, graphs: int) -> tuple[Figures, Statuses]:
 
 async def _creation(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
     server = plane.process("kube-apiserver")
-    since, started = audit.now(), monotonic()
+    since, started = now(), monotonic()
     cpu, server_cpu = running.process.cpu_seconds(), server.cpu_seconds()
     await user.create(figures.graphs)
     limit = 60 + 2.0 * figures.graphs
@@ -116,7 +117,7 @@ async def _creation(plane: Plane, running: Operator, user: User, figures: Figure
 
 
 def _status_delays(user: User) -> Iterator[float]:
-    """From a graph's last Deployment becoming available to the graph saying so, in milliseconds."""
+    """Milliseconds from a graph's last available Deployment to its successful status."""
     for name, at in user.successful_at.items():
         parts = [workload for workload in user.available_at if workload.startswith(f"{name}-")]
         if parts:
@@ -128,14 +129,14 @@ def _part(values: list[float], share: float) -> float:
 
 
 async def _change(user: User, name: str, replicas: int) -> float:
-    """Seconds from the write of a service's replicas until its Deployment has them."""
+    """Scale one service; return the seconds until its Deployment has the new replicas."""
     started = monotonic()
     await user.scale(name, "Decode", replicas)
     return await _arrived(user, name, replicas) - started
 
 
 async def _floor_change(user: User, name: str, replicas: int) -> float:
-    """Seconds that the three writes of it take, one after the other, by a client that decides nothing."""
+    """Write the three objects of the same change one after the other; return the seconds."""
     workload = Key(NAMESPACE, f"{name}-decode")
     started = monotonic()
     await user.scale(name, "Decode", replicas)
@@ -152,7 +153,7 @@ async def _several(
     first: int,
     pause: float = PAUSE_SECONDS,
 ) -> list[float]:
-    """Milliseconds of so many changes, of one graph after the other, to `first` replicas, then one more."""
+    """Milliseconds of each change: one graph after the other, to `first` replicas, then to one more."""
     taken, graphs = [], len(user.graphs)
     for number in range(count):
         replicas = first + number // graphs % 2
@@ -169,8 +170,8 @@ async def _arrived(user: User, name: str, replicas: int, *, within_seconds: floa
 
 
 async def _changes(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
-    """One replica more or less, until the Deployment has it."""
-    since = audit.now()
+    """Changes of one replica on an otherwise idle operator."""
+    since = now()
     taken = await _several(user, _change, CHANGES, first=2)
     figures.change_p50_ms, figures.change_max_ms = median(taken), max(taken)
     await user.until(lambda: user.all_successful(figures.graphs), within_seconds=60)
@@ -180,7 +181,7 @@ async def _changes(plane: Plane, running: Operator, user: User, figures: Figures
 
 
 async def _all_at_once(plane: Plane, running: Operator, user: User, figures: Figures) -> None:
-    """The same while every object is reconciled at once: an optional kind has appeared."""
+    """The same changes while every object is reconciled, because an optional kind was installed."""
     before = running.reconciles()
     [definition] = files(["lws"], Silent())
     plane.instance.kubectl("apply", "--server-side", "-f", definition)
@@ -193,14 +194,14 @@ async def _all_at_once(plane: Plane, running: Operator, user: User, figures: Fig
 
 
 async def _resync(plane: Plane, user: User, figures: Figures) -> None:
-    """The same during a resync, which is the first thing that a process does so long after its start."""
+    """The same changes during the first resync of a new process."""
     with operator(plane, f"--resync-period={RESYNC_SECONDS}s") as running:
         await running.ready()
         began = monotonic()
         await asyncio.sleep(RESYNC_SECONDS + 1)
         before = running.reconciles()
         await asyncio.sleep(2)
-        # Objects come at random moments of the period, so their number within two seconds is random.
+        # Objects are spread randomly over the period.
         assert running.reconciles() > before, "there is no resync"
         taken = await _several(user, _change, RESYNC_CHANGES, first=6)
         assert monotonic() - began < 2 * RESYNC_SECONDS, "the resync was over"
@@ -208,7 +209,7 @@ async def _resync(plane: Plane, user: User, figures: Figures) -> None:
 
 
 async def measured_floor(plane: Plane, figures: Figures, template: Statuses) -> None:
-    """The floor of the same graphs, into the same figures."""
+    """Add the figures of the floor: the same objects, written by a client that decides nothing."""
     statuses = plane.folder / "statuses.json"
     statuses.write_bytes(msgspec.json.encode(template))
     server = plane.process("kube-apiserver")
@@ -228,7 +229,7 @@ async def measured_floor(plane: Plane, figures: Figures, template: Statuses) -> 
 
 
 async def measured_bare(plane: Plane, figures: Figures) -> None:
-    """The time in which the objects alone are created, without any status: which compares machines."""
+    """Add the time to create the objects without any status, which compares machines."""
     figures.bare_seconds = (await _floor_process(plane, figures.graphs, ""))["seconds"]
 
 
@@ -242,7 +243,7 @@ async def _floor_process(plane: Plane, graphs: int, statuses: str) -> dict[str, 
 
 
 async def _idle(plane: Plane, running: Operator, figures: Figures) -> None:
-    since, cpu, started = audit.now(), running.process.cpu_seconds(), monotonic()
+    since, cpu, started = now(), running.process.cpu_seconds(), monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     used = running.process.cpu_seconds() - cpu
     figures.idle_cpu_percent = 100 * used / (monotonic() - started)
@@ -250,8 +251,8 @@ async def _idle(plane: Plane, running: Operator, figures: Figures) -> None:
 
 
 async def _restart(plane: Plane, user: User, figures: Figures) -> None:
-    """A new process: until it is ready, until it has acted on what it missed, until it is quiet."""
-    since = audit.now()
+    """Start new processes: seconds until ready, until a change made meanwhile is applied, until quiet."""
+    since = now()
     with operator(plane) as running:
         await running.ready()
         figures.restart_ready_seconds = monotonic() - running.started

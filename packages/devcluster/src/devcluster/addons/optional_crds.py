@@ -1,8 +1,8 @@
-"""Kinds of other projects that the operator uses where they are served.
+"""CRDs of other projects, which the operator uses if they are installed.
 
-They come from the pinned Go modules of their projects, checked by the same sums that Go uses. Where a
-project ships no CRD in a module, a minimal one is in `manifests/crds`: it keeps unknown
-fields and says only what makes the API server behave alike (names, scope, subresources).
+They come from the pinned Go modules of their projects, verified with Go's checksums. For a project without a
+CRD in its module, `manifests/crds` has a minimal one: it keeps unknown fields and has the right names, scope
+and subresources.
 """
 
 import json
@@ -14,17 +14,17 @@ import yaml
 
 from devcluster.certificates import write_private
 from devcluster.components import MANIFESTS
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
 from devcluster.processes import completed
+from devcluster.programs.toolchain import Go, find_go
 from devcluster.progress import ProgressReporter
-from devcluster.toolchain import Go, find_go
 from kube_runtime.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file in a Go module, and which of its CRDs to take."""
+    """A CRD in a file of a Go module."""
 
     module: str
     version: str
@@ -56,15 +56,15 @@ MODULES: Mapping[str, Source] = {
         definition="virtualservices.networking.istio.io",
     ),
 }
-_WRITTEN_HERE = ("grove", "kai", "podgroup")
-NAMES = (*sorted((*MODULES, *_WRITTEN_HERE)),)
-"""What can be installed."""
+_MINIMAL = ("grove", "kai", "podgroup")
+NAMES = (*sorted((*MODULES, *_MINIMAL)),)
+"""The names of all CRDs."""
 
 
 def files(names: Sequence[str], progress: ProgressReporter) -> list[Path]:
-    """The files with these CRDs, downloaded into the user's cache if need be.
+    """The files of these CRDs, downloaded into the user's cache if need be.
 
-    Raises: ConfigError for an unknown name, a failed download or a wrong sum.
+    Raises: ConfigError for an unknown name, a failed download or a wrong checksum.
     """
     for name in names:
         if name not in NAMES:
@@ -101,8 +101,8 @@ def _download(go: Go, source: Source) -> Path:
     answer = completed(command, go.environment(), folder=cache_folder())
     download = json.loads(answer.stdout) if answer.stdout.strip() else {}
     if answer.returncode or "Error" in download:
-        words = " ".join(str(download.get("Error") or answer.stderr).split())
-        raise ConfigError(module, f"cannot be downloaded: {words}")
+        cause = " ".join(str(download.get("Error") or answer.stderr).split())
+        raise ConfigError(module, f"cannot be downloaded: {cause}")
     if download["Sum"] != source.sum:
         raise ConfigError(module, f"has the sum {download['Sum']}, expected {source.sum}")
     return Path(download["Dir"])

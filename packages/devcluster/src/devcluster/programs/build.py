@@ -1,8 +1,8 @@
-"""Builds the control plane's programs, and what may run beside it, from pinned Go modules.
+"""Build the control plane's programs, and what may run beside it, from pinned Go modules.
 
-A cold build takes minutes, so it must show that it moves, must not run twice at once, and must leave
-nothing half made when it is killed: everything happens in a `.partial` folder under a lock, and one
-rename at the end makes the result visible.
+A cold build takes minutes, so it reports progress, never runs twice at once, and leaves nothing half built
+when it is killed: it happens in a `.partial` folder under a lock, and one rename at the end makes the result
+visible.
 """
 
 import hashlib
@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from devcluster.folders import cache_folder
+from devcluster.layout import cache_folder
 from devcluster.locks import held
+from devcluster.programs.toolchain import GO_MODULE, Go, find_go
 from devcluster.progress import ProgressReporter
-from devcluster.toolchain import GO_MODULE, Go, find_go
 from kube_runtime.errors import ConfigError
 
 PROGRAMS = (
@@ -31,17 +31,16 @@ PROGRAMS = (
 )
 _FLAGS = ("-mod=readonly", "-trimpath", "-buildvcs=false")
 _VERSION_PACKAGES = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-_READY_MADE = "not installed but available in build cache"
-_PARALLEL_MOST = 4  # linking the API server takes more than a gigabyte
+_CACHED = "not installed but available in build cache"
+_MAX_JOBS = 4  # linking the API server takes more than a gigabyte
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """A Go module with pinned versions, whose tools are built together.
 
-    An empty `package` means: the program is the module's own.
-    `named` maps what Go calls a program, after the last part of its package path, to what we call it.
-    `tags` choose parts of the sources, as Go's build constraints have it.
+    `package` is the one whose version counts; empty if the program is the module's own. `named` maps Go's
+    name of a program, the last part of its package path, to ours. `tags` are Go's build tags.
     """
 
     module: str
@@ -52,12 +51,12 @@ class Pinned:
 
     @property
     def folder(self) -> Path:
-        """Where go.mod and go.sum are, which is beside this file."""
+        """The folder of go.mod and go.sum."""
         return GO_MODULE.with_name(self.module)
 
     @property
     def version(self) -> str:
-        """The version of the package that matters most, such as `v1.36.3`. Empty for our own."""
+        """The version of `package`, such as `v1.36.3`; empty for our own programs."""
         if not self.package:
             return ""
         text = (self.folder / "go.mod").read_text()
@@ -68,7 +67,7 @@ class Pinned:
 
     @property
     def sources(self) -> list[Path]:
-        """The files that decide what is built."""
+        """The files that determine what is built."""
         own = sorted(self.folder.glob("*.go"))
         return [self.folder / "go.mod", self.folder / "go.sum", *own]
 
@@ -85,7 +84,7 @@ LEADER_WORKER_SET = Pinned(
 def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
     """The cache folder of the programs for this module and machine, whether or not it exists.
 
-    Not of the toolchain: a newer Go alone does not justify minutes of building.
+    It does not depend on the toolchain: a newer Go alone does not justify minutes of building.
     """
     digest = hashlib.sha256()
     for source in pinned.sources:
@@ -95,7 +94,7 @@ def built_folder(pinned: Pinned = CONTROL_PLANE) -> Path:
 
 
 def kubernetes_version() -> str:
-    """The version of Kubernetes that is built."""
+    """The version of Kubernetes of the control plane."""
     return CONTROL_PLANE.version
 
 
@@ -121,7 +120,7 @@ def _build(go: Go, pinned: Pinned, folder: Path, progress: ProgressReporter) -> 
     try:
         for source in pinned.sources:
             shutil.copy(source, partial)
-        total = _to_compile(go, pinned, partial, progress)
+        total = _download_sources(go, pinned, partial, progress)
         _compile(go, pinned, partial, total, progress)
         for built, name in pinned.named.items():
             (partial / "bin" / built).rename(partial / "bin" / name)
@@ -130,8 +129,8 @@ def _build(go: Go, pinned: Pinned, folder: Path, progress: ProgressReporter) -> 
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _to_compile(go: Go, pinned: Pinned, module: Path, progress: ProgressReporter) -> int:
-    """The number of packages that are not in Go's own cache. Downloads the modules on the way."""
+def _download_sources(go: Go, pinned: Pinned, module: Path, progress: ProgressReporter) -> int:
+    """Download the modules, and count the packages that are not in Go's build cache."""
     progress.step(f"downloading the sources of {pinned.title}")
     lines = _go(
         go,
@@ -143,19 +142,19 @@ def _to_compile(go: Go, pinned: Pinned, module: Path, progress: ProgressReporter
         if line.startswith("go: downloading"):
             downloaded += 1
             progress.advance(downloaded, 0)
-        elif line.startswith("true") and _READY_MADE not in line:
+        elif line.startswith("true") and _CACHED not in line:
             missing += 1
     return missing
 
 
 def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: ProgressReporter) -> None:
     progress.step(f"building {pinned.title} {pinned.version}".rstrip())
-    parallel = max(1, min(_PARALLEL_MOST, len(os.sched_getaffinity(0))))
+    jobs = max(1, min(_MAX_JOBS, len(os.sched_getaffinity(0))))
     target = f"{module / 'bin'}{os.sep}"
     lines = _go(
         go,
         module,
-        *("build", "-v", "-p", str(parallel), *_flags(pinned), "-o", target, "tool"),
+        *("build", "-v", "-p", str(jobs), *_flags(pinned), "-o", target, "tool"),
     )
     for done, _ in enumerate(lines, 1):
         if done <= total:
@@ -166,11 +165,11 @@ def _compile(go: Go, pinned: Pinned, module: Path, total: int, progress: Progres
 
 def _flags(pinned: Pinned) -> tuple[str, ...]:
     tags = (f"-tags={','.join(pinned.tags)}",) if pinned.tags else ()
-    return (*_FLAGS, *tags, _stamp(pinned))
+    return (*_FLAGS, *tags, _linker_flag(pinned))
 
 
-def _stamp(pinned: Pinned) -> str:
-    """The linker flag that leaves out debug tables and writes in the version that clients see."""
+def _linker_flag(pinned: Pinned) -> str:
+    """The linker flag that strips debug tables and sets the version that the API server reports."""
     if pinned.package != CONTROL_PLANE.package:
         return "-ldflags=-s -w"
     version = pinned.version
@@ -185,7 +184,7 @@ def _stamp(pinned: Pinned) -> str:
 
 
 def _go(go: Go, module: Path, *arguments: str) -> Iterator[str]:
-    """The lines that a go command prints on either stream, as they come.
+    """Run a go command and yield the lines that it prints on either stream.
 
     Raises: ConfigError with its last line if it fails.
     """

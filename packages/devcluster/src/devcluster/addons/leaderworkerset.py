@@ -1,8 +1,7 @@
-"""The real LeaderWorkerSet controller beside a local control plane, for tests with real groups.
+"""The real LeaderWorkerSet controller beside a local control plane, for tests; built on first use.
 
-It works through webhooks, which number the pods and set their leader's address. A cluster reaches them
-through a Service; here the API server calls the process on the loopback address, with a certificate that we
-issue. The first use builds it; a control plane works without it.
+Its webhooks number the pods and set their leader's address. In a cluster the API server calls them through a
+Service; here it calls the process on the loopback address, with a certificate that we issue.
 """
 
 import base64
@@ -12,8 +11,8 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from devcluster.api_server import Kubectl, KubectlError
 from devcluster.certificates import Authority, Pair
-from devcluster.kubectl import Kubectl, KubectlError
 from devcluster.layout import Layout
 from devcluster.ports import LOOPBACK, free_ports
 from devcluster.processes import Process, ProcessError, first_ended
@@ -22,7 +21,7 @@ from kube_runtime.kind import Object
 NAME = "leaderworkerset"
 _GROUP = "leaderworkerset.x-k8s.io"
 _READY_SECONDS = 60
-_BETWEEN_TRIES_SECONDS = 0.3
+_RETRY_SECONDS = 0.3
 
 _SETS = (
     {"apiGroups": [_GROUP], "resources": ["leaderworkersets"]},
@@ -35,7 +34,7 @@ _WEBHOOKS: tuple[tuple[str, Object, str, list[str]], ...] = (
     ("validate", *_SETS, ["CREATE", "UPDATE"]),
     ("validate", *_PODS, ["CREATE", "UPDATE"]),
 )
-"""What each does, of which objects, the end of its path, when. Source: config/webhook of its release."""
+"""Type, resources, end of the path and operations of each. Source: config/webhook of its release."""
 
 _PROBE = {
     "apiVersion": f"{_GROUP}/v1",
@@ -51,7 +50,7 @@ _PROBE = {
 
 
 def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[str, str]) -> None:
-    """Starts the controller unless it runs; returns when its webhooks answer.
+    """Start the controller unless it runs; return when its webhooks respond.
 
     Raises: ProcessError, KubectlError.
     """
@@ -63,17 +62,17 @@ def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[
     folder = layout.scratch / NAME
     folder.mkdir(exist_ok=True)
     authority.issue(NAME, hosts=(IPv4Address(LOOPBACK),)).write(folder, "tls")
-    own, registered = folder / "settings.json", folder / "webhooks.json"
-    own.write_text(json.dumps(settings(port, folder)))
-    registered.write_text(json.dumps(webhooks(port, authority.pair.certificate)))
+    configuration, registration = folder / "settings.json", folder / "webhooks.json"
+    configuration.write_text(json.dumps(settings(port, folder)))
+    registration.write_text(json.dumps(webhooks(port, authority.pair.certificate)))
     user = {"KUBECONFIG": str(layout.kubeconfigs / "admin.yaml")}
-    process.start([program, f"--config={own}"], {**environment, **user})
-    kubectl.apply(registered)
+    process.start([program, f"--config={configuration}"], {**environment, **user})
+    kubectl.apply(registration)
     _wait(process, kubectl)
 
 
 def settings(port: int, certificates: Path) -> Object:
-    """What the controller reads at its start."""
+    """The configuration of the controller."""
     return {
         "apiVersion": "config.lws.x-k8s.io/v1alpha1",
         "kind": "Configuration",
@@ -86,7 +85,7 @@ def settings(port: int, certificates: Path) -> Object:
 
 
 def webhooks(port: int, authority: bytes) -> Object:
-    """The registration of its webhooks, as a List."""
+    """The webhook configurations, as a List."""
     items = [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -95,10 +94,10 @@ def webhooks(port: int, authority: bytes) -> Object:
             "webhooks": [
                 _webhook(f"https://{LOOPBACK}:{port}/{verb}-{end}", authority, rule, operations)
                 for verb, rule, end, operations in _WEBHOOKS
-                if verb == chosen
+                if verb == type_
             ],
         }
-        for chosen, kind in (
+        for type_, kind in (
             ("mutate", "MutatingWebhookConfiguration"),
             ("validate", "ValidatingWebhookConfiguration"),
         )
@@ -107,7 +106,7 @@ def webhooks(port: int, authority: bytes) -> Object:
 
 
 def _webhook(url: str, authority: bytes, rule: Object, operations: list[str]) -> Object:
-    """One entry. Pods of others are left alone: theirs must start without this process too."""
+    """One webhook. It selects only pods of groups, because others must start without this process too."""
     of_a_set = {"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}
     is_for_pods = rule["resources"] == ["pods"]
     return {
@@ -121,13 +120,13 @@ def _webhook(url: str, authority: bytes, rule: Object, operations: list[str]) ->
 
 
 def _wait(process: Process, kubectl: Kubectl) -> None:
-    """Asks for a judgement until there is one; nothing is created."""
+    """Retry a server-side dry run until the webhooks respond."""
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         try:
             kubectl(*("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE))
         except KubectlError as error:
-            if first_ended([process], within_seconds=_BETWEEN_TRIES_SECONDS):
+            if first_ended([process], within_seconds=_RETRY_SECONDS):
                 raise ProcessError(f"{NAME} ended; log: {process.log}") from error
             if time.monotonic() > deadline:
                 raise ProcessError(f"{error}; log: {process.log}") from error

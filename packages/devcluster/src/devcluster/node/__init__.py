@@ -1,0 +1,1 @@
+"""A real node: this machine's kubelet and containerd in namespaces of their own."""

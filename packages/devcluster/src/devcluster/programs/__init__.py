@@ -1,0 +1,1 @@
+"""The programs of the control plane and of its tools: downloaded, or built from pinned Go modules."""

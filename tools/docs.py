@@ -1,0 +1,67 @@
+"""Write every generated page, picture, notebook and chart file: `make docs`."""
+
+from pathlib import Path
+
+from tools import (
+    admission_page,
+    chart_values,
+    charts,
+    defaults_page,
+    labels_page,
+    layers,
+    log_page,
+    metrics_page,
+    notebooks,
+    permissions_page,
+    profiler_accuracy,
+    python_page,
+    readme_picture,
+    recording,
+    reference,
+    settings_page,
+    status_page,
+)
+
+PAGES = (
+    admission_page,
+    defaults_page,
+    labels_page,
+    log_page,
+    metrics_page,
+    permissions_page,
+    profiler_accuracy,
+    python_page,
+    settings_page,
+    status_page,
+)
+"""Modules with a path `PAGE` and a function `page` that returns its text."""
+
+
+def files() -> dict[Path, str]:
+    """The text of each generated file."""
+    screens = recording.SCREENS.read_text(encoding="utf-8")
+    return {
+        **{module.PAGE: module.page() for module in PAGES},
+        **{reference.FOLDER / name: text for name, text in reference.pages().items()},
+        **{notebooks.FOLDER / name: text for name, text in notebooks.notebooks().items()},
+        **{charts.CHARTS / path: text for path, text in charts.files().items()},
+        **chart_values.files(),
+        layers.PICTURE: layers.picture(),
+        readme_picture.PICTURE: readme_picture.picture(),
+        recording.RECORDING: recording.drawing(screens),
+    }
+
+
+def main() -> None:
+    """Write the files, and delete the templates of removed CRDs."""
+    texts = files()
+    for template in (charts.CHARTS / "dynamo-crds/templates").iterdir():
+        if template not in texts:
+            template.unlink()
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

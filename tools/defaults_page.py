@@ -7,7 +7,7 @@ import msgspec
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 from tools.markdown import escaped, table

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from dynamo_graphs.api.label_entry import Use
-from dynamo_graphs.api.labels import ENTRIES, SELECTING
+from dynamo_graphs.api.labels import ENTRIES, SELECTING, Use
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"

@@ -52,7 +52,7 @@ Configurator. This page holds both against two kinds of tables:
 - *Sweeps* of one engine of vLLM 0.10.1.1 with Llama-3.3-70B-Instruct-FP8 on H100 SXM, published with Dynamo
   as the interpolation data of its planner. A prefill is one prompt at a time, a decode a burst of requests
   with answers of 500 tokens.
-- *Served* requests: so many at once, each run_steps by the next. These rows are from `silicon_sample.csv` of
+- *Served* requests: so many at once, each followed by the next. These rows are from `silicon_sample.csv` of
   the package `aiconfigurator-core` 0.12.0 (Apache-2.0); the source of each is its `id` there. Of each model
   and GPU at most 16 rows are taken, evenly from the sorted ones of engines with tensor parallelism
   alone. Rows whose requests do not fit the cache at once, or are more than 256, measure a queue and are not

@@ -8,7 +8,7 @@ from typing import get_type_hints
 
 import dynamo_graphs
 import dynamoctl.client
-from dynamo_graphs.library.exports import __all__ as exported
+from dynamo_graphs import __all__ as exported
 from dynamo_graphs.library.fields import ComponentFields, GraphFields, ServiceOptions
 from dynamo_graphs.library.others import RequestFields
 from dynamo_profiler.pareto import Candidate

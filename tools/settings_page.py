@@ -48,8 +48,6 @@ def _settings() -> list[str]:
         text = field.setting.text
         if field.setting.environment:
             text += f" Environment variable: `{field.setting.environment}`."
-        if field.setting.pending:
-            text += f" No effect: {field.setting.pending}."
         default = f"`{default_text(field)}`" if default_text(field) else ""
         rows.append((f"`{field.key}`", names, _type(field), default, text))
     return table(("key", "flag", "type", "default", "description"), rows)

@@ -3,8 +3,8 @@
 from itertools import groupby
 from pathlib import Path
 
+from dynamo_graphs.api.component import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.catalog import MEANINGS
 from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.reasons import POD_REASONS

@@ -15,7 +15,7 @@ from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import component_tree, graph_tree
+from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_graphs.plan.request import RequestState
 from dynamo_graphs.plan.request_graph import completed, target
 from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, parse_results, progress

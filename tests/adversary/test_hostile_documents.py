@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import component_tree
+from dynamo_graphs.offline import component_tree
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems

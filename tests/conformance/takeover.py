@@ -15,15 +15,13 @@ from conformance.recordings import Case, Recorded
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.plan.adoption import Origin
 from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
 from dynamo_graphs.types.secrets import PullSecret
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
 from dynamo_operator.reconcile.transforms import registries_only

@@ -21,7 +21,7 @@ from cluster.installed import installed
 from cluster.world import World
 from dynamo_graphs.api import names
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import InferencePool
 from faults.nursery import nursery
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import namespace

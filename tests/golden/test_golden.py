@@ -10,8 +10,8 @@ import yaml
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import component_tree, graph_tree
-from dynamo_graphs.render.provider import on_record
+from dynamo_graphs.offline import component_tree, graph_tree
+from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.component import component_problems
@@ -68,7 +68,7 @@ def problems(case: Path) -> tuple[Problem, ...]:
     found: list[Problem] = []
     for document in documents(case):
         if document["kind"] == DynamoGraphDeployment.KIND.name:
-            graph = on_record(msgspec.convert(document, DynamoGraphDeployment), facts)
+            graph = with_provider(msgspec.convert(document, DynamoGraphDeployment), facts)
             found.extend(graph_problems(graph, settings))
         else:
             component = msgspec.convert(document, DynamoComponentDeployment)

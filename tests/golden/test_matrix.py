@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from golden_yaml import PlainDumper
 from kube_runtime.kind import Object

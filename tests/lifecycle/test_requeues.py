@@ -21,8 +21,12 @@ from dynamo_graphs.types.grove import (
     PodCliqueSetStatus,
     PodCliqueStatus,
 )
-from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet, LeaderWorkerSetStatus
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import (
+    SET_NAME,
+    LeaderWorkerSet,
+    LeaderWorkerSetStatus,
+    PodGroup,
+)
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import StatefulSet, StatefulSetStatus

@@ -16,10 +16,12 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import (
+    InferencePool,
+    LeaderWorkerSet,
+    PodGroup,
+    VirtualService,
+)
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.batch import Job

@@ -8,7 +8,7 @@ import yaml
 from lupa import LuaRuntime
 
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.manifests import read_manifests
 from kube_runtime.kind import Object

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.adapters import plan_adapters
 from dynamo_graphs.plan.replicas import effective_replicas
 from dynamo_graphs.product import FIELD_MANAGER

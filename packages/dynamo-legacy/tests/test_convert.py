@@ -10,7 +10,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import component_tree, graph_tree
+from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNimSpec

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.plan import request_output
 from dynamo_graphs.settings import RenderSettings
 from dynamo_profiler import sources

@@ -8,11 +8,12 @@ from cyclopts import CycloptsError
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definitions
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamoctl.authoring.crds import app, selected
+from dynamoctl.authoring.crds import selected
+from dynamoctl.main import app
 
 
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    app(list(arguments))
+    app()(["crds", *arguments])
     return capsys.readouterr().out
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamoctl.change import edits
-from dynamoctl.change.patches import Unwritable
+from dynamoctl.cluster.target import Missing
 from dynamoctl.options import Where
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import Conflict
@@ -63,7 +63,7 @@ def test_a_service_that_goes_meanwhile_is_not_made_again(
 ) -> None:
     cluster = Cluster({"spec": {"services": {"Decode": None}}})
     connect_to(cluster, monkeypatch)
-    with pytest.raises(Unwritable, match="service Decode not found"):
+    with pytest.raises(Missing, match='service "Decode" not found'):
         asyncio.run(edits.scale("chat/Decode", 3, HERE))
     assert {"Frontend": {"replicas": 1}} == cluster.services()
 

@@ -17,7 +17,7 @@ from yarl import URL
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamoctl.cluster.target import Missing, Target
-from dynamoctl.frontend.chat import typed
+from dynamoctl.frontend.chat import typed_line
 from dynamoctl.frontend.completions import Completion, completion, served_model
 from dynamoctl.frontend.forward import application_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
@@ -110,16 +110,36 @@ async def test_an_error_in_the_stream() -> None:
         await asked(Api(event(error="out of memory")))
 
 
-async def test_unreadable_data_in_the_stream() -> None:
-    with pytest.raises(ServerFailure, match="unreadable data"):
-        await asked(Api(b"data: {\n"))
+@pytest.mark.parametrize("data", [b"{", b"\xff", b'{"a":' * 2000])
+async def test_unreadable_data_in_the_stream(data: bytes) -> None:
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)  # programs have a higher limit
+    try:
+        with pytest.raises(ServerFailure, match="unreadable data"):
+            await asked(Api(b"data: " + data + b"\n"))
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"choices": ["x"]},
+        {"choices": 5},
+        {"choices": [{"delta": 5}]},
+        {"usage": {"completion_tokens": "x"}},
+    ],
+)
+async def test_a_chunk_of_another_form_has_no_text(chunk: Object) -> None:
+    completion, written = await asked(Api(event(**chunk)))
+    assert ([], "") == (written, completion.text)
 
 
 async def test_the_model_that_is_asked() -> None:
     api = Api(b'{"data":[{"id":"base"},{"id":"lora"}]}')
     assert "base" == await served_model(api.frontend, "")
     assert "lora" == await served_model(api.frontend, "lora")
-    with pytest.raises(Missing, match="does not serve 'other'"):
+    with pytest.raises(Missing, match='does not serve "other"'):
         await served_model(api.frontend, "other")
     with pytest.raises(Missing, match="serves no model yet"):
         await served_model(Api(b'{"data":[]}').frontend, "")
@@ -136,6 +156,13 @@ async def test_no_path_leads_out_of_the_service(path: str) -> None:
     assert [] == api.asked
 
 
+async def test_a_query_is_handed_on_as_it_is_written() -> None:
+    api = Api(b"")
+    await api.frontend.send("GET", "v1/x?a=1&a=2&b=/../c&d")
+    (request,) = api.asked
+    assert f"{PROXY}/v1/x?a=1&a=2&b=/../c&d" == request.path
+
+
 async def test_a_local_port_hands_requests_on() -> None:
     api = Api(b'{"a":', b"1}", status=201)
     runner = web.AppRunner(application_of(api.frontend))
@@ -144,7 +171,7 @@ async def test_a_local_port_hands_requests_on() -> None:
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         base = f"http://127.0.0.1:{runner.addresses[0][1]}"
         async with aiohttp.ClientSession() as session:
-            async with session.post(f"{base}/v1/x?q=1", json={"b": 2}) as answer:
+            async with session.post(f"{base}/v1/x?q=1&q=2&r", json={"b": 2}) as answer:
                 assert (201, {"a": 1}) == (answer.status, await answer.json())
             outside = URL(f"{base}/v1/%2e%2e/secrets", encoded=True)
             async with session.get(outside) as answer:
@@ -152,7 +179,7 @@ async def test_a_local_port_hands_requests_on() -> None:
     finally:
         await runner.cleanup()
     (request,) = api.asked
-    assert ("POST", f"{PROXY}/v1/x", {"q": "1"}) == (request.method, request.path, request.query)
+    assert ("POST", f"{PROXY}/v1/x?q=1&q=2&r") == (request.method, request.path)
     assert {"b": 2} == msgspec.json.decode(request.body or b"")
 
 
@@ -226,13 +253,13 @@ async def test_a_line_that_is_typed_on_a_terminal(
     terminal: int, keys: bytes, line: str | None
 ) -> None:
     os.write(terminal, keys)
-    assert line == await typed()
+    assert line == await typed_line()
 
 
 def test_waiting_for_a_line_ends_at_once_when_it_is_interrupted(terminal: int) -> None:
     async def interrupted() -> None:
         async with asyncio.timeout(0.1):
-            await typed()
+            await typed_line()
 
     late = threading.Timer(20, os.write, (terminal, b"\n"))  # ends a read that is still waiting
     late.start()

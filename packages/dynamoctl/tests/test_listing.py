@@ -113,7 +113,7 @@ def test_a_namespace_that_does_not_exist(
 
 
 def test_another_kind_is_wrong_usage(server: Server) -> None:
-    with pytest.raises(CycloptsError, match="unsupported kind 'pods'"):
+    with pytest.raises(CycloptsError, match='unsupported kind "pods"'):
         listed("pods")
 
 

@@ -118,5 +118,5 @@ def test_the_query_of_all_options() -> None:
 
 def test_a_service_that_is_not_there_is_suggested() -> None:
     graph = a_graph(services={"Decode": counts()})
-    with pytest.raises(Missing, match="no service 'decod'; did you mean \"Decode\""):
+    with pytest.raises(Missing, match='service "decod" not found; did you mean "Decode"'):
         pod_selector(graph, "decod")

@@ -184,6 +184,18 @@ async def test_workers_that_do_both_halves_are_those_to_scale() -> None:
 
 
 @on_simulated_clock
+async def test_workers_of_a_type_of_their_own_are_those_to_scale() -> None:
+    services = {
+        "Both": {"componentType": "worker"},
+        "P": {"componentType": "prefill", "replicas": 2},
+        "D": {"componentType": "decode"},
+    }
+    found = await Cluster(scrape(0), scrape(5, ttft=0.3, itl=0.03), services=services).why()
+    scale = "`dynamoctl scale chat/P --replicas 3`, `dynamoctl scale chat/D --replicas 2`"
+    assert found.advice[0].endswith(scale)
+
+
+@on_simulated_clock
 async def test_without_requests_now_the_earlier_ones_count() -> None:
     found = await Cluster(scrape(40, itl=0.03)).why()
     assert "since its frontends started" == found.when

@@ -9,7 +9,7 @@ from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
-from dynamoctl.cluster.target import GRAPHS, STATED, named
+from dynamoctl.cluster.target import GRAPHS, STATED, parse_object
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from dynamoctl.cluster.target import GRAPHS, STATED, named
     ],
 )
 def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
-    assert (type_, "chat") == named(text, STATED)
+    assert (type_, "chat") == parse_object(text, STATED)
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_a_kind_has_many_names(text: str, type_: type[Stated]) -> None:
 )
 def test_anything_else_is_wrong_usage(text: str) -> None:
     with pytest.raises(CycloptsError):
-        named(text, STATED)
+        parse_object(text, STATED)
 
 
 def test_the_kinds_that_are_meant_are_listed() -> None:
-    with pytest.raises(CycloptsError, match=r"expected one of dgd\)$"):
-        named("dcd/chat", GRAPHS)
+    with pytest.raises(CycloptsError, match=r"expected dgd\)$"):
+        parse_object("dcd/chat", GRAPHS)

@@ -19,8 +19,8 @@ from dynamoctl.change.patches import (
     replicas_by_adapter,
     replicas_by_graph,
     restarted,
-    service_of,
 )
+from dynamoctl.cluster.target import Missing, service_of
 
 SIZED = {
     "name": "DYN_DEPLOYMENT_CONFIG",
@@ -121,9 +121,9 @@ def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
 
 
 def test_a_service_that_is_not_there() -> None:
-    with pytest.raises(Unwritable, match='service decode not found; did you mean "Decode"'):
+    with pytest.raises(Missing, match='service "decode" not found; did you mean "Decode"'):
         service_of(a_graph(), "decode")
-    with pytest.raises(Unwritable, match=r"service X not found \(services: Decode, Frontend\)"):
+    with pytest.raises(Missing, match=r'service "X" not found \(services: Decode, Frontend\)'):
         service_of(a_graph(), "X")
 
 

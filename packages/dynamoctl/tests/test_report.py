@@ -3,7 +3,7 @@
 import asyncio
 import json
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from dynamoctl.inspect.report import write_report
 from dynamoctl.options import Where
 from kube_runtime.client.transport import Answer, Request
-from kube_runtime.errors import ConfigError, Forbidden
+from kube_runtime.errors import ConfigError, Unreachable
 from kube_runtime.kind import Key, Object
 from scripted.connections import connect_to
 from simulated.server import Server
@@ -28,7 +28,8 @@ class Cluster(Server):
     def __init__(self) -> None:
         super().__init__()
         self.paths: list[str] = []
-        self.version: tuple[Object, int] = ({"gitVersion": "v1.36.3"}, 200)
+        self.refused: set[str] = set()
+        self.log: Callable[[], AsyncIterator[bytes]] = lambda: _chunks(LOG)
         graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}})
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
@@ -55,16 +56,16 @@ class Cluster(Server):
 
     async def send(self, request: Request) -> Answer:
         self.paths.append(request.path)
+        if request.path == "/api/v1/nodes" or request.path in self.refused:
+            return _answer(FORBIDDEN, 403)
         if request.path == "/apis":
             return _answer({"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
         if request.path == "/version":
-            return _answer(*self.version)
-        if request.path == "/api/v1/nodes":
-            return _answer(FORBIDDEN, 403)
+            return _answer({"gitVersion": "v1.36.3"})
         if request.path.endswith("/log"):
             if "previous" in request.query:
                 return _answer({"kind": "Status", "code": 400, "message": "never restarted"}, 400)
-            return Answer(200, {}, _chunks(LOG))
+            return Answer(200, {}, self.log())
         return await super().send(request)
 
 
@@ -74,6 +75,22 @@ def _answer(body: Object, status: int = 200) -> Answer:
 
 async def _chunks(body: bytes) -> AsyncIterator[bytes]:
     yield body
+
+
+async def _broken(error: str, *before: bytes) -> AsyncIterator[bytes]:
+    for chunk in before:
+        yield chunk
+    raise Unreachable(error)
+
+
+def texts_of(file: Path) -> dict[str, str]:
+    """The files of an archive without its folder."""
+    with tarfile.open(file) as archive:
+        return {
+            entry.name.partition("/")[2]: member.read().decode()
+            for entry in archive.getmembers()
+            if (member := archive.extractfile(entry))
+        }
 
 
 @pytest.fixture
@@ -88,12 +105,7 @@ def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
     assert f"{file}\n" == capsys.readouterr().out
     assert 0o600 == file.stat().st_mode & 0o777
-    with tarfile.open(file) as archive:
-        texts = {
-            each.name.removeprefix("chat/"): member.read().decode()
-            for each in archive.getmembers()
-            if (member := archive.extractfile(each))
-        }
+    texts = texts_of(file)
     assert "started with HF_TOKEN=REDACTED\n" in texts["logs/chat-0.log"]
     assert "logs/chat-0-previous.log" not in texts
     assert "value: REDACTED" in texts["objects/Pod-chat-0.yaml"]
@@ -113,9 +125,54 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
     assert "mine" == file.read_text()
 
 
-def test_half_of_a_report_is_not_kept(server: Cluster, tmp_path: Path) -> None:
+def test_half_of_a_report_is_not_kept(
+    server: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
     file = tmp_path / "chat.tar.gz"
-    server.version = (FORBIDDEN, 403)
-    with pytest.raises(Forbidden):
+    monkeypatch.setattr("dynamoctl.inspect.report.version", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         asyncio.run(write_report("chat", Where(namespace="prod"), file))
     assert not file.exists()
+
+
+@pytest.mark.parametrize("before", [(LOG,), ()], ids=["cut", "no answer"])
+def test_a_log_that_cannot_be_read_is_named_and_the_rest_is_there(
+    server: Cluster,
+    tmp_path: Path,
+    before: tuple[bytes, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "chat.tar.gz"
+    server.log = lambda: _broken("the connection was cut", *before)
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    texts = texts_of(file)
+    assert "log of prod/chat-0: the connection was cut\n" in texts["missing.txt"]
+    assert ("ready" in texts.get("logs/chat-0.log", "")) is bool(before)
+    assert "Pulled" in texts["events.txt"]
+    assert "warning: 2 parts could not be read: see missing.txt" in capsys.readouterr().err
+
+
+def test_each_part_that_cannot_be_read_is_named(server: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "chat.tar.gz"
+    pods = "/api/v1/namespaces/prod/pods"
+    server.refused = {"/version", "/api/v1/namespaces/prod/events", f"{pods}/chat-0"}
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    texts = texts_of(file)
+    assert {"why.txt", "versions.txt", "logs/chat-0.log", "missing.txt"} <= texts.keys()
+    parts = [line.partition(":")[0] for line in texts["missing.txt"].splitlines()]
+    assert ["version", "Pod prod/chat-0", "Events", "nodes"] == parts
+    assert "nodes: not for you\n" in texts["missing.txt"]
+
+
+def test_a_graph_whose_objects_cannot_be_listed_is_reported_alone(
+    server: Cluster, tmp_path: Path
+) -> None:
+    file = tmp_path / "chat.tar.gz"
+    server.refused = {"/apis"}
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    texts = texts_of(file)
+    assert "objects/DynamoGraphDeployment-chat.yaml" in texts
+    assert "objects: not for you\n" in texts["missing.txt"]

@@ -10,9 +10,9 @@ import msgspec
 from rich.console import Console
 
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from dynamoctl.cluster.members import Members, members
-from dynamoctl.inspect.tree import TreeNode, drawn, grown, tree_json
+from dynamoctl.inspect.tree import TreeNode, drawn, tree_json, tree_of
 from kube_runtime.client.requests import Client
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Key, Object
@@ -42,7 +42,7 @@ def a_tree(*objects: Resource) -> TreeNode:
     by_owner = defaultdict(list)
     for each in objects:
         by_owner[each.metadata.owner_references[0].uid].append(each)
-    return grown(GRAPH, by_owner, now=NOW)
+    return tree_of(GRAPH, by_owner, now=NOW)
 
 
 def printed(node: TreeNode) -> str:

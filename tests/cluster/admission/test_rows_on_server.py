@@ -14,7 +14,7 @@ from cluster.conftest import ControlPlane
 from cluster.world import World
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_operator.admission.webhook_configuration import entry_name
 from kube_runtime.kind import Kind, Object
 from reviews.asking import SETTINGS

@@ -6,8 +6,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
 
 
 @pytest.fixture(scope="module")

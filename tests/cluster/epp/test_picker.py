@@ -10,8 +10,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import ConfigMap, Service, ServiceAccount

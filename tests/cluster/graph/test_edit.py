@@ -97,7 +97,7 @@ def test_a_component_can_be_paused_and_only_a_graph_suspended(world: World, admi
     code, text, _ = admin.run("rollout", "pause", "dcd/chat-decode")
     assert (0, True) == (code, text.startswith("Pausing component "))
     code, _, said = admin.run("suspend", "dcd/chat-decode")
-    assert (2, True) == (code, "unsupported kind 'dcd' (expected one of dgd)" in said)
+    assert (2, True) == (code, 'unsupported kind "dcd" (expected dgd)' in said)
 
 
 def test_a_restart(world: World, admin: Person) -> None:
@@ -122,7 +122,7 @@ def test_a_restart(world: World, admin: Person) -> None:
             1,
             'service Decoed not found; did you mean "Decode"?',
         ),
-        (("scale", "chat", "--replicas=1"), 2, "invalid target 'chat': expected GRAPH/SERVICE"),
+        (("scale", "chat", "--replicas=1"), 2, 'invalid target "chat" (expected GRAPH/SERVICE'),
         (("scale", "chat/Decode", "--replicas=-1"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode", "--replicas", "-1"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode", "--replicas=two"), 2, "expected a whole number from 0 to"),

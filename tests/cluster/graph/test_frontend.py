@@ -102,7 +102,7 @@ def test_a_user_asks_the_model(admin: Person) -> None:
     code, found = admin.json("chat", "chat", "hi")
     assert (0, "qwen", "Hello there", 2) == (code, found["model"], found["text"], found["tokens"])
     code, _, said = admin.run("chat", "chat", "hi", "--model", "other")
-    assert (1, True) == (code, "does not serve 'other'" in said)
+    assert (1, True) == (code, 'does not serve "other"' in said)
     code, text, _ = admin.run("curl", "chat")
     assert (0, {"data": [{"id": "qwen"}]}) == (code, json.loads(text))
 
@@ -114,7 +114,7 @@ def test_a_program_asks_the_model(admin: Person) -> None:
     answer = cluster.chat("chat", "hi", write=pieces.append)
     assert ("Hello there", 2) == (answer.text, answer.tokens)
     assert ["Hello ", "there"] == pieces
-    with pytest.raises(Missing, match="does not serve 'other'"):
+    with pytest.raises(Missing, match='does not serve "other"'):
         cluster.chat("chat", "hi", model="other")
 
 

@@ -14,7 +14,6 @@ from dynamo_graphs import Graph, InvalidObject, Model
 from dynamo_graphs.api.component import ExtraPodMetadata
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from dynamoctl.change.patches import Unwritable
 from dynamoctl.client import AsyncCluster, Cluster, NotReady
 from dynamoctl.cluster.target import Missing
 from kube_runtime.errors import Conflict
@@ -83,7 +82,7 @@ def test_what_is_wrong_is_an_error(cluster: Cluster, world: World) -> None:
     with pytest.raises(Conflict, match="force"):
         cluster.apply(GRAPH)
     assert "configured" == cluster.apply(GRAPH, force=True).verb
-    with pytest.raises(Unwritable, match="service Decod not found; did you mean"):
+    with pytest.raises(Missing, match='service "Decod" not found; did you mean'):
         cluster.scale("chat", "Decod", 1)
     assert "created" == cluster.apply(Model("m", model_name=MODEL, base_model_name=MODEL)).verb
     assert world.get(DynamoModel.KIND, "m") is not None

@@ -9,7 +9,7 @@ from cluster.person import Person
 from cluster.world import World
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE
+from dynamo_graphs.plan.history import CHANGE_CAUSE
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import ControllerRevision, Deployment
 

@@ -12,7 +12,7 @@ from cluster.world import World
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.optional_apis import Queue
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.core import Service
 

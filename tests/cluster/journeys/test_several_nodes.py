@@ -13,9 +13,7 @@ from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

@@ -13,7 +13,7 @@ from cluster.world import World
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.apply.drift import content, content_of, has_no_drift
 from kube_runtime.decode import decode

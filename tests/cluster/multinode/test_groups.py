@@ -9,9 +9,8 @@ from cluster.multinode.graphs import graph
 from cluster.world import PODS, World
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamo_graphs.types.secrets import SshKeys
-from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.kind import Kind
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -17,7 +17,7 @@ from cluster.permissions.conftest import Install, install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
+from dynamo_graphs.types.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamoctl.installation.rule import Feature, Name
 
 __all__ = ["install"]

@@ -19,9 +19,8 @@ from cluster.world import World
 from devcluster.api_server import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamo_graphs.types.secrets import SshKeys
-from dynamo_graphs.types.volcano import PodGroup
 from dynamoctl.installation.delegated_rbac import GRANTED
 from dynamoctl.installation.permissions import RULES
 from dynamoctl.installation.rule import Feature, Name

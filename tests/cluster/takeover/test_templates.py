@@ -25,8 +25,7 @@ from conformance.takeover import settings_of
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import pods

@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.observed import ServiceObserved
-from dynamo_graphs.plan.replicas import effective_replicas, graph_scale, sized
+from dynamo_graphs.plan.replicas import ServiceObserved, effective_replicas, graph_scale, sized
 from dynamo_graphs.render.graph import component_object, graph_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.graph import graph_status

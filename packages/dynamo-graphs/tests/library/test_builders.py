@@ -21,7 +21,7 @@ from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
 from dynamo_graphs.api.names import dynamo_namespace
 from dynamo_graphs.files.yaml_reader import documents
 from dynamo_graphs.validation import ProblemKind
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.manifests import render_settings
 from kube_runtime.kind import Object
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -291,7 +291,7 @@ def test_a_document_of_any_shape_is_an_error_not_a_crash(part: str, value: objec
 
 
 def test_what_a_graph_renders_is_what_an_operator_of_the_charts_applies() -> None:
-    assert rendering_settings(None) == installed_settings()
+    assert render_settings(None) == installed_settings()
     kinds = [each["kind"] for each in GRAPH.render()]
     assert 2 == kinds.count("Deployment") == kinds.count("DynamoComponentDeployment")
     (frontend, _) = (each for each in GRAPH.render() if each["kind"] == "Deployment")

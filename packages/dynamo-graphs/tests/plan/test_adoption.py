@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.plan.adoption import Origin, says_the_same, with_kept_templates
+from dynamo_graphs.plan.adoption import Origin, has_same_pods, with_kept_templates
 from kube_runtime.kind import Object
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}
@@ -200,4 +200,4 @@ BASE: dict[str, Any] = {"component_type": "worker", "labels": {"a": "b"}, "repli
 def test_a_component_says_the_same_but_for_labels_and_empty_fields(
     change: dict[str, Any], expected: bool
 ) -> None:
-    assert expected is says_the_same(ComponentSpec(**BASE | change), ComponentSpec(**BASE))
+    assert expected is has_same_pods(ComponentSpec(**BASE | change), ComponentSpec(**BASE))

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import DEFAULT_HISTORY_LIMIT, parsed_history_limit
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE, KEPT, limit_of
-from dynamo_graphs.plan.history import History, plan_history, revision_number
+from dynamo_graphs.plan.history import CHANGE_CAUSE, History, plan_history, revision_number
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import ControllerRevision
 from specs import a_graph, a_service
@@ -80,7 +80,7 @@ def test_a_former_spec_that_comes_back_is_the_newest_and_not_written_again() -> 
 
 def test_the_oldest_beyond_the_limit_go() -> None:
     assert list(range(6, 17)) == numbers(after(*map(str, range(16))))
-    assert KEPT + 1 == len(after(*map(str, range(16))))
+    assert DEFAULT_HISTORY_LIMIT + 1 == len(after(*map(str, range(16))))
     limited = {labels.REVISION_HISTORY_LIMIT: "1"}
     assert [3, 4] == numbers(after("1", "2", "3", "4", annotations=limited))
 
@@ -122,4 +122,4 @@ def test_the_cause_of_a_change_is_copied_within_bounds() -> None:
     [("0", 0), ("100", 100), ("101", None), ("", None), ("-1", None), ("٣", None), ("1.5", None)],
 )
 def test_limits(text: str, limit: int | None) -> None:
-    assert limit == limit_of(text)
+    assert limit == parsed_history_limit(text)

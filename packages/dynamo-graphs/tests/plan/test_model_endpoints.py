@@ -132,5 +132,5 @@ def test_only_a_pods_own_address_is_called() -> None:
 def test_what_an_earlier_operator_noted_goes_by_address() -> None:
     known = replace(remembered(), pod_uid="")
     one = slice_(SERVICE, pod("a", "10.8.0.11"))
-    (found,) = endpoints(BASE, [one], {known.place: known}, EVERYWHERE)
+    (found,) = endpoints(BASE, [one], {known.id: known}, EVERYWHERE)
     assert ("uid-a", known.loaded) == (found.pod_uid, found.loaded)

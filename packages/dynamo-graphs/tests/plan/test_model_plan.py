@@ -77,8 +77,8 @@ def test_an_endpoint_with_a_running_call_is_seen_with_what_that_may_do() -> None
         NOW,
         slices=(SLICE,),
         pods={"a": POD},
-        recorded={LOADED.place: LOADED},
-        running={LOADED.place: running},
+        recorded={LOADED.id: LOADED},
+        running={LOADED.id: running},
     )
     found = plan_model(MODEL, SPEC, inputs)
     assert ((), (running,)) == (found.due, found.seen)
@@ -86,9 +86,9 @@ def test_an_endpoint_with_a_running_call_is_seen_with_what_that_may_do() -> None
 
 def test_a_model_that_is_deleted_unloads_what_running_pods_have() -> None:
     gone = Endpoint("http://10.8.0.12:9090", "uid-b", is_callable=True, pod_name="b")
-    recorded = {each.place: each for each in (LOADED, gone)}
+    recorded = {each.id: each for each in (LOADED, gone)}
     inputs = ModelInputs(NOW, pods={"a": POD}, recorded=recorded)
     deleted = msgspec.structs.replace(MODEL, spec=SPEC)
-    assert [LOADED.place] == [each.place for each in plan_unloading(deleted, inputs)]
+    assert [LOADED.id] == [each.id for each in plan_unloading(deleted, inputs)]
     assert not inputs.is_gone(LOADED)
     assert inputs.is_gone(gone)

@@ -15,7 +15,7 @@ from dynamo_graphs.api.scaling import (
 )
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.graph import GraphInputs, GraphPlan, plan_graph
-from dynamo_graphs.plan.observed import ServiceObserved
+from dynamo_graphs.plan.replicas import ServiceObserved
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.types.meta import OwnerReference, ScaledMetadata
 from specs import a_graph, a_service

@@ -12,8 +12,7 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_graphs.plan.observed import ServiceObserved
-from dynamo_graphs.plan.replicas import effective_replicas, graph_scale
+from dynamo_graphs.plan.replicas import ServiceObserved, effective_replicas, graph_scale
 from kube_runtime.types.meta import Condition, Metadata
 
 SWITCH = ScalingAdapterSwitch(enabled=True)

@@ -131,9 +131,9 @@ def test_a_foreign_graph_is_never_shown_and_a_foreign_job_never_believed(
     request: DynamoGraphDeploymentRequest, facts: RequestFacts
 ) -> None:
     act = next_step(request, facts)
-    if act is Action.MIRROR:
+    if act is Action.SYNC_STATUS:
         assert facts.graph == graph("u")
-    if act in (Action.BEGIN, Action.CLEAR, Action.WATCH, Action.FAIL):
+    if act in (Action.RECORD_START, Action.DELETE_OLD_JOB, Action.REPORT_PROGRESS, Action.FAIL):
         assert facts.job is not None
         assert "u" == facts.job.metadata.owner_references[0].uid
 
@@ -170,13 +170,13 @@ def test_a_late_change_of_the_spec_changes_no_step(
 def test_an_edit_before_the_job_counts_and_one_after_it_does_not() -> None:
     edited = request(RequestState.PENDING, generation=2)
     assert Action.ACCEPT is next_step(edited, RequestFacts())
-    assert Action.BEGIN is next_step(edited, RequestFacts(job=job()))
+    assert Action.RECORD_START is next_step(edited, RequestFacts(job=job()))
 
 
 def test_the_job_of_an_earlier_spec_goes_first() -> None:
     old = job(annotations={labels.REQUEST_GENERATION: "1"})
     anew = request(RequestState.PENDING, generation=2, observed_generation=2)
-    assert Action.CLEAR is next_step(anew, RequestFacts(job=old))
+    assert Action.DELETE_OLD_JOB is next_step(anew, RequestFacts(job=old))
     assert Action.WAIT is next_step(anew, RequestFacts(pods_left=("profile-r-x",)))
     going = replace(old, metadata=replace(old.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
     assert Action.WAIT is next_step(anew, RequestFacts(job=going))
@@ -218,14 +218,16 @@ def test_a_failure_that_an_earlier_operator_told_of_stays() -> None:
 def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure() -> None:
     conditions = failed(RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED, said_of=2)
     assert Stage.NOTHING is stage(request(RequestState.FAILED, generation=2, conditions=conditions))
-    assert Stage.JUDGED is stage(request(RequestState.FAILED, generation=3, conditions=conditions))
+    assert Stage.VALIDATION is stage(
+        request(RequestState.FAILED, generation=3, conditions=conditions)
+    )
 
 
 def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
     marks = {labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"}
     theirs = RequestFacts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
-    assert Action.MIRROR is next_step(request(RequestState.READY, deployment=CREATED), theirs)
-    assert Action.CONFLICT is next_step(
+    assert Action.SYNC_STATUS is next_step(request(RequestState.READY, deployment=CREATED), theirs)
+    assert Action.GRAPH_NAME_TAKEN is next_step(
         request(RequestState.DEPLOYING, deployment=NOT_CREATED), theirs
     )
 

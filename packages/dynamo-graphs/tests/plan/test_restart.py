@@ -15,7 +15,7 @@ from dynamo_graphs.api.graph import (
     RestartStatus,
     RestartStrategy,
 )
-from dynamo_graphs.plan.observed import ServiceObserved
+from dynamo_graphs.plan.replicas import ServiceObserved
 from dynamo_graphs.plan.restart import RestartPlan, restart_plan
 
 SERVICES = ("Frontend", "decode", "prefill")

@@ -10,7 +10,7 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentStatus,
 )
 from dynamo_graphs.plan.graph import next_step
-from dynamo_graphs.plan.observed import ServiceObserved
+from dynamo_graphs.plan.replicas import ServiceObserved
 from dynamo_graphs.plan.suspension import Suspension, suspension
 from kube_runtime.types.meta import Condition, Metadata
 

@@ -7,14 +7,14 @@ import msgspec
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.api.revision import WorkerRevision
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
 
 NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
-NEW = WorkerGeneration("new", "1:new", "prod-chat_")
+NEW = WorkerRevision("new", "1:new", "prod-chat_")
 RECREATE = {"nvidia.com/deployment-strategy": "Recreate"}
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.api.entry_point import several_flags, started
-from dynamo_graphs.api.provider import GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.graph import graph_problems
 from kube_runtime.kind import Object

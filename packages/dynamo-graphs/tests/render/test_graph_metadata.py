@@ -6,7 +6,7 @@ import pytest
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 from specs import a_graph, a_service

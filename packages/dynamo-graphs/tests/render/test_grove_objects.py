@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import GROVE, recorded
 from dynamo_graphs.facts import Facts, LiveTemplate
 from dynamo_graphs.render.graph import graph_model_objects, graph_objects
 from dynamo_graphs.settings import RenderSettings
@@ -78,7 +78,7 @@ def test_replicas_that_are_not_said_are_one_and_zero_is_left_to_scaling() -> Non
 def test_a_template_in_use_keeps_its_sizes() -> None:
     graph = a_graph({"a": a_service(replicas=5), "w": spread(3, replicas=5)})
     present = {"a": LiveTemplate(2, 1), "w": LiveTemplate(3), "w-wkr": LiveTemplate(None, 1)}
-    facts = Facts(grove_served=True, gang=present)
+    facts = Facts(grove_served=True, live_templates=present)
     found = template(graph, facts)
     assert [2, 1, 2] == [each["spec"]["replicas"] for each in found["cliques"]]
     assert [1, 1, 1] == [each["spec"]["minAvailable"] for each in found["cliques"]]
@@ -86,7 +86,7 @@ def test_a_template_in_use_keeps_its_sizes() -> None:
 
 
 def test_an_update_of_the_operator_does_not_undo_a_restart() -> None:
-    facts = Facts(grove_served=True, gang={"w": LiveTemplate(restart="r1")})
+    facts = Facts(grove_served=True, live_templates={"w": LiveTemplate(restart="r1")})
     [clique] = cliques(a_graph({"w": a_service()}), facts).values()
     assert "r1" == clique["annotations"]["nvidia.com/restartAt"]
     newer = a_service(annotations={"nvidia.com/restartAt": "r2"})
@@ -139,7 +139,7 @@ def test_the_queue_goes_only_to_pods_that_have_no_other_scheduler() -> None:
 @pytest.mark.parametrize("kai_served", [True, False])
 @pytest.mark.parametrize("scheduler", ["", "kai-scheduler"])
 def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_served: bool) -> None:
-    facts = Facts(kai_served=kai_served, gang={"w": LiveTemplate(scheduler=scheduler)})
+    facts = Facts(kai_served=kai_served, live_templates={"w": LiveTemplate(scheduler=scheduler)})
     [clique] = cliques(a_graph({"w": a_service()}), facts).values()
     assert scheduler == clique["spec"]["podSpec"].get("schedulerName", "")
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.provider import GROVE, recorded
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.render.leader_wait import NAME, WITHIN_SECONDS, script
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object

@@ -12,7 +12,7 @@ from dynamo_graphs.api.names import group_name
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
-from dynamo_graphs.render.orchestrators.leaderworkerset import hosts
+from dynamo_graphs.render.orchestrators import hosts
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.render.pod import pod_spec
 from dynamo_graphs.settings import RenderSettings

@@ -11,8 +11,8 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import component_tree, graph_tree
-from dynamo_graphs.render.provider import on_record
+from dynamo_graphs.offline import component_tree, graph_tree
+from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
@@ -43,7 +43,7 @@ def rendered(kind: type[Resource], document: Object, facts: Facts) -> tuple[Obje
         assert misfits, "what the schema takes can be read"
         return ()
     if isinstance(found, DynamoGraphDeployment):
-        refused = graph_problems(on_record(found, facts), SETTINGS)
+        refused = graph_problems(with_provider(found, facts), SETTINGS)
         return () if refused else graph_tree(found, facts, SETTINGS)
     assert isinstance(found, DynamoComponentDeployment)
     refused = component_problems(found, SETTINGS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.render.services import component_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.component import component_problems

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from dynamo_graphs.api.component import (
+    BlockedPod,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
     Multinode,
     ServiceReplicaStatus,
 )
-from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason

@@ -6,14 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import ComponentSpec, Multinode, ResourceItem, Resources
+from dynamo_graphs.api.component import (
+    BlockedPod,
+    ComponentSpec,
+    Multinode,
+    ResourceItem,
+    Resources,
+    ServiceReplicaStatus,
+)
 from dynamo_graphs.api.graph import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
 )
-from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.graph import GraphStatus, graph_status
 from dynamo_graphs.status.progress import goal_hash

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import GROVE, recorded
 from dynamo_graphs.api.component import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
@@ -15,8 +16,7 @@ from dynamo_graphs.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.provider import GROVE, recorded
-from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.api.revision import WorkerRevision
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
@@ -73,7 +73,7 @@ def an_old_generation() -> Rollout:
     """A rollout that replaces a component of service S0."""
     old = component("True")
     old = msgspec.structs.replace(old, spec=DynamoComponentDeploymentSpec(service_name="S0"))
-    return Rollout(Revisions(old=(Member(old, "", ""),)), WorkerGeneration())
+    return Rollout(Revisions(old=(Member(old, "", ""),)), WorkerRevision())
 
 
 def ready(status: Status) -> tuple[str, str, str]:
@@ -144,8 +144,8 @@ def test_a_paused_component_that_is_behind_is_named() -> None:
     kept = msgspec.structs.replace(done, metadata=metadata)
     assert "True" == ready(of(kept))[0]
     old = an_old_generation()
-    member = msgspec.structs.replace(old.generations.old[0].component, metadata=metadata)
-    workers = replace(old, generations=Revisions(old=(Member(member, "", ""),)))
+    member = msgspec.structs.replace(old.revisions.old[0].component, metadata=metadata)
+    workers = replace(old, revisions=Revisions(old=(Member(member, "", ""),)))
     views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
     assert all(
         "chat-decode: it belongs to an older revision and is paused" in t

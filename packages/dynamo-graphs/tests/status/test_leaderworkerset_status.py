@@ -5,10 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import StatefulSet
 

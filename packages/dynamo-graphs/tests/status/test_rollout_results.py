@@ -12,7 +12,7 @@ from dynamo_graphs.api.graph import (
     DynamoGraphDeploymentStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.api.revision import WorkerRevision
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.rollout import RolloutResult, rolling_update, rollout_results
@@ -65,7 +65,7 @@ def test_events_between_two_statuses(
 
 def seen(target: str, *, is_made: bool, has_old: bool) -> Rollout:
     """What there is of a rollout to `target`, "" for workers that leave all generations."""
-    generation = WorkerGeneration(target, f"1:{target}" if target else "")
+    generation = WorkerRevision(target, f"1:{target}" if target else "")
     new = (Member(a_component(), target, f"1:{target}"),) if is_made and target else ()
     old = (Member(a_component("old"), "old", "1:old"),) if has_old else ()
     return Rollout(Revisions(generation, "old", new, old), generation)

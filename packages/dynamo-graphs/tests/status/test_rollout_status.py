@@ -4,10 +4,9 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_graphs.api.revision import WorkerGeneration
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.api.revision import WorkerRevision
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.rollout import rolling_update, why_it_remains, with_old_revisions
@@ -15,7 +14,7 @@ from specs import a_graph, a_service
 
 NOW = "2026-01-01T12:00:00Z"
 BEFORE = "2026-01-01T11:00:00Z"
-NEW = WorkerGeneration("bbbbbbbb", "1:bbbbbbbb")
+NEW = WorkerRevision("bbbbbbbb", "1:bbbbbbbb")
 
 
 def graph(stored: RollingUpdateStatus | None = None, current: str = "") -> DynamoGraphDeployment:
@@ -146,7 +145,7 @@ def test_an_old_component_reports_its_pause_while_it_has_pods() -> None:
 
 def test_a_rollout_ends_when_there_are_no_generations_any_more() -> None:
     stored = RollingUpdateStatus("InProgress", BEFORE, None, ("Decode",), "aaaaaaaa", "bbbbbbbb")
-    nothing = Rollout(Revisions(WorkerGeneration("", "")), WorkerGeneration("", ""))
+    nothing = Rollout(Revisions(WorkerRevision("", "")), WorkerRevision("", ""))
     reported = rolling_update(graph(stored), nothing, NOW)
     assert reported is not None
     assert RollingUpdateStatus("Completed", BEFORE, NOW, (), "aaaaaaaa", "") == reported

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold, selector
 from dynamo_graphs.validation.schema import status_problems
 from kube_runtime.kind import Object

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
+from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.graph import graph_problems
 from kube_runtime.kind import Object

@@ -10,11 +10,10 @@ from dataclasses import replace
 from dynamo_graphs.api import labels as todays
 from dynamo_graphs.api import names
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.render.component import ingresses, services, virtual_services
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, Role
-from dynamo_graphs.render.merge import variable
+from dynamo_graphs.render.merge import canonical, variable
 from dynamo_graphs.render.metadata import object_metadata
-from dynamo_graphs.render.network import ingresses, services, virtual_services
-from dynamo_graphs.render.objects import canonical
 from dynamo_graphs.render.plan import component_plan
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names as legacy_names

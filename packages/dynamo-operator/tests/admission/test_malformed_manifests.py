@@ -11,7 +11,7 @@ import pytest
 
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.validation.schema import schema_problems
 from reviews.asking import SETTINGS, verdict
 from reviews.mutation import mutated

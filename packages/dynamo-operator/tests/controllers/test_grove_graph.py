@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.facts import LiveTemplate
 from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
-from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.optional_apis import Queue
 from dynamo_operator.reconcile.grove import grove_watches, live_templates, members
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches

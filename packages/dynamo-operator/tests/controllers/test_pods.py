@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
+from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
-from dynamo_graphs.api.provider import COMPONENT, GROVE, recorded
 from dynamo_graphs.status.pods import is_ready
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from dynamo_operator.reconcile.pods import SELECTOR, PodIndex, component_pod_watch, graph_pod_watch
 from dynamo_operator.reconcile.transforms import reduced_pod
 from kube_runtime.cache.cache import Cache

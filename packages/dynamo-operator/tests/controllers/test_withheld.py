@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from dynamo_graphs.api.optional_apis import (
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.optional_apis import (
     GROVE,
     INFERENCE_POOL,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
+    LeaderWorkerSet,
+    PodGroup,
     granted_by,
     withheld_text,
 )
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.cluster_context import ClusterContext, context_problems
 from dynamo_operator.reconcile.read import withheld
 from kube_runtime.cache.cache import Cache

@@ -9,7 +9,7 @@ import pytest
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import WorkerGeneration
+from dynamo_graphs.api.revision import WorkerRevision
 from dynamo_graphs.plan.graph import observed_revisions
 from dynamo_graphs.plan.revisions import Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
@@ -159,6 +159,6 @@ async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> 
     client, key = Client(server), Key("prod", "chat")
     graph = await client.get(DynamoGraphDeployment, key)
     server.storage.merge(kind.path(), key, {"spec": {"backendFramework": "sglang"}})
-    rollout = Rollout(Revisions(), WorkerGeneration("new", "v1.0123456789abcdef"))
+    rollout = Rollout(Revisions(), WorkerRevision("new", "v1.0123456789abcdef"))
     with pytest.raises(Conflict):
         await carry_out(graph, rollout, Writer(client, Cache()))

@@ -11,7 +11,7 @@ from conformance.recordings import documents
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import graph_tree
+from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from dynamo_operator.process.informers import informers, unselected
 from kube_runtime.kind import Object

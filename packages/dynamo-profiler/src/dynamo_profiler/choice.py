@@ -266,7 +266,7 @@ def max_batch(engine: Engine, targets: Targets) -> int:
 
 
 def _possible(target: float, margined_target: float, best: float) -> str:
-    """Name a target that can be met. A whole millisecond more, so that the advice can be run_steps."""
+    """Name a target that can be met. A whole millisecond more, so that the advice can be followed."""
     margin = target / margined_target
     least = math.ceil(best * margin * 1000) + 1
     return f"with a margin of {margin - 1:.0%} for the known error, {least} ms is possible"

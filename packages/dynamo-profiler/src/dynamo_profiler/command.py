@@ -17,8 +17,7 @@ from pathlib import Path
 import yaml
 
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.files.yaml_depth import ShallowLoader
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.files.yaml_reader import ShallowLoader, documents
 from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.product import user_agent
 from dynamo_profiler.choice import Choice

@@ -1,4 +1,4 @@
-"""Points in time, durations and numbers of things as people read and write them."""
+"""Times, durations and counts as people read and write them."""
 
 import re
 from datetime import datetime, timedelta
@@ -8,12 +8,12 @@ from cyclopts import CycloptsError
 _UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 _LONGEST_INTERVAL = 3600
-_DURATION = re.compile(r"([0-9]+)([smhd])")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def age(time: str | None, now: datetime) -> timedelta | None:
-    """How long ago it was. None means: that is not known, or no time with a zone."""
+    """The time since `time`; None if it is unknown or has no time zone."""
     try:
         return now - datetime.fromisoformat(time) if time else None
     except (ValueError, TypeError):
@@ -21,13 +21,13 @@ def age(time: str | None, now: datetime) -> timedelta | None:
 
 
 def since(time: str | None, now: datetime) -> str:
-    """` since TIME (5 minutes)`; "" if no time is known."""
+    """` since TIME (5 minutes)`; "" without a time."""
     length = _length(age(time, now))
     return f" since {time}{f' ({length})' if length else ''}" if time else ""
 
 
 def ago(time: str | None, now: datetime) -> str:
-    """` at TIME (5 minutes ago)`; "" if no time is known."""
+    """` at TIME (5 minutes ago)`; "" without a time."""
     length = _length(age(time, now))
     return f" at {time}{f' ({length} ago)' if length else ''}" if time else ""
 
@@ -47,7 +47,7 @@ def _length(passed: timedelta | None) -> str:
 
 
 def short_age(time: str | None, now: datetime) -> str:
-    """How long ago it was, as `kubectl get` shows it, such as `5m`; `-` if that is not known."""
+    """The time since `time` as `kubectl get` shows it, such as `5m`; `-` if it is unknown."""
     length = _length(age(time, now))
     count, _, unit = length.partition(" ")
     return f"{count}{unit[0]}" if length else "-"
@@ -61,7 +61,7 @@ def seconds(duration: str) -> int:
     match = _DURATION.fullmatch(duration)
     if match is None:
         raise CycloptsError(
-            f"invalid duration {duration!r} (expected a number and s, m, h or d, for example 10m)"
+            f'invalid duration "{duration}" (expected a number and s, m, h or d, for example 10m)'
         )
     return int(match[1]) * _SECONDS[match[2]]
 
@@ -73,5 +73,5 @@ def interval_seconds(duration: str) -> int:
     """
     length = seconds(duration)
     if not 1 <= length <= _LONGEST_INTERVAL:
-        raise CycloptsError(f"invalid interval {duration!r} (expected 1s to 1h, for example 5s)")
+        raise CycloptsError(f'invalid interval "{duration}" (expected 1s to 1h, for example 5s)')
     return length

@@ -1,4 +1,4 @@
-"""Lines of container logs: cut at a limit, with their times, without what would rule a terminal. Pure."""
+"""Lines of container logs with their times, of limited length and without control characters. Pure."""
 
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kube_runtime.commandline.errors import visible
 
 LINE_BYTES = 64 * 1024
-"""Most bytes of a line that are kept; the rest of it is dropped, so that a line cannot fill the memory."""
+"""Most bytes of a line that are kept, so that one line cannot fill the memory."""
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NANOSECONDS = 9
@@ -16,20 +16,20 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line, and when it was written: RFC 3339, UTC, as the kubelet prints it; "" if it printed none."""
+    """A line, and when it was written: RFC 3339, UTC, as the kubelet prints it; "" without a time."""
 
     time: str
     text: str
 
     @property
     def order(self) -> str:
-        """What to compare times by: the kubelet leaves out zeros at the end of a fraction."""
+        """The time in a form that sorts: the kubelet leaves out zeros at the end of a fraction."""
         whole, _, fraction = self.time.removesuffix("Z").partition(".")
         return f"{whole}.{fraction.ljust(_NANOSECONDS, '0')}" if whole else ""
 
 
 async def bounded_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """The lines of a stream of chunks, each at most `LINE_BYTES` long; an unfinished last one counts."""
+    """Split chunks into lines of at most `LINE_BYTES`; the last one may lack its line end."""
     begun = b""
     async for chunk in chunks:
         *ends, rest = chunk.split(b"\n")
@@ -42,7 +42,7 @@ async def bounded_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, N
 
 
 def log_line(raw: bytes) -> LogLine:
-    """A line that the kubelet wrote with its time, as text without colours and control characters."""
+    """Decode a line that the kubelet wrote with its time; colours and control characters are removed."""
     text = raw.decode("utf-8", "replace").rstrip("\r")
     time, space, rest = text.partition(" ")
     if not _TIME.fullmatch(time):
@@ -53,5 +53,5 @@ def log_line(raw: bytes) -> LogLine:
 
 
 def visible_lines(text: str) -> str:
-    """The text without control characters but line ends."""
+    """The text without control characters other than line ends."""
     return "\n".join(map(visible, text.split("\n")))

@@ -1,10 +1,11 @@
-"""`dynamoctl`, the user's tool, which is also `kubectl dynamo`.
+"""`dynamoctl`, which is also `kubectl dynamo`.
 
-Starting must be quick, so a command's code is imported when it is called; only its signature and its
-help stand here.
+It must start quickly, so here are signatures and help only; a command imports its code when it is called.
 """
 
+import errno
 import gc
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
@@ -30,18 +31,20 @@ from dynamoctl.options import (
     Watch,
     Where,
     YamlOutput,
-    given,
+    all_files,
     run,
 )
 from kube_runtime.commandline.application import application, execute
+from kube_runtime.commandline.errors import ExitCode
 
 _PLUGIN = "kubectl-dynamo"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OptionalApi: TypeAlias = Literal["grove", "kai", "leaderWorkerSet", "inferencePool", "istio"]
 """The keys of `api.optional_apis`, which is not imported here."""
 
 
 def app(program: str = "dynamoctl") -> App:
-    """The commands, under the name of the program as it was called."""
+    """Build the command line; `program` is the name that it was called by."""
     tool = application(
         program,
         "Inspect, change, check and try out NVIDIA Dynamo graphs on Kubernetes.",
@@ -69,14 +72,11 @@ def app(program: str = "dynamoctl") -> App:
     tool.command(change.convert)
     tool.command(render)
     tool.command(lint)
-    package = "dynamoctl"
+    tool.command(author.crds)
     tool.command(
-        f"{package}.authoring.crds:app", name="crds", help="Print the CustomResourceDefinitions."
-    )
-    tool.command(
-        f"{package}.dev.commands:app",
+        "dynamoctl.dev.commands:app",
         name="dev",
-        help=("Run local control planes to try things on."),
+        help="Run local control planes: real API server and controllers, fake GPU nodes.",
     )
     tool.command(author.profile)
     tool.command(author.new)
@@ -104,6 +104,7 @@ def why(
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
+    Example: dynamoctl why chat
 
     Parameters
     ----------
@@ -129,11 +130,12 @@ def status(
 
     Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
     cluster does not answer.
+    Example: dynamoctl status chat --watch
 
     Parameters
     ----------
     watch
-        Print it again on each change until it is ready.
+        Show it again on each change until it is ready.
     """
     from dynamoctl.inspect.views import print_status
 
@@ -152,6 +154,7 @@ def tree(
     Kinds that you cannot list are named on stderr and left out. Exits with 0 if
     the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
     not answer.
+    Example: dynamoctl tree chat
     """
     from dynamoctl.inspect.views import print_tree
 
@@ -174,6 +177,7 @@ def render(
     scaling adapters in the files count as objects of the cluster. On any error it
     prints no object. It leaves out owner references, whose uids only a cluster knows,
     and generated SSH keys.
+    Example: dynamoctl render -f graph.yaml
 
     Parameters
     ----------
@@ -186,11 +190,11 @@ def render(
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
-    gc.disable()  # the process ends before there is any garbage worth looking for
+    gc.disable()  # the process ends before a collection would pay
     from dynamoctl.authoring.render import print_objects
 
     print_objects(
-        given(paths, files),
+        all_files(paths, files),
         orchestrator=orchestrator,
         settings=settings,
         facts=facts,
@@ -213,6 +217,7 @@ def lint(
     It prints all errors and warnings, and a summary on stderr. Exits with 1 if the
     webhooks would refuse anything; warnings alone are fine. It skips objects of
     other kinds.
+    Example: dynamoctl lint -f manifests/
 
     Parameters
     ----------
@@ -223,7 +228,9 @@ def lint(
     """
     from dynamoctl.authoring import lint as command
 
-    return command.lint(given(paths, files), settings=settings, namespace=namespace, output=output)
+    return command.lint(
+        all_files(paths, files), settings=settings, namespace=namespace, output=output
+    )
 
 
 def install(
@@ -241,6 +248,7 @@ def install(
 
     They equal the charts with default values; use the charts to change any other
     value.
+    Example: dynamoctl install --print | kubectl apply --server-side -f -
 
     Parameters
     ----------
@@ -270,10 +278,12 @@ def images(
 ) -> None:
     """List the images that an installation may pull, one per line.
 
+    Example: dynamoctl images --registry registry.example.com -o pairs
+
     Parameters
     ----------
     registry
-        Replace their registry by this one, as the chart's `global.imageRegistry` does.
+        Registry in the place of the images' own, as with the chart's `global.imageRegistry`.
     output
         Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
@@ -291,6 +301,7 @@ def check(
 
     Each line is ok, warning or fail, with the remedy. Exits with 1 if any check
     fails, 3 if the cluster does not answer.
+    Example: dynamoctl check --before-install
     """
     from dynamoctl.inspect.check import print_findings
 
@@ -298,7 +309,11 @@ def check(
 
 
 def main() -> None:
-    """The entry point. A command that returns a number ends with it as exit code."""
+    """Run the command line. A number that a command returns is the exit code."""
+    _open_closed_streams()
+    if any(not _is_text(argument) for argument in sys.argv[1:]):
+        print("error: expected arguments in UTF-8", file=sys.stderr)
+        sys.exit(ExitCode.USAGE)
     called = Path(sys.argv[0]).name
     tool = app("kubectl dynamo" if called == _PLUGIN else "dynamoctl")
     if sys.argv[1:2] == ["__complete"]:
@@ -306,5 +321,28 @@ def main() -> None:
 
         print_candidates(tool, sys.argv[2:])
         return
-    result = execute(tool, sys.argv[1:])
+    try:
+        result = execute(tool, sys.argv[1:])
+        sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # flushed once more at the end
+        print(f"error: cannot write: {error.strerror}", file=sys.stderr)
+        sys.exit(ExitCode.PROBLEMS)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _open_closed_streams() -> None:
+    """Open on /dev/null the standard streams that the caller has closed, as with `<&-`; Python has None."""
+    nowhere = Path(os.devnull)
+    sys.stdin = sys.stdin or nowhere.open(encoding="utf-8")
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument was UTF-8; Python has other bytes as surrogates, which nothing can print."""
+    return not any("\ud800" <= char <= "\udfff" for char in argument)

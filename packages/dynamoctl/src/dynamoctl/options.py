@@ -1,6 +1,6 @@
-"""The arguments of commands; parsed before the code of the commands is imported.
+"""The flags and arguments of commands; parsed before a command's code is imported.
 
-A constant beside a class has the values of a command line that names none.
+The constant below each class has its defaults.
 """
 
 from collections.abc import Coroutine
@@ -33,7 +33,7 @@ YamlOutput = Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"
 Paths = Annotated[
     str,
     Parameter(
-        metavar="FILE",
+        name="FILE",
         show_default=False,
         allow_leading_hyphen=True,
         help="YAML or JSON files, folders of such files, or `-` for stdin.",
@@ -51,18 +51,19 @@ Files = Annotated[
 ]
 
 
-def given(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
-    """The files of a command line, of which there must be one.
+def all_files(paths: tuple[str, ...], files: tuple[str, ...]) -> list[str]:
+    """All files of a command line: at least one.
 
     Raises: CycloptsError.
     """
-    if not (paths or files):
-        raise CycloptsError(msg="missing file: expected FILE or --filename FILE")
-    return [*paths, *files]
+    files_given = [*paths, *files]
+    if not all(files_given) or not files_given:  # "" would be the current folder
+        raise CycloptsError("missing file: expected FILE or --filename FILE")
+    return files_given
 
 
 def run(command: Coroutine[object, object, int | None]) -> int:
-    """The exit code of a command."""
+    """Run a command; the exit code."""
     import asyncio
 
     return int(asyncio.run(command) or 0)
@@ -93,15 +94,32 @@ HERE = Where()
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
+class WhereAll(Where):
+    """Where the objects are.
+
+    Parameters
+    ----------
+    namespace
+        Namespace (default: all).
+    """
+
+
+ANYWHERE = WhereAll()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
 class CheckOptions:
     """What to check.
 
     Parameters
     ----------
-    kubeconfig
-        Kubeconfig file (default: kubectl's).
+    namespace
+        Check quota and pull secrets of this namespace; with a restricted operator, the one it watches.
     context
         Context in the kubeconfig (default: the current one).
+    kubeconfig
+        Kubeconfig file (default: kubectl's).
     is_before
         Accept missing CRDs, and warn about an operator that already leads.
     is_before_upgrade
@@ -112,18 +130,16 @@ class CheckOptions:
         Fail if no webhook refuses an invalid graph.
     account
         Check the permissions of this operator's ServiceAccount.
-    namespace
-        Check quota and pull secrets of this namespace; with a restricted operator, the one it watches.
     """
 
-    kubeconfig: OptionalFile = None
+    namespace: Namespace = ""
     context: Name = ""
+    kubeconfig: OptionalFile = None
     is_before: Annotated[bool, Parameter(name="--before-install")] = False
     is_before_upgrade: Annotated[bool, Parameter(name="--before-upgrade")] = False
     is_self: Annotated[bool, Parameter(name="--self")] = False
     expects_webhooks: Annotated[bool, Parameter(name="--expect-webhooks")] = False
     account: Annotated[str, Parameter(metavar="NAMESPACE/NAME", show_default=False)] = ""
-    namespace: Namespace = ""
 
 
 CHECKS = CheckOptions()
@@ -175,9 +191,9 @@ class LogOptions:
     container
         Container of the pods.
     tail
-        Last lines of each pod to begin with; -1 is all of them.
+        Number of last lines of each pod to begin with; -1 is all.
     since
-        Only lines of this last time, for example 10m.
+        Print only lines newer than this, for example 10m.
     timestamps
         Print the time of each line.
     """
@@ -196,7 +212,7 @@ LOGS = LogOptions()
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class ProfileOptions:
-    """What is asked for.
+    """The model, the hardware, the load and the targets.
 
     Parameters
     ----------
@@ -215,7 +231,7 @@ class ProfileOptions:
     max_gpus
         Most GPUs of the graph (default: unlimited).
     max_nodes
-        Most nodes that one engine is cut over.
+        Most nodes that one engine spans.
     ttft
         Most milliseconds to the first token.
     itl
@@ -227,7 +243,7 @@ class ProfileOptions:
     requests_per_second
         Load that determines the replicas.
     mode
-        Whether prefill has workers of its own (default: the cheaper).
+        Whether prefill has workers of its own (default: the cheaper mode).
     engine
         What predicts: formulas, measured kernels, or the better of what is installed.
     margin

@@ -1,7 +1,6 @@
-"""The one way to print: tables and trees through rich, in colour and at the width of a terminal.
+"""Print tables, trees and JSON: in colour and at its width on a terminal, as unwrapped plain text elsewhere.
 
-A pipe or a file gets plain text that is never wrapped. `NO_COLOR` and `FORCE_COLOR` are rich's own. Cells
-come from a cluster: control characters in them are replaced.
+rich reads `NO_COLOR` and `FORCE_COLOR`. Cells come from a cluster, so control characters are replaced.
 """
 
 import json
@@ -19,17 +18,17 @@ from rich.text import Text
 from kube_runtime.commandline.errors import visible
 
 _UNLIMITED = 10_000
-"""Characters of a line that no terminal shows."""
+"""Columns where there is no terminal, so that nothing is wrapped."""
 
 _READABLE = 40
-"""Characters of a text that a column must have room for; a narrower one goes below its row."""
+"""Least columns for a text in the last column; where there are fewer, it goes below its row."""
 
 _STYLES = {
     **dict.fromkeys(("True", "ready", "Ready", "successful", "Running", "loaded"), "green"),
     **dict.fromkeys(("False", "failed", "Failed", "Warning", "error"), "red"),
     **dict.fromkeys(("pending", "Pending", "Unknown", "initializing"), "yellow"),
 }
-"""Colours of words that say how an object is; other words have none."""
+"""Colours of words that name a state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ Cell = str | Styled
 
 
 def console() -> Console:
-    """Stdout: as wide as the terminal, unlimited elsewhere."""
+    """Standard output: as wide as the terminal, unlimited elsewhere."""
     width = None if sys.stdout.isatty() else _UNLIMITED
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
@@ -57,7 +56,7 @@ class _Table(Table):
     """A table whose last column goes below each row where the terminal has no room beside it."""
 
     cells: Sequence[Sequence[Text]] = ()
-    """The head, if there is one, and the rows."""
+    """The rows, after the head if there is one."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = [max(cell.cell_len for cell in column) for column in zip(*self.cells, strict=True)]
@@ -113,7 +112,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def plain(*parts: RenderableType) -> str:
-    """The parts as text without colour, without a margin and without spaces at the ends of lines."""
+    """The parts as text without colour and trailing spaces."""
     screen = Console(
         highlight=False,
         markup=False,
@@ -128,7 +127,7 @@ def plain(*parts: RenderableType) -> str:
 
 
 def show_json(body: object) -> None:
-    """Print a value for machines."""
+    """Print a value as JSON."""
     print(json.dumps(body, indent=2), flush=True)
 
 
@@ -138,7 +137,7 @@ def warn(text: str) -> None:
 
 
 def redrawing() -> Live:
-    """A part of a terminal that is drawn again in place; what was drawn last stays at the end."""
+    """A display that is redrawn in place; its last state stays on the screen."""
     return Live(console=console(), auto_refresh=False, vertical_overflow="visible")
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from dynamoctl.installation import checks
-from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.inventory import StorageClass
+from dynamoctl.installation.checks import CheckResult, Finding, StorageClass
 from dynamoctl.main import app
 from kube_runtime.types.core import Node, NodeStatus, Pod, PodStatus
 from kube_runtime.types.meta import Metadata

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS, OptionalApi
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS, OptionalApi
 from dynamoctl.installation.images import from_registry, images
 from dynamoctl.installation.manifests import PLACEHOLDER, Choices, manifests
 from dynamoctl.main import app

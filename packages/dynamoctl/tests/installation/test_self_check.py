@@ -10,16 +10,19 @@ from cyclopts import CycloptsError
 
 from dynamoctl.inspect.check import print_findings
 from dynamoctl.installation import checks, kinds, webhooks
-from dynamoctl.installation.checks import CheckResult, default_storage
-from dynamoctl.installation.inventory import (
+from dynamoctl.installation.checks import (
+    CheckResult,
+    QuotaStatus,
+    ResourceQuota,
+    default_storage,
+)
+from dynamoctl.installation.kinds import (
     DefinedVersion,
     Definition,
     DefinitionSpec,
     DefinitionStatus,
-    QuotaStatus,
-    ResourceQuota,
+    Project,
 )
-from dynamoctl.installation.kinds import Project
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.kind import Kind
@@ -171,6 +174,13 @@ def test_a_namespace_is_checked_before_our_kinds_are_installed(
 def test_a_namespace_that_would_be_another_path_is_not_asked_for() -> None:
     with pytest.raises(CycloptsError, match="invalid namespace"):
         asyncio.run(print_findings(CheckOptions(namespace="../../nodes"), "text"))
+
+
+@pytest.mark.parametrize("name", ["operator", "prod/", "/operator", "a/b/c"])
+def test_a_name_that_is_of_no_service_account_is_refused(name: str) -> None:
+    expected = f'invalid ServiceAccount "{name}" \\(expected NAMESPACE/NAME'
+    with pytest.raises(CycloptsError, match=expected):
+        asyncio.run(print_findings(CheckOptions(account=name), "text"))
 
 
 @pytest.mark.parametrize(

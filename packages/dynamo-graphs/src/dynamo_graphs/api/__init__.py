@@ -1,1 +1,1 @@
-"""What users write: the kinds of `nvidia.com/v1alpha1`, one file each, with spec, status and constants."""
+"""The kinds of `nvidia.com/v1alpha1`, one module each, and what follows from their fields alone."""

@@ -1,7 +1,7 @@
-"""The inference frameworks that the operator knows: one line each.
+"""The supported inference frameworks, one line each.
 
-From a line follow the values of `backendFramework`, how a worker's command is read, and, by its name,
-the module of `render/backends` that starts the framework.
+The line decides the values of `backendFramework`, the detection from a worker's command, and, by its
+name, the module of `render/backends` that starts the framework.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class BackendName:
     """Properties of a framework that code outside of rendering needs.
 
-    `cache_path` is where a compilation cache is mounted when the user names no path; empty means that
-    the user must. `needs_ssh_keys` is whether pods of one group start processes in each other.
+    `cache_path` is the default mount path of a compilation cache; if empty, the user must set one.
+    `needs_ssh_keys` is true if the pods of a group start processes in each other over SSH.
     """
 
     name: str
@@ -25,9 +25,9 @@ BACKENDS = (
     BackendName("vllm", cache_path="/root/.cache/vllm"),
     BackendName("trtllm", needs_ssh_keys=True),
 )
-"""Names in the order in which messages list them."""
+"""In the order in which messages list them."""
 
 NOOP = "noop"
-"""Name for "no framework"."""
+"""The name of a component without a framework."""
 
 NAMES = tuple(backend.name for backend in BACKENDS)

@@ -1,21 +1,29 @@
 """DynamoComponentDeployment: one component, with the spec that a graph's services share."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from dynamo_graphs.api.backends import NAMES
-from dynamo_graphs.api.epp import EppConfig
-from dynamo_graphs.api.ingress import IngressSpec, IngressTls
-from dynamo_graphs.api.resources import ResourceItem, Resources
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.api.component_fields import (
+    Autoscaling,
+    DisruptionBudget,
+    EppConfig,
+    ExtraPodMetadata,
+    IngressSpec,
+    IngressTls,
+    ModelReference,
+    Multinode,
+    ResourceItem,
+    Resources,
+    ScalingAdapterSwitch,
+    SharedMemory,
+    VolumeMount,
+)
 from kube_runtime.crd.declare import (
     AGE,
     Column,
     Definition,
     Field,
-    IntOrPercent,
     Quantity,
-    Rule,
-    Rules,
     Scale,
     Transition,
     Transitions,
@@ -23,21 +31,6 @@ from kube_runtime.crd.declare import (
 )
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Condition, Resource, Status, Struct
-
-
-class Autoscaling(Struct):
-    """Deprecated and ignored; use `scalingAdapter` with an autoscaler of your choice."""
-
-    enabled: Annotated[bool | None, Field("Deprecated and ignored.")] = None
-    min_replicas: Annotated[int | None, Field("Deprecated and ignored.", format="int64")] = None
-    max_replicas: Annotated[int | None, Field("Deprecated and ignored.", format="int64")] = None
-    behavior: Annotated[
-        Object | None, Field("Deprecated and ignored.", embeds="HorizontalPodAutoscalerBehavior")
-    ] = None
-    metrics: Annotated[
-        tuple[Object, ...], Field("Deprecated and ignored.", embeds="MetricSpec")
-    ] = ()
-
 
 __all__ = [
     "GROUP",
@@ -67,119 +60,8 @@ VERSION = "v1alpha1"
 CATEGORIES = ("dynamo",)
 """`kubectl get dynamo` lists these kinds. Not `all`: `kubectl delete all --all` would delete graphs."""
 
-
-class VolumeMount(Struct):
-    """A PersistentVolumeClaim mounted into the main container."""
-
-    name: Annotated[
-        str, Field("Name of the PVC; for a graph, one of `spec.pvcs`.", required=True)
-    ] = ""
-    mount_point: Annotated[
-        str | None,
-        Field(
-            "Directory in the container. A compilation cache has a default for each backend; any "
-            "other volume needs it."
-        ),
-    ] = None
-    use_as_compilation_cache: Annotated[
-        bool,
-        Field(
-            "Store the backend's compiled kernels on this volume, so that pods start faster the "
-            "next time.",
-            default=False,
-        ),
-    ] = False
-
-
-class ModelReference(Struct):
-    """The base model that a component serves."""
-
-    name: Annotated[
-        str,
-        Field(
-            "Name of the base model. DynamoModels with the same `baseModelName` find the "
-            "component's pods through a headless Service."
-        ),
-    ]
-    revision: Annotated[
-        str | None, Field("Revision of the model, for your own records; nothing reads it.")
-    ] = None
-
-
-class SharedMemory(Struct):
-    """The memory-backed volume at /dev/shm."""
-
-    disabled: Annotated[bool, Field("Mount no such volume.")] = False
-    size: Annotated[
-        Quantity | None,
-        Field(
-            "Size of the volume; required unless it is disabled. Without `sharedMemory` it is `8Gi`."
-        ),
-    ] = None
-
-
-class ExtraPodMetadata(Struct):
-    """Labels and annotations of the pods."""
-
-    annotations: Annotated[dict[str, str], Field("Annotations of the pods.")] = {}
-    labels: Annotated[
-        dict[str, str], Field("Labels of the pods; those that the operator selects by win.")
-    ] = {}
-
-
-class Multinode(Struct):
-    """A component that spans several nodes."""
-
-    node_count: Annotated[
-        int,
-        Field(
-            "Number of nodes of each replica. The GPUs of one replica are this number times "
-            "`resources.limits.gpu`.",
-            minimum=2,
-            format="int32",
-            default=2,
-            required=True,
-        ),
-    ] = 2
-
-
-def _names_one_bound(budget: Object) -> bool:
-    """Whether a disruption budget has no more than one of its two bounds."""
-    return not ("minAvailable" in budget and "maxUnavailable" in budget)
-
-
-class DisruptionBudget(Struct):
-    """How many pods of a component an eviction, such as the drain of a node, may take at a time."""
-
-    RULES: ClassVar[Rules] = (
-        Rule(
-            "!(has(self.minAvailable) && has(self.maxUnavailable))",
-            "minAvailable and maxUnavailable cannot both be set",
-            _names_one_bound,
-        ),
-    )
-
-    min_available: Annotated[
-        IntOrPercent | None,
-        Field("Pods that must stay: a number, or a percentage of the replicas."),
-    ] = None
-    max_unavailable: Annotated[
-        IntOrPercent | None,
-        Field("Pods that may be missing: a number, or a percentage of the replicas."),
-    ] = None
-
-
-class ScalingAdapterSwitch(Struct):
-    """Whether a scaling adapter owns the replicas."""
-
-    enabled: Annotated[
-        bool,
-        Field(
-            "Create a DynamoGraphDeploymentScalingAdapter for the service and let it own `replicas`. "
-            "Otherwise set `replicas` yourself.",
-            default=False,
-        ),
-    ] = False
+WORKER_TYPES = frozenset(("worker", "prefill", "decode"))
+"""Values of `componentType` whose pods load a model."""
 
 
 _KEEPS_TOPOLOGY = Transition(
@@ -314,13 +196,28 @@ class ComponentSpec(Struct):
 
     @property
     def desired_replicas(self) -> int:
-        """The number of replicas that the component asks for."""
+        """Desired number of replicas; 1 unless the spec sets it."""
         return 1 if self.replicas is None else self.replicas
 
     @property
     def nodes(self) -> int:
         """The number of nodes that each replica spans."""
         return self.multinode.node_count if self.multinode else 1
+
+
+def is_worker(service: ComponentSpec) -> bool:
+    """Whether the service loads a model."""
+    return service.component_type in WORKER_TYPES
+
+
+def has_adapter(service: ComponentSpec) -> bool:
+    """Whether a scaling adapter owns the service's replicas."""
+    return service.scaling_adapter is not None and service.scaling_adapter.enabled
+
+
+def is_under_factor(service: ComponentSpec) -> bool:
+    """Whether the graph's `spec.replicas` multiplies the service's replicas."""
+    return is_worker(service) and not has_adapter(service)
 
 
 class DynamoComponentDeploymentSpec(ComponentSpec):
@@ -335,6 +232,80 @@ class DynamoComponentDeploymentSpec(ComponentSpec):
             options=NAMES,
         ),
     ] = None
+
+
+class BlockedPod(Struct):
+    """A pod that is not ready, and why."""
+
+    name: Annotated[str, Field("Name of the pod.")]
+    reason: Annotated[
+        str, Field("Why it is not ready: a reason of `Ready`, or the kubelet's reason.")
+    ]
+    container: Annotated[str | None, Field("The container that is the cause, if there is one.")] = (
+        None
+    )
+    message: Annotated[
+        str | None, Field("Message of the scheduler, the kubelet or the container.")
+    ] = None
+    since: Annotated[str | None, Field("When this began.", format="date-time")] = None
+    restarts: Annotated[
+        int | None,
+        Field("Number of restarts of its containers.", minimum=0, format="int32"),
+    ] = None
+
+
+class ServiceReplicaStatus(Struct):
+    """Replica counts of one component's workload, as observed."""
+
+    component_kind: Annotated[
+        Literal["PodClique", "PodCliqueScalingGroup", "Deployment", "LeaderWorkerSet"],
+        Field("Kind of the workload."),
+    ]
+    component_name: Annotated[str, Field("Name of the workload.")]
+    replicas: Annotated[
+        int, Field("Replicas that exist and are not being deleted.", minimum=0, format="int32")
+    ]
+    updated_replicas: Annotated[
+        int, Field("Replicas of the current revision.", minimum=0, format="int32")
+    ]
+    ready_replicas: Annotated[
+        int | None,
+        Field(
+            "Replicas that are ready. A PodCliqueScalingGroup has no such count.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    available_replicas: Annotated[
+        int | None,
+        Field(
+            "Replicas that are available: for a Deployment, ready for long enough; for a "
+            "PodCliqueScalingGroup, with enough ready pods in every clique. The other kinds have "
+            "no such count.",
+            minimum=0,
+            format="int32",
+        ),
+    ] = None
+    scheduled_replicas: Annotated[
+        int | None,
+        Field("Replicas all of whose pods have a node.", minimum=0, format="int32"),
+    ] = None
+    reason: Annotated[
+        str | None,
+        Field("Why the service is not ready, in one word; one of the reasons of `Ready`."),
+    ] = None
+    message: Annotated[str | None, Field("The same in a sentence.")] = None
+    component_names: Annotated[
+        tuple[str, ...],
+        Field("Names of all its workloads; several while workers are rolled out."),
+    ] = ()
+    runtime_namespace: Annotated[
+        str | None, Field("Dynamo namespace in which the service's processes are found.")
+    ] = None
+    blocked_pods: Annotated[
+        tuple[BlockedPod, ...],
+        Field("Pods that are not ready and why, at most five.", max_items=5),
+    ] = ()
 
 
 class DynamoComponentDeploymentStatus(Status):

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions of `nvidia.com/v1alpha1`, made from the structs, and the defaults in them."""
+"""The CRDs of `nvidia.com/v1alpha1`, generated from the structs, and their defaults."""
 
 from functools import cache
 from typing import Any
@@ -22,29 +22,29 @@ RESOURCES: tuple[type[Resource], ...] = (
     DynamoModel,
     DynamoWorkerMetadata,
 )
-"""Every kind that we define."""
+"""Every kind that the CRDs declare."""
 
 KINDS = {resource.KIND.name: resource for resource in RESOURCES}
-"""Every kind that we define, by name."""
+"""The same by the name of the kind."""
 
 _KEEP = {"helm.sh/resource-policy": "keep"}
-"""Deleting a CRD would delete every object of its kind: Helm must keep it."""
+"""Deleting a CRD deletes every object of its kind, so `helm uninstall` must keep it."""
 
 
 def custom_resource_definitions() -> tuple[Object, ...]:
-    """All our CustomResourceDefinitions, as they are applied."""
+    """Return all CRDs, as they are applied."""
     return tuple(custom_resource_definition(resource) for resource in RESOURCES)
 
 
 def custom_resource_definition(resource: type[Resource]) -> Object:
-    """The CustomResourceDefinition of one of our kinds."""
+    """Return the CRD of one kind."""
     return definition.custom_resource_definition(resource, _KEEP)
 
 
 def defaulted(document: Object) -> Object:
-    """The document as the API server stores it: nulls dropped, schema defaults filled in.
+    """Return the document as the API server stores it: nulls dropped, schema defaults filled in.
 
-    A document of another kind comes back as it is.
+    A document of another kind is returned unchanged.
     """
     resource = resource_of(document)
     if resource is None:
@@ -54,20 +54,20 @@ def defaulted(document: Object) -> Object:
 
 
 def resource_of(document: Object) -> type[Resource] | None:
-    """The kind of a document, if it is one that we define."""
+    """Return the type of a document, or None if its kind is not one of ours."""
     kind = document.get("kind")
     return KINDS.get(kind) if isinstance(kind, str) else None
 
 
 @cache
 def whole_schema(resource: type[Resource]) -> Object:
-    """The structural schema of a kind, with the metadata spelled out."""
+    """Return the structural schema of a kind, including its metadata."""
     schema = definition.resource_schema(resource)
     return {**schema, "properties": {**schema["properties"], "metadata": embedded("ObjectMeta")}}
 
 
 def filled(value: object, schema: Object) -> Any:
-    """A value with nulls dropped and defaults filled in, wherever the schema describes it."""
+    """Return the value with nulls dropped and defaults filled in, wherever the schema describes it."""
     if isinstance(value, list):
         items = schema.get("items", {})
         return [filled(child, items) for child in value]

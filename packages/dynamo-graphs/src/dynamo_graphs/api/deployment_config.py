@@ -1,8 +1,7 @@
-"""The variable `DYN_DEPLOYMENT_CONFIG`: sizes of services in JSON, from an earlier version of Dynamo.
+"""The variable `DYN_DEPLOYMENT_CONFIG` of earlier Dynamo versions: replicas and resources of services.
 
-It is an environment variable of the user and part of the spec at the same time, so all code that needs the
-replicas or GPUs of a service reads them here. It counts for components only: on Grove it is a variable like
-any other.
+It is an environment variable of the user that acts as part of the spec, so all code that needs the
+replicas or GPUs of a service reads them here. It has no effect on Grove.
 """
 
 import json
@@ -11,10 +10,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component_fields import ResourceItem, Resources
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.resources import ResourceItem, Resources
 from kube_runtime.kind import Fields, Object
 
 S = TypeVar("S", bound=ComponentSpec)
@@ -23,7 +22,7 @@ VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 
 
 def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
-    """A service of the graph with the sizes that the variable gives it; its own number of replicas wins."""
+    """Return a service with the replicas and resources from the variable; `replicas` in the spec wins."""
     spec = graph.spec.services[service]
     if is_on_grove(graph):
         return spec
@@ -31,7 +30,7 @@ def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
 
 
 def sized(spec: S, config: Object, service: str) -> S:
-    """A component with the sizes that the variable says of that service; its own number of replicas wins."""
+    """Return the spec with replicas and resources from `config`; `replicas` in the spec wins."""
     arguments = folded(_mapping(folded(_mapping(config.get(service))).get("serviceargs")))
     workers = arguments.get("workers")
     if spec.replicas is None and isinstance(workers, int) and not isinstance(workers, bool):
@@ -45,12 +44,12 @@ def sized(spec: S, config: Object, service: str) -> S:
 
 
 def base_replicas(graph: DynamoGraphDeployment, service: str) -> int:
-    """The replicas that the user gives to a service, by its field, else by the variable, else 1."""
+    """The replicas that the user sets for a service: by its field, else by the variable, else 1."""
     return as_configured(graph, service).desired_replicas
 
 
 def config_of(environment: Iterable[Object]) -> Object:
-    """What the last such variable says, by services; {} if there is none, or it cannot be read."""
+    """Return the value of the last such variable, by service; {} if it is missing or unreadable."""
     texts = [variable.get("value") for variable in environment if variable.get("name") == VARIABLE]
     try:
         return _mapping(json.loads(texts[-1])) if texts and texts[-1] else {}
@@ -59,7 +58,7 @@ def config_of(environment: Iterable[Object]) -> Object:
 
 
 def _sizes(resources: Object) -> Object:
-    """The amounts that are given as they have to be; validation has reported the others."""
+    """The valid amounts; validation reports the others."""
     texts = {name: resources.get(name) for name in ("cpu", "memory", "gpu")}
     sizes: Object = {
         name: amount for name, amount in texts.items() if amount and isinstance(amount, str)
@@ -75,5 +74,5 @@ def _mapping(value: object) -> Object:
 
 
 def folded(value: Fields) -> Object:
-    """The entries under lower-case names: below a service's entry, case does not count."""
+    """Return the entries under lower-case names: names below a service are case-insensitive."""
     return {name.lower(): entry for name, entry in value.items()}

@@ -1,19 +1,18 @@
 """Detect which inference framework a component runs, from its command and the spec.
 
-A command is free text for a shell. Detection matches exactly what one pattern of the reference matches,
-since anything else would move live graphs from one launch to another. As a regular expression it takes time
-cubic in a text that users choose, so its parts are searched one after the other.
+Detection matches exactly what a regular expression of the Go operator matches: any difference would
+launch live graphs in another way. That expression takes cubic time in a text that users choose, so its
+parts are searched one after the other.
 """
 
 import re
 from dataclasses import dataclass
 
 from dynamo_graphs.api.backends import BACKENDS, NAMES, NOOP
-from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import WORKER_TYPES, ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import WORKER_TYPES
 
-# A newline ends no command; space is ASCII without vertical tab.
+# A newline does not end a command; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]"
 _SEPARATOR = re.compile(r"[|&;]")
 _PYTHON = re.compile(rf"python[0-9.]*{_SPACE}")
@@ -24,14 +23,14 @@ _WITH_SSH_KEYS = frozenset(backend.name for backend in BACKENDS if backend.needs
 
 @dataclass(frozen=True, slots=True)
 class Framework:
-    """The framework of a component; `problem` says why it is unknown, and `name` is then `noop`."""
+    """The framework of a component. If it is unknown, `problem` is the reason and `name` is `noop`."""
 
     name: str = NOOP
     problem: str = ""
 
 
 def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
-    """The framework that a component runs; `noop` for all but workers."""
+    """Return the framework that a component runs; `noop` for all but workers."""
     if spec.component_type not in WORKER_TYPES:
         return Framework()
     explicit = spec.backend_framework or ""
@@ -58,26 +57,26 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
 
 
 def _started(command: str) -> list[str]:
-    """The names of the frameworks that a command starts, sorted."""
+    """Sorted names of the frameworks that a command starts."""
     modules = [_behind_module_option(part) for part in _SEPARATOR.split(command)]
     return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
 
 
 def _behind_module_option(command: str) -> str:
-    """What follows the first `-m` behind the first Python; "" if there is none."""
+    """The text after the first `-m` of the first Python; "" without one."""
     python = _PYTHON.search(command)
     option = _MODULE.search(command, python.end()) if python else None
     return command[option.end() :] if option else ""
 
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
-    """The component's framework for display; None if it runs none, or if it is unknown."""
+    """The component's framework for display; None without one, or if it is unknown."""
     name = framework(spec).name
     return spec.backend_framework or (None if name == NOOP else name)
 
 
 def frameworks(graph: DynamoGraphDeployment) -> str | None:
-    """The graph's frameworks for display, separated by commas; None if it runs none."""
+    """The graph's frameworks for display, separated by commas; None without any."""
     services = graph.spec.services.values()
     names = {declared_or_detected(as_component(graph, service)) for service in services}
     return graph.spec.backend_framework or ",".join(sorted(filter(None, names))) or None
@@ -97,14 +96,14 @@ def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:
 def as_component(
     graph: DynamoGraphDeployment, service: ComponentSpec
 ) -> DynamoComponentDeploymentSpec:
-    """A graph's service as the spec of the component that it becomes, with the graph's framework."""
+    """Convert a graph's service to the spec of its component, with the graph's framework."""
     fields = {name: getattr(service, name) for name in service.__struct_fields__}
     return DynamoComponentDeploymentSpec(**fields, backend_framework=graph.spec.backend_framework)
 
 
 def needs_ssh_keys(graph: DynamoGraphDeployment) -> bool:
-    """Whether pods of the graph start processes in each other, as a framework on several nodes may."""
-    several = (service for service in graph.spec.services.values() if service.nodes > 1)
+    """Whether a multinode service of the graph starts processes in its pods over SSH."""
+    multinode = (service for service in graph.spec.services.values() if service.nodes > 1)
     return any(
-        framework(as_component(graph, service)).name in _WITH_SSH_KEYS for service in several
+        framework(as_component(graph, service)).name in _WITH_SSH_KEYS for service in multinode
     )

@@ -32,7 +32,7 @@ MOST_SERVICES = 25
 
 
 def _is_complete_claim(claim: Object) -> bool:
-    """Require all fields that creating a PVC needs."""
+    """Whether the entry has all fields that creating a PVC requires."""
     needed = ("size", "storageClass", "volumeAccessMode")
     return not claim.get("create") or all(name in claim for name in needed)
 

@@ -1,10 +1,28 @@
 """Every label and annotation key that we write or read, with what it means.
 
-One table, so that the reference page and the code cannot drift apart. Our selectors contain some of the keys,
-so users may not set those on pods (`SELECTING`).
+`docs/labels-and-annotations.md` is written from this table, so that page and code cannot drift apart.
 """
 
-from dynamo_graphs.api.label_entry import LabelEntry, Use
+from enum import Enum
+from typing import NamedTuple
+
+
+class Use(Enum):
+    """Whether a key is a label or an annotation, and who writes it."""
+
+    LABEL = "label"
+    READ = "annotation that we read"
+    WRITTEN = "annotation that we write"
+
+
+class LabelEntry(NamedTuple):
+    """One row of the reference page."""
+
+    key: str
+    use: Use
+    on: str
+    text: str
+
 
 ENTRIES: list[LabelEntry] = []
 
@@ -30,15 +48,13 @@ COMPONENT = _key(
     "nvidia.com/dynamo-component",
     Use.LABEL,
     "every object of a component; selectors of Services",
-    "The service's key in the graph, case preserved; without a graph the service name, else the "
-    "component's own.",
+    "The service's key in the graph, case preserved; without a graph the service name, else its own name.",
 )
 DYNAMO_NAMESPACE = _key(
     "nvidia.com/dynamo-namespace",
     Use.LABEL,
     "every object of a component; selectors of Services",
-    "Namespace in which the graph's processes discover each other: `dynamo`, or "
-    "`{namespace}-{graph}`.",
+    "Namespace in which the graph's processes discover each other: `dynamo`, or `{namespace}-{graph}`.",
 )
 COMPONENT_TYPE = _key(
     "nvidia.com/dynamo-component-type",
@@ -94,18 +110,12 @@ INSTANCE = _key(
     "LeaderWorkerSets, their pods and PodGroups",
     "Index of the replica, from 0.",
 )
-MANAGED_BY = _key(
-    "nvidia.com/managed-by",
-    Use.LABEL,
-    "the model's Service",
-    "`dynamo-operator`.",
-)
+MANAGED_BY = _key("nvidia.com/managed-by", Use.LABEL, "the model's Service", "`dynamo-operator`.")
 COMPONENT_POD = _key(
     "nvidia.com/dynamo-component-pod",
     Use.LABEL,
     "ServiceAccounts, set by you",
-    "`true` makes it the ServiceAccount of pods that set none, where discovery is not "
-    "`kubernetes`.",
+    "`true` makes it the ServiceAccount of pods that set none, where discovery is not `kubernetes`.",
 )
 WORKER_HASH = _key(
     "nvidia.com/dynamo-worker-hash",
@@ -126,10 +136,7 @@ APP_MANAGED_BY = _key(
     "`dynamo-operator`.",
 )
 APP_COMPONENT = _key(
-    "app.kubernetes.io/component",
-    Use.LABEL,
-    "ServiceAccounts, Roles, RoleBindings",
-    "`rbac`.",
+    "app.kubernetes.io/component", Use.LABEL, "ServiceAccounts, Roles, RoleBindings", "`rbac`."
 )
 APP_NAME = _key(
     "app.kubernetes.io/name",
@@ -148,8 +155,7 @@ PAUSED = _key(
     "nvidia.com/paused",
     Use.READ,
     "every object of a Dynamo kind",
-    "`true`: the operator writes nothing for the object until you remove the annotation; the "
-    "object can be deleted.",
+    "`true`: the operator writes nothing for the object until you remove it; deletion still works.",
 )
 SUSPEND = _key(
     "nvidia.com/suspend",
@@ -258,8 +264,7 @@ WORKER_CONTENT = _key(
     "nvidia.com/worker-content",
     Use.WRITTEN,
     "components of workers with managed rollouts",
-    "Hash of the workers' spec for which the component was created: the version of the hash, a "
-    "colon, eight hexadecimal digits.",
+    "Hash of the workers' spec for which the component was created, as `version:digits`.",
 )
 GRAPH_REVISION = _key(
     "nvidia.com/graph-revision", Use.LABEL, "ControllerRevisions of a graph", "Its number."
@@ -274,8 +279,7 @@ WORKLOAD_PROVIDER = _key(
     "nvidia.com/workload-provider",
     Use.WRITTEN,
     "DynamoGraphDeployment",
-    "`component` or `grove`: runs the graph's workloads. Chosen when the graph is created, "
-    "written where Grove is installed, and kept.",
+    "`component` or `grove`, which runs the workloads; chosen once, written where Grove is installed.",
 )
 REQUEST = _key(
     "dgdr.nvidia.com/name",
@@ -323,8 +327,7 @@ OWNER_GENERATION = _key(
     "nvidia.com/owner-generation",
     Use.WRITTEN,
     "every object that the operator applies",
-    "Generation of the owner for which it was written. An operator that knows an older one reads "
-    "the owner first.",
+    "Generation of the owner for which it was written; an operator with an older one reads the owner first.",
 )
 LAST_APPLIED_GENERATION = _key(
     "nvidia.com/last-applied-generation",
@@ -343,9 +346,8 @@ ADOPTED_TEMPLATES = _key(
     "nvidia.com/adopted-templates",
     Use.WRITTEN,
     "Deployments, LeaderWorkerSets, PodCliqueSets",
-    "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests "
-    "of what this operator would render and of what runs. The template is replaced when either "
-    "changes.",
+    "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests of what "
+    "this operator would render and of what runs. The template is replaced when either changes.",
 )
 
 SELECTING = frozenset(
@@ -393,6 +395,5 @@ INSTALLATION = _key(
     "dynamo.nvidia.com/installation",
     Use.WRITTEN,
     "the Lease of the leader",
-    "ServiceAccount of the operators that share the Lease, by which two installations detect "
-    "each other.",
+    "ServiceAccount of the operators that share the Lease, by which two installations detect each other.",
 )

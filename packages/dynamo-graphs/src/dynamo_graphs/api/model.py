@@ -136,7 +136,7 @@ class DynamoModelStatus(Status):
     ] = ()
 
     def with_conditions(self, conditions: Iterable[Condition]) -> Self:
-        """The same with these conditions instead, and with the counts that the schema requires."""
+        """Return the status with these conditions, and with the counts that the schema requires."""
         return msgspec.structs.replace(
             self,
             conditions=tuple(conditions),

@@ -1,13 +1,17 @@
-"""The name of everything that belongs to a graph, and the one function that makes names fit.
+"""The names of everything that belongs to a graph.
 
-Rendering, validation and status must agree on every name, so all of them are here. Names must stay equal to
-those of running graphs, and the API server must accept them: a text that fits stays as it is, a forbidden
-character becomes a dash, and what is too long keeps a readable head and ends in a hash of the whole. Same
-input, same output, forever: peers and upgrades rely on it.
+Rendering, validation and status must agree on every name, so all of them are here. The API server must
+accept them: a valid text stays unchanged, a forbidden character becomes a dash, and a text that is too
+long is cut and ends in a hash of the whole. A change of any of these functions would rename objects of
+running graphs.
 """
 
 import hashlib
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
 
 LABEL_LIMIT = 63
 SUBDOMAIN_LIMIT = 253
@@ -24,28 +28,28 @@ _NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9._-]")
 
 
 def short_hash(text: str) -> str:
-    """Hash of the text: eight hexadecimal digits."""
+    """Hash a text to eight hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def dns_label(text: str) -> str:
-    """The text as a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
+    """Convert a text to a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
     return shortened(text, LABEL_LIMIT)
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text as a DNS label of at most that many characters, which must be 9 or more."""
+    """Convert a text to a DNS label of at most `limit` characters, which must be 9 or more."""
     return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), limit)
 
 
 def dns_subdomain(text: str) -> str:
-    """The text as a DNS subdomain: labels joined by dots, at most 253 characters."""
+    """Convert a text to a DNS subdomain: labels joined by dots, at most 253 characters."""
     labels = (part.strip("-") for part in _NOT_IN_SUBDOMAIN.sub("-", text.lower()).split("."))
     return _fitted(text, ".".join(filter(None, labels)), SUBDOMAIN_LIMIT)
 
 
 def label_value(text: str) -> str:
-    """The text as a label value: at most 63 of `A-Z a-z 0-9 . _ -`; "" stays ""."""
+    """Convert a text to a label value: at most 63 of `A-Z a-z 0-9 . _ -`; "" stays ""."""
     return _fitted(text, _NOT_IN_VALUE.sub("-", text).strip("._-"), LABEL_LIMIT) if text else ""
 
 
@@ -57,21 +61,21 @@ def _fitted(text: str, cleaned: str, limit: int) -> str:
 
 
 def component_name(graph: str, service: str) -> str:
-    """A service's component, its workload, Ingress and scaling adapter: `{graph}-{service}`."""
+    """The component of a service, its workload, Ingress and scaling adapter: `{graph}-{service}`."""
     return dns_label(f"{graph}-{service}")
 
 
-def generation_component_name(graph: str, service: str, generation: str) -> str:
-    """A service's component in one generation of the workers: `{graph}-{service}-{generation}`.
+def revision_component_name(graph: str, service: str, revision: str) -> str:
+    """The component of a service in one revision of the workers: `{graph}-{service}-{revision}`.
 
-    What is too long gives way, never the generation: two of them live side by side.
+    The revision is never shortened, since components of two revisions exist side by side.
     """
-    head = shortened(f"{graph}-{service}", LABEL_LIMIT - 1 - len(generation))
-    return f"{head}-{generation}"
+    head = shortened(f"{graph}-{service}", LABEL_LIMIT - 1 - len(revision))
+    return f"{head}-{revision}"
 
 
 def workload_name(component: str) -> str:
-    """The Deployment and the Ingress of a component."""
+    """The Deployment and the Ingress or VirtualService of a component."""
     return dns_label(component)
 
 
@@ -81,42 +85,42 @@ def debug_workload_name(component: str) -> str:
 
 
 def group_name(component: str, index: int) -> str:
-    """One replica over several nodes: its LeaderWorkerSet, and the PodGroup of its pods.
+    """The LeaderWorkerSet and the PodGroup of one multinode replica.
 
-    LeaderWorkerSet puts a StatefulSet named `{name}-0` below it, whose pods carry its name and a hash
-    of 11 characters in one label value.
+    The LeaderWorkerSet creates a StatefulSet `{name}-0`, whose pods have its name and a hash of 11 characters
+    in one label value.
     """
     return shortened(f"{component}-{index}", LABEL_LIMIT - len("-0") - len("-0123456789"))
 
 
 def service_name(component: str, suffix: str = "") -> str:
-    """A component's Service. The suffix distinguishes the Services for debugging."""
+    """The Service of a component. The suffix distinguishes the Services for debugging."""
     return dns_label(f"{component}{suffix}")
 
 
 def volume_name(claim: str) -> str:
-    """The volume of a PVC. PVCs may have dots and long names, volumes may not."""
+    """The volume of a PVC, whose own name may have dots and be longer than a volume allows."""
     label = dns_label(claim)
     return label if label == claim else dns_label(f"{label[:48].rstrip('-')}-{short_hash(claim)}")
 
 
 def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
-    """A graph's Dynamo namespace; without dots, since its readers split it there."""
+    """The Dynamo namespace of a graph; without dots, at which its readers would split it."""
     return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
 
 
-def generations_dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
-    """What the Dynamo namespaces of all generations of a graph's workers begin with.
+def revisions_namespace_prefix(kubernetes_namespace: str, graph: str) -> str:
+    """The prefix of the Dynamo namespaces of all revisions of a graph's workers.
 
-    Readers look for a prefix, and `prod-chat` is one of `prod-chat-beta` too. Names of Kubernetes have no
-    underscore, so behind one no other graph can begin.
+    Frontends match by prefix, and `prod-chat` is also a prefix of `prod-chat-beta`. Kubernetes names have no
+    underscore, so a prefix that ends in one belongs to this graph alone.
     """
     return f"{dynamo_namespace(kubernetes_namespace, graph)}_"
 
 
-def generation_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
+def revision_dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str) -> str:
     """The Dynamo namespace of one revision of the workers, shared with no other pods."""
-    return f"{generations_dynamo_namespace(kubernetes_namespace, graph)}-{generation}"
+    return f"{revisions_namespace_prefix(kubernetes_namespace, graph)}-{revision}"
 
 
 def model_hash(model: str) -> str:
@@ -125,22 +129,22 @@ def model_hash(model: str) -> str:
 
 
 def model_service_name(model: str) -> str:
-    """The headless Service over all pods of a namespace that serve a model."""
+    """The headless Service of all pods in a namespace that serve a model."""
     return f"dynamo-model-{model_hash(model)}"
 
 
 def discovery_service_account(graph: str) -> str:
-    """The ServiceAccount with which a graph's pods discover each other through the API server."""
+    """The ServiceAccount with which the pods of a graph discover each other through the API server."""
     return dns_subdomain(f"{graph}-k8s-service-discovery")
 
 
 def discovery_role(graph: str) -> str:
-    """The Role of that ServiceAccount."""
+    """The Role of the discovery ServiceAccount."""
     return dns_subdomain(f"{graph}-k8s-service-discovery-role")
 
 
 def discovery_role_binding(graph: str) -> str:
-    """The RoleBinding of that Role and ServiceAccount."""
+    """The RoleBinding of the discovery ServiceAccount."""
     return dns_subdomain(f"{graph}-k8s-service-discovery-binding")
 
 
@@ -150,29 +154,29 @@ def role_binding(service_account: str) -> str:
 
 
 def epp_config_map(graph: str) -> str:
-    """The ConfigMap with the configuration of a graph's endpoint picker."""
+    """The ConfigMap with the configuration of the graph's endpoint picker."""
     return dns_subdomain(f"{graph}-epp-config")
 
 
 def leader_wait_config_map(component: str) -> str:
-    """The ConfigMap with the script that makes the workers of a group wait for their leader."""
+    """The ConfigMap with the script by which the workers of a group wait for their leader."""
     return dns_subdomain(f"{component}-wait-for-leader")
 
 
 def inference_pool(graph: str) -> str:
-    """The InferencePool over a graph's frontends."""
+    """The InferencePool of the graph's frontends."""
     return dns_label(f"{graph}-pool")
 
 
 def profiling_job(request: str) -> str:
-    """The Job that profiles for a request. Its name is a label of its pods, so it fits into one."""
+    """The profiling Job of a request. Its name is also a label value of its pods."""
     return label_value(f"profile-{request}")
 
 
 def profiling_base(request: str, uid: str) -> str:
-    """The ConfigMap with the graph from which profiling starts, where it is not the user's own.
+    """The ConfigMap with the completed base graph of a request.
 
-    One that an earlier request of that name has left is on its way out, so it has another name.
+    The uid keeps it apart from that of a deleted request of the same name, which may still be terminating.
     """
     return dns_subdomain(f"dgdr-base-{request}-{uid.partition('-')[0]}")
 
@@ -180,3 +184,65 @@ def profiling_base(request: str, uid: str) -> str:
 def profiling_output(request: str) -> str:
     """The ConfigMap with the profiling results of a request."""
     return dns_subdomain(f"dgdr-output-{request}")
+
+
+COMBINED_LIMIT = 45
+"""Characters of set, scaling group and clique in a pod name. Source: admission of Grove v1alpha1."""
+
+LEADER_SUFFIX = "-ldr"
+WORKER_SUFFIX = "-wkr"
+_SHORTEST = HASH_LENGTH + 1
+_SET_LIMIT = COMBINED_LIMIT - 2 * _SHORTEST - len(LEADER_SUFFIX)
+"""Characters left to the set beside the shortest name of a multinode service."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroveNames:
+    """The name of a graph's PodCliqueSet, and of each service within it."""
+
+    set: str
+    services: Mapping[str, str]
+
+    def child(self, service: str) -> str:
+        """The PodClique or PodCliqueScalingGroup of a service, as Grove names it."""
+        return f"{self.set}-0-{self.services[service]}"
+
+
+def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
+    """The names of a graph's PodCliqueSet and of the services within it."""
+    return grove_names(
+        graph.metadata.name,
+        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
+    )
+
+
+def grove_names(graph: str, services: Mapping[str, bool]) -> GroveNames:
+    """The names for a graph with these services; the values are whether each is multinode.
+
+    Grove joins the names of set, scaling group and clique in pod names, and limits their sum. Names must
+    never change later: names that fit stay, services are shortened before the set, and the set only if a
+    service could not fit beside it.
+    """
+    whole = shortened(graph, COMBINED_LIMIT)
+    fits = all(
+        _fits(whole, key, is_multinode=is_multinode) for key, is_multinode in services.items()
+    )
+    set_name = whole if fits else shortened(graph, _SET_LIMIT)
+    return GroveNames(
+        set_name,
+        {
+            key: shortened(key, _room(set_name, is_multinode=is_multinode))
+            for key, is_multinode in services.items()
+        },
+    )
+
+
+def _fits(set_name: str, key: str, *, is_multinode: bool) -> bool:
+    room = _room(set_name, is_multinode=is_multinode)
+    return room >= _SHORTEST or len(shortened(key, COMBINED_LIMIT)) <= room
+
+
+def _room(set_name: str, *, is_multinode: bool) -> int:
+    """Characters left to a service; a scaling group and its clique share them."""
+    room = COMBINED_LIMIT - len(set_name)
+    return (room - len(LEADER_SUFFIX)) // 2 if is_multinode else room

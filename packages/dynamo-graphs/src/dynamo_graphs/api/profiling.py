@@ -1,6 +1,6 @@
-"""What a profiler and the operator agree on: names of files and of variables.
+"""Names of files, containers and variables that a profiler and the operator share.
 
-The names of files are also keys of the ConfigMap with the output.
+The names of files are also keys of the output ConfigMap.
 """
 
 RESULTS_FILE = "config_with_planner.yaml"
@@ -14,4 +14,4 @@ OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
 """Variables that identify the request to the profiler; a user cannot set them."""
 
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
-"""Where every client looks for a ServiceAccount's token, and where admission mounts one."""
+"""The usual path of a ServiceAccount's token, where admission mounts it and clients look for it."""

@@ -12,7 +12,7 @@ from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
 DEFAULT_BASE_CONFIG_KEY = "disagg.yaml"
 MOST_ENTRIES = 1000
-"""Most entries of a list or map that only our CRD has; those of the Go operator have no limit."""
+"""Most entries of lists and maps that the Go operator's CRD does not have."""
 
 
 class ConfigMapReference(Struct):

@@ -1,7 +1,7 @@
-"""Changed values written into the YAML text that they were read from, so that comments and order survive.
+"""Edit YAML text in place, so that comments and order survive.
 
-Only the lines of a change are rewritten: PyYAML's nodes have the place of every value. What cannot be edited
-so, such as text with anchors, is left to the caller to rewrite.
+Only the lines of a change are rewritten, at the places of PyYAML's nodes. Text that cannot be edited
+like this, such as text with anchors, must be rewritten by the caller.
 """
 
 import re
@@ -11,8 +11,7 @@ from io import StringIO
 
 import yaml
 
-from dynamo_graphs.files.yaml_depth import ShallowLoader
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.files.yaml_reader import ShallowLoader, documents
 from dynamo_graphs.files.yaml_writer import write_yaml
 from kube_runtime.kind import Object
 
@@ -20,7 +19,7 @@ _DASH = re.compile(r" *- +")
 
 
 def edited(text: str, before: Object, after: Object) -> str | None:
-    """The text with the value `after`, where it had the value `before`; None if that needs another text.
+    """Change the value of a text from `before` to `after`; None if the text must be rewritten.
 
     Raises: ExceptionGroup of ConfigError, if the text is not YAML.
     """
@@ -46,7 +45,7 @@ def edited(text: str, before: Object, after: Object) -> str | None:
 
 
 def is_same(first: object, second: object) -> bool:
-    """Whether two JSON values are the same; unlike with `==`, True is not 1, nor is 1.0."""
+    """Whether two JSON values are the same; unlike `==` it distinguishes True, 1 and 1.0."""
     if isinstance(first, dict) and isinstance(second, dict):
         return first.keys() == second.keys() and all(
             is_same(first[key], second[key]) for key in first
@@ -67,11 +66,11 @@ class _Edit:
 
 
 class _NotEditableError(Exception):
-    """The value has to be rewritten together with what contains it."""
+    """The value must be rewritten together with its parent."""
 
 
 def _is_tree(node: yaml.Node, seen: set[int]) -> bool:
-    """Whether no node is there twice, as aliases are, and none is merged into another."""
+    """Whether the document has neither aliases nor merge keys."""
     if id(node) in seen:
         return False
     seen.add(id(node))
@@ -84,7 +83,7 @@ def _is_tree(node: yaml.Node, seen: set[int]) -> bool:
 
 
 def _value_edits(text: str, node: yaml.Node, before: object, after: object) -> Iterator[_Edit]:
-    """The edits inside of a collection with lines of its own.
+    """Yield the edits inside a block collection.
 
     Raises: _NotEditableError.
     """
@@ -100,12 +99,12 @@ def _value_edits(text: str, node: yaml.Node, before: object, after: object) -> I
 def _mapping_edits(text: str, node: yaml.Node, before: Object, after: Object) -> Iterator[_Edit]:
     indent = " " * node.start_mark.column
     if len(node.value) != len(before):
-        raise _NotEditableError  # keys that are read as one
+        raise _NotEditableError  # different spellings of one key
     for (key_node, value_node), key in zip(node.value, before, strict=True):
         start = _line_start(text, key_node.start_mark.index)
         if key not in after:
             if text[start : key_node.start_mark.index].strip():
-                raise _NotEditableError  # the first key of an item, behind its dash
+                raise _NotEditableError  # the first key of an item, after its dash
             yield _Edit(start, _next_line(text, value_node), "")
         elif not is_same(before[key], after[key]):
             try:
@@ -149,7 +148,7 @@ def _sequence_edits(
 
 
 def _item_start(text: str, item: yaml.Node) -> int:
-    """The place of the dash before an item."""
+    """The position of the dash before an item."""
     start = _line_start(text, item.start_mark.index)
     before = text[start : item.start_mark.index]
     if not _DASH.fullmatch(before):
@@ -158,7 +157,7 @@ def _item_start(text: str, item: yaml.Node) -> int:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """The end of a value; for a block of lines, that of its last value: what follows may be a comment."""
+    """The end of a value; of a block collection that of its last value, before trailing comments."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1] if isinstance(node, yaml.SequenceNode) else node.value[-1][1]
     end: int = node.end_mark.index

@@ -1,8 +1,8 @@
-"""YAML and JSON as kubectl reads them, with the place of every value.
+"""Read YAML and JSON as kubectl does, with the place of every value.
 
-`yes`, `0777`, `1:30` or `2020-01-01` must mean what they mean to `kubectl apply -f`. So PyYAML's C parser
-only builds nodes, and the values are resolved here. Stricter than kubectl in one point: a key given twice
-is an error, where kubectl keeps the last one.
+`yes`, `0777`, `1:30` or `2020-01-01` must mean the same as to `kubectl apply -f`. So PyYAML's C parser
+only builds nodes, and this module resolves their values. In one point it is stricter: a duplicate key is
+an error, while kubectl keeps the last one.
 
 Source: go.yaml.in/yaml/v2 v2.4 (tags of plain scalars), sigs.k8s.io/yaml (keys), kubectl 1.32.
 """
@@ -15,7 +15,6 @@ from typing import Any
 
 import yaml
 
-from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, ShallowLoader
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 
@@ -32,9 +31,9 @@ _WORDS: Object = {
 _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MOST_VALUES = 1_000_000
-"""Aliases of aliases grow without end; a document of the API server's largest size has fewer values."""
+"""Values of a document. Aliases of aliases grow exponentially; the largest object has fewer values."""
 _LONGEST = 100
-"""Characters of an integer; Python refuses to read a very long one."""
+"""Characters of an integer; Python rejects very long ones."""
 _LARGEST = 2**64 - 1
 _SMALLEST = -(2**63)
 _TAG = "tag:yaml.org,2002:"
@@ -48,6 +47,45 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 _PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _MERGE_KEY = "<<"
+DEPTH_LIMIT = 100
+"""Levels of lists and mappings. Objects of Kubernetes have less than thirty."""
+
+
+def is_deep(value: object) -> bool:
+    """Whether a value has more levels than `ShallowLoader` accepts."""
+    level = [value]
+    for _ in range(DEPTH_LIMIT):
+        inside = [child for child in level if isinstance(child, (dict, list))]
+        level = [
+            child
+            for parent in inside
+            for child in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return False
+    return True
+
+
+class ShallowLoader(yaml.CSafeLoader):
+    """PyYAML's safe reader, which raises `yaml.MarkedYAMLError` for text nested too deeply.
+
+    PyYAML's C reader recurses once for each level: a text of some thousand brackets would end the process.
+    Read text from untrusted sources with this one.
+    """
+
+    _depth = 0
+
+    # The reader calls these two before and after the content of each value.
+    def descend_resolver(self, current_node: Any, current_index: object) -> None:  # noqa: ARG002
+        self._depth += 1
+        if self._depth > DEPTH_LIMIT:
+            mark = current_node.start_mark if current_node is not None else None
+            raise yaml.MarkedYAMLError(
+                problem=f"nested deeper than {DEPTH_LIMIT} levels", problem_mark=mark
+            )
+
+    def ascend_resolver(self) -> None:
+        self._depth -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +97,14 @@ class Document:
     node: yaml.Node
 
     def place(self, path: str) -> str:
-        """`FILE:LINE:COLUMN` of a field, or of its deepest parent that is there."""
+        """`FILE:LINE:COLUMN` of a field, or of its deepest existing parent."""
         return _place(self.source, _node_at(self.node, path))
 
 
 def documents(source: str, text: str) -> list[Document]:
-    """The documents of a text, without the empty ones. `source` is what messages call it.
+    """Read the documents of a text, without empty ones. `source` names the text in messages.
 
-    Raises: ExceptionGroup of ConfigError, one for each mistake that could be found.
+    Raises: ExceptionGroup of ConfigError, one for each mistake.
     """
     parsed: list[Document] = []
     mistakes: list[ConfigError] = []
@@ -82,7 +120,7 @@ def documents(source: str, text: str) -> list[Document]:
 
 
 def scalar(text: str) -> object:
-    """The value of a plain scalar: None, a boolean, a number, or the text itself."""
+    """Resolve a plain scalar to None, a boolean, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
     if text[:1] == ".":
@@ -110,7 +148,7 @@ def _float(digits: str, text: str = "") -> float | str:
 
 
 class _NodeLoader(ShallowLoader):
-    """PyYAML's C parser, but a plain scalar keeps the tag `plain`: `_Reading` finds its type."""
+    """PyYAML's C parser, which tags plain scalars as `plain`, so that `_Reading` resolves their type."""
 
     def resolve(self, kind: object, value: object, implicit: Any) -> object:
         if kind is yaml.ScalarNode and implicit[0]:
@@ -119,10 +157,7 @@ class _NodeLoader(ShallowLoader):
 
 
 def _roots(source: str, text: str) -> Iterator[yaml.Node]:
-    """The root nodes.
-
-    JSON writes characters beyond 16 bits as two escapes, which YAML does not know.
-    """
+    """Parse the root nodes. JSON escapes characters beyond 16 bits in two parts, which YAML cannot."""
     if text.lstrip()[:1] in {"{", "["}:
         text = _PAIR.sub(lambda pair: _character(pair[1], pair[2]), text)
     try:
@@ -141,13 +176,13 @@ def _character(high: str, low: str) -> str:
 
 
 class _Reading:
-    """Turns the nodes of one document into values and collects their errors."""
+    """Convert the nodes of one document to values, and collect its mistakes."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.mistakes: list[ConfigError] = []
         self._values = 0
-        self._open: list[yaml.Node] = []  # the collections that we are inside of
+        self._open: list[yaml.Node] = []  # the collections around the present value
 
     def value(self, node: yaml.Node) -> Any:
         self._values += 1
@@ -194,7 +229,7 @@ class _Reading:
         return {**merged, **own}
 
     def _merged(self, node: yaml.Node) -> Object:
-        """What a `<<` key brings: a mapping, or a list of mappings, the first the strongest."""
+        """The fields of a `<<` key: of a mapping, or of a list of mappings, of which the first wins."""
         value = self.value(node)
         parts = value if isinstance(value, list) else [value]
         if not all(isinstance(part, dict) for part in parts):
@@ -225,7 +260,7 @@ def _place(source: str, node: yaml.Node) -> str:
 
 
 def _node_at(node: yaml.Node, path: str) -> yaml.Node:
-    """The key or item at a path such as `metadata.labels["a/b"]`, or the deepest parent there is."""
+    """The key or item at a path such as `metadata.labels["a/b"]`, or its deepest existing parent."""
     deepest, inside = node, node
     for step in _steps(path):
         if isinstance(inside, yaml.MappingNode):

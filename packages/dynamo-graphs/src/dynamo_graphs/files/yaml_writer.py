@@ -1,7 +1,7 @@
-"""Kubernetes objects as YAML or JSON text that any reader takes the same way.
+"""Write Kubernetes objects as YAML or JSON that every reader understands alike.
 
-A string that some reader would take for something else is quoted: `yes`, `1e3`, `0o17`, `1:30`,
-`2020-01-01`. YAML 1.1 and 1.2 and kubectl differ there, so all three count.
+A string that YAML 1.1, YAML 1.2 or kubectl would read as another type is quoted: `yes`, `1e3`, `0o17`,
+`1:30`, `2020-01-01`.
 """
 
 import sys
@@ -33,12 +33,12 @@ class _Dumper(yaml.CSafeDumper):
 
 @cache
 def _is_read_as_text(value: str) -> bool:
-    """Whether every reader takes the plain scalar for a text. The same few words come again and again."""
+    """Whether every reader reads the plain scalar as text. Cached, since documents repeat few words."""
     return isinstance(scalar(value), str)
 
 
 def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    """Several lines become a block, which people can read."""
+    """Represent text of several lines as a block, which is readable."""
     style = "|" if "\n" in text.strip("\n") and not text[:1].isspace() else None
     return dumper.represent_scalar(_STRING, text, style=style)
 
@@ -47,7 +47,7 @@ _Dumper.add_representer(str, _string)
 
 
 def write_yaml(objects: Iterable[Object], stream: TextIO) -> None:
-    """Writes a stream of documents, separated by `---`."""
+    """Write documents, separated by `---`."""
     yaml.dump_all(
         objects,
         stream,
@@ -60,6 +60,6 @@ def write_yaml(objects: Iterable[Object], stream: TextIO) -> None:
 
 
 def write_json(objects: Iterable[Object], stream: TextIO) -> None:
-    """Writes one List, as kubectl does."""
+    """Write one List, as kubectl does."""
     document = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
     stream.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")

@@ -1,1 +1,1 @@
-"""Graphs as Python objects: built, checked, drawn, rendered, read, written. `dynamo_graphs` exports them."""
+"""The Python library: graphs as objects to build, check, draw, render, read and write."""

@@ -1,4 +1,4 @@
-"""What a graph does in a cluster, as its own methods. Each calls the method of that name of the cluster."""
+"""Actions of a graph in a cluster. Each method calls that of the same name of the cluster client."""
 
 import sys
 from typing import TYPE_CHECKING, cast
@@ -26,7 +26,7 @@ class GraphActions(ApiObject):
 
     @property
     def _graph(self) -> "Graph":
-        """Itself; `Graph` is the only class that has these methods."""
+        """The graph: `Graph` is the only subclass."""
         return cast("Graph", self)
 
     def wait(
@@ -103,9 +103,9 @@ class GraphActions(ApiObject):
 
 
 def redrawn(graph: "Graph") -> "Seen | None":
-    """In a kernel of Jupyter, draw the graph, and return what replaces the drawing. None elsewhere.
+    """In a Jupyter kernel, draw the graph and return a function that updates the drawing; else None.
 
-    The display is made in the thread of the cell; later drawings may come from another thread.
+    The display must be created in the thread of the cell; updates may come from other threads.
     """
     jupyter = sys.modules.get("IPython")
     if jupyter is None or not hasattr(jupyter.get_ipython(), "kernel"):

@@ -1,6 +1,6 @@
-"""What the actions of graphs ask of a cluster, and where they find one: in `dynamoctl.client`.
+"""The interface of the cluster clients that the actions of graphs use.
 
-This package knows no cluster. The clients of dynamoctl have these methods; a test holds them together.
+`dynamoctl.client` implements it, without a dependency of this package on dynamoctl; a test compares the two.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from dynamo_graphs.library.objects import ApiObject
 
 Seen = Callable[["Graph"], object]
-"""What is called with a graph whenever it changes in the cluster, such as `print`."""
+"""A function that is called with the graph whenever it changes in the cluster, such as `print`."""
 
 
 class Applied(Protocol):
-    """An object after an apply, and what that did: `created`, `configured` or `unchanged`."""
+    """An applied object; `verb` is `created`, `configured` or `unchanged`."""
 
     @property
     def verb(self) -> str: ...
@@ -28,7 +28,7 @@ class Applied(Protocol):
 
 
 class Effect(Protocol):
-    """What happens to the pods of a service: it is restarted, scaled, created or deleted."""
+    """An effect on the pods of a service, which is restarted, scaled, created or deleted."""
 
     @property
     def service(self) -> str: ...
@@ -39,7 +39,7 @@ class Effect(Protocol):
 
 
 class Change(Protocol):
-    """What an apply would do: `create`, `change` or `unchanged`; its diff in lines, its effects on pods."""
+    """The result of a diff: the `verb` `create`, `change` or `unchanged`, lines, and effects on pods."""
 
     @property
     def verb(self) -> str: ...
@@ -50,7 +50,7 @@ class Change(Protocol):
 
 
 class Explanation(Protocol):
-    """How a graph stands: what was found, the gist first, and what to do about it."""
+    """The state of a graph, the summary first, and advice."""
 
     @property
     def said(self) -> Sequence[str]: ...
@@ -59,14 +59,14 @@ class Explanation(Protocol):
 
 
 class Logs(Protocol):
-    """Lines of pods, printed by `print`; `unread` is why the log of a pod could not be read."""
+    """Log lines of pods; `unread` has the errors of pods whose log could not be read."""
 
     @property
     def unread(self) -> Sequence[str]: ...
 
 
 class Scaled(Protocol):
-    """What was written, as a sentence, and why nothing will come of it for now."""
+    """What was written, as a sentence, and the obstacles that keep it from taking effect."""
 
     @property
     def said(self) -> str: ...
@@ -133,7 +133,7 @@ def connecting() -> AbstractAsyncContextManager[AsyncClusterClient]:
 
 
 def _client(name: str) -> Callable[[], object]:
-    """What makes a client. Named here and not imported: dynamoctl depends on this package.
+    """Return a class of `dynamoctl.client`, which depends on this package and is imported on demand.
 
     Raises:
         ImportError: dynamoctl is not installed.

@@ -1,7 +1,7 @@
-"""A graph as SVG: a box for each service, with its model, its GPUs and its state.
+"""Draw a graph as SVG: a box for each service, with its model, its GPUs and its state.
 
-Workers are on the right, everything else on the left: no line crosses a box. A dashed line is from a planner.
-Everything in it that users wrote is escaped, and cut at the width of a box.
+Workers are on the right and all others on the left, so that no line crosses a box. A dashed line starts
+at a planner. Texts of users are escaped, and cut at the width of a box.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component import ComponentSpec, is_worker
 from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.status.readiness import is_ready
 from dynamo_graphs.status.service_rows import Service, services
 
@@ -34,13 +33,13 @@ _STYLE = "".join(
     )
 )
 _LINE_CLASSES = {"frontend": "", "planner": ' class="p"'}
-"""Of the lines to the workers, by the type of the service that they come from."""
+"""CSS classes of the lines to workers, by the type of the service where they start."""
 _MODEL_FLAGS = ("--model", "--model-path", "--served-model-name")
 
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """One service and where it is drawn."""
+    """A service and its position."""
 
     service: Service
     spec: ComponentSpec
@@ -57,7 +56,7 @@ class _Box:
 
 
 def graph_svg(graph: DynamoGraphDeployment) -> str:
-    """The drawing of a graph; of its state only what the status says about the newest spec."""
+    """Draw a graph. Its state is that of the newest spec."""
     boxes = _boxes(graph)
     rows = max((box.row for box in boxes), default=0) + 1
     columns = max((box.column for box in boxes), default=0) + 1
@@ -94,7 +93,7 @@ def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
 
 
 def _lines(boxes: Sequence[_Box]) -> Iterator[str]:
-    """Requests go from frontends to workers, and planners scale these."""
+    """Lines from frontends, which route to workers, and from planners, which scale them."""
     for start in boxes:
         for end in boxes:
             if start.spec.component_type in _LINE_CLASSES and is_worker(end.spec):
@@ -135,7 +134,7 @@ def _devices(service: Service, spec: ComponentSpec) -> str:
 
 
 def _model(spec: ComponentSpec) -> str:
-    """The model of a worker: its reference, else what its flags say."""
+    """The model of a worker: its reference, else that of its flags."""
     if spec.model_ref is not None:
         return spec.model_ref.name
     main = (spec.extra_pod_spec or {}).get("mainContainer")
@@ -146,7 +145,7 @@ def _model(spec: ComponentSpec) -> str:
 
 
 def summary(graph: DynamoGraphDeployment) -> str:
-    """The graph in a few words: its services, its GPUs, and how many services are ready."""
+    """Summarize a graph: its services, its GPUs, and how many services are ready."""
     all_services = services(graph)
     total = sum(_gpus(service, graph.spec.services[service.name]) for service in all_services)
     counts = f"{_counted(len(all_services), 'service')}, {_counted(total, 'GPU')}"

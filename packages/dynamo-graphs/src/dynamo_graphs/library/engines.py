@@ -1,7 +1,7 @@
-"""How a worker of each inference engine is started: image, folder and flags.
+"""How to start a worker of each inference engine: image, folder and flags.
 
-The builders of graphs and the profiler's base graphs share it. Source: the backends' own examples for
-Dynamo 0.9, which are also in `examples/`.
+The builders of graphs and the profiler's base graphs share it. Source: the backends' examples for Dynamo
+0.9, which are also in `examples/`.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ IMAGES = "nvcr.io/nvidia/ai-dynamo"
 """Registry and project of NVIDIA's runtime images."""
 
 RELEASE = "0.9.0"
-"""Version of Dynamo whose images and flags these are."""
+"""Version of Dynamo of these images and flags."""
 
 Role: TypeAlias = Literal["", "prefill", "decode"]
-"""What a worker does: one half of each request, or with "" all of it."""
+"""The half of each request that a worker computes; "" for both."""
 
 _MODE = "--disaggregation-mode"
 _SGLANG_APART = (
@@ -27,8 +27,9 @@ _SGLANG_APART = (
 class Engine:
     """One inference engine of Dynamo.
 
-    `prefill` and `decode` are the flags of workers that do one half only, `aggregated` those of workers on
-    one GPU that do both, `common` those of all. `tensor_parallel` sets the GPUs that share each layer.
+    `prefill` and `decode` are the flags of workers for one half of a request, `aggregated` those of
+    workers on one GPU for both, `common` those of all. `tensor_parallel` is the flag for the GPUs that
+    share each layer.
     """
 
     name: str
@@ -89,7 +90,7 @@ ENGINES = {
         ),
     )
 }
-"""By the name that `spec.backendFramework` has."""
+"""By the value of `spec.backendFramework`."""
 
 
 def worker_args(engine: Engine, model: str, role: Role, *, gpus: int, nodes: int) -> list[str]:

@@ -1,7 +1,7 @@
-"""The fields that constructors take, for completion in editors and for type checkers.
+"""Keyword arguments of constructors, for completion in editors and for type checkers.
 
-They are those of the structs in `dynamo_graphs.api`, which document each; a test holds the two together.
-Where a struct is expected, plain JSON with the names of the API also does.
+They are the fields of the structs in `dynamo_graphs.api`, which document them; a test compares the two.
+Plain JSON with the field names of the API is accepted in place of a struct.
 """
 
 from collections.abc import Mapping, Sequence

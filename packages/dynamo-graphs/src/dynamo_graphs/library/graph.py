@@ -24,7 +24,7 @@ Routing = Literal["kv", "round-robin", "random"]
 
 _SERVICES = "spec.services"
 _NO_MODEL = re.compile(r"-|\s*$")
-"""What an engine would not read as the name of a model."""
+"""Values that an engine would not read as the name of a model."""
 
 
 class Graph(GraphActions):
@@ -285,7 +285,7 @@ class Graph(GraphActions):
         return self._edited({**self._document, "spec": spec}, wrong)
 
     def _new(self, name: str) -> str:
-        """The path of a service that is not there yet.
+        """The path of a new service.
 
         Raises: InvalidObject.
         """
@@ -296,9 +296,9 @@ class Graph(GraphActions):
         return path
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        """The problems of its schema, else those of its rules, but that it has no service yet."""
+        """The problems of its schema, else those of its rules, except that a service is missing."""
         from dynamo_graphs.api.crd import defaulted
-        from dynamo_graphs.library.circumstances import installed_settings
+        from dynamo_graphs.settings import installed_settings
         from dynamo_graphs.validation.graph import graph_problems
 
         if problems := super()._step_problems(document):
@@ -329,6 +329,6 @@ def _one_of(value: str, options: Collection[str], path: str, noun: str = "value"
 
 
 def _count(value: object) -> int:
-    """A number of GPUs or nodes; 1 for what is none, which the rules report."""
+    """A number of GPUs or nodes; 1 for an invalid one, which validation reports."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
     return value if is_count and isinstance(value, int) else 1

@@ -1,7 +1,6 @@
-"""What all kinds have in common as Python objects: the document, its problems, YAML, and what becomes of it.
+"""The base class of all kinds: the document, its problems, YAML, rendering and applying.
 
-An object is its document, so a field that we do not know survives; it never changes, and each edit returns
-a new one.
+An object holds its document, so unknown fields survive. It is immutable: each edit returns a new one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,14 +17,14 @@ from kube_runtime.types.meta import Metadata, R, Resource
 if TYPE_CHECKING:
     from dynamo_graphs.facts import Facts
     from dynamo_graphs.library.clusters import Applied, Change, ClusterClient
-    from dynamo_graphs.offline.expansion import Expansion
+    from dynamo_graphs.offline import Expansion
     from dynamo_graphs.settings import RenderSettings
 
 A = TypeVar("A", bound="ApiObject")
 
 
 class InvalidObject(ValueError):
-    """An object that the operator would refuse. The message has a line for each of its `problems`."""
+    """The operator would refuse the object. The message has a line for each of its `problems`."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -36,11 +35,11 @@ class ApiObject:
     """An object of one of our kinds. It never changes: what edits it returns a new object."""
 
     TYPE: ClassVar[type[Resource]]
-    """Its kind, with all fields of it."""
+    """The struct of its kind."""
 
     _document: Object
     _source: tuple[str, Object] | None
-    """The YAML text that it was read from, and what that says."""
+    """The YAML text that it was read from, and the document in it."""
 
     @classmethod
     def from_dict(cls: type[A], document: Mapping[str, object]) -> A:
@@ -88,14 +87,14 @@ class ApiObject:
         return made
 
     def _edited(self: A, document: Object, wrong: Iterable[Problem] = ()) -> A:
-        """The object after an edit, of which something may be `wrong` already.
+        """Return the edited object; `wrong` are problems that the edit has found already.
 
         Raises:
             InvalidObject: with the problems that the edit adds.
         """
         before = set(self._step_problems(self._document))
         misfits = tuple(wrong)
-        # Rules would report what follows from a value that could not be written.
+        # After a misfit, rules would only report what follows from it.
         problems = (*misfits, *(_schema_problems if misfits else self._step_problems)(document))
         if added := [problem for problem in problems if problem not in before]:
             raise InvalidObject(added)
@@ -104,7 +103,7 @@ class ApiObject:
         return made
 
     def _start(self, name: str, namespace: str, spec: Object) -> None:
-        """Set the document of a new object, unless it has problems.
+        """Set the document of a new object.
 
         Raises: InvalidObject.
         """
@@ -213,21 +212,22 @@ class ApiObject:
         raise InvalidObject([Problem(field, f"expected an object, found {type(part).__name__}")])
 
     def _expanded(self, settings: "RenderSettings | None", facts: "Facts | None") -> "Expansion":
-        from dynamo_graphs.library.circumstances import EVERYTHING_SERVED, installed_settings
-        from dynamo_graphs.offline.expansion import expanded
+        from dynamo_graphs.facts import Facts
+        from dynamo_graphs.offline import expanded
+        from dynamo_graphs.settings import installed_settings
 
-        settings, facts = settings or installed_settings(), facts or EVERYTHING_SERVED
-        return expanded(self._placed(), facts, settings)
+        facts = facts or Facts(lws_served=True, istio_served=True)
+        return expanded(self._placed(), facts, settings or installed_settings())
 
     def _placed(self) -> Object:
-        """The document in a namespace."""
+        """The document with a namespace."""
         metadata = self._document.get("metadata")
         if not isinstance(metadata, dict) or metadata.get("namespace"):
             return self._document
         return {**self._document, "metadata": {**metadata, "namespace": "default"}}
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        """The problems of a document that may not be complete yet."""
+        """The problems of a document that may be incomplete."""
         return _schema_problems(document)
 
     def _typed(self, type_: type[R]) -> R:
@@ -260,10 +260,10 @@ class ApiObject:
 
 
 def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: str) -> Object:
-    """The fields as JSON under the names of the API; None stays and means: without the field.
+    """Convert fields to JSON under the names of the API; None stays, to remove the field.
 
     Raises:
-        InvalidObject: there is no such field, or a value is not JSON.
+        InvalidObject: a field is unknown, or a value is not JSON.
     """
     wire_names = {field.name: field.encode_name for field in msgspec.structs.fields(type_)}
     fields: Object = {}
@@ -278,7 +278,7 @@ def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: 
 
 
 def with_fields(target: Object, fields: Object) -> Object:
-    """A copy of the object with these fields; None takes a field away."""
+    """Return the object with these fields; None removes a field."""
     return {key: value for key, value in {**target, **fields}.items() if value is not None}
 
 
@@ -289,7 +289,7 @@ def _schema_problems(document: Object) -> tuple[Problem, ...]:
 
 
 def plain(value: object, path: str) -> Object:
-    """The value as JSON, as a copy.
+    """Copy a value as JSON.
 
     Raises:
         InvalidObject: it is not JSON.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Component(ApiObject):
-    """A DynamoComponentDeployment: one component on its own. Graphs make theirs themselves."""
+    """A DynamoComponentDeployment: one component on its own. The operator creates those of graphs."""
 
     TYPE = DynamoComponentDeployment
 
@@ -112,8 +112,8 @@ class Model(ApiObject):
 
     def problems(
         self,
-        settings: "RenderSettings | None" = None,  # noqa: ARG002  a model has no settings
-        facts: "Facts | None" = None,  # noqa: ARG002  nor facts
+        settings: "RenderSettings | None" = None,  # noqa: ARG002  models do not depend on settings
+        facts: "Facts | None" = None,  # noqa: ARG002  or facts
     ) -> tuple[Problem, ...]:
         """Everything for which the operator would refuse it, by path; () if there is nothing."""
         return self._step_problems(self._document)
@@ -140,7 +140,7 @@ class Latency:
 
 
 class Request(ApiObject):
-    """A DynamoGraphDeploymentRequest: asks the operator to find a graph that keeps latency targets."""
+    """A DynamoGraphDeploymentRequest: asks the operator for a graph that meets latency targets."""
 
     TYPE = DynamoGraphDeploymentRequest
 
@@ -173,7 +173,7 @@ class Request(ApiObject):
         config: Mapping[str, object] | None = None,
         **spec: Unpack[RequestFields],
     ) -> "Request":
-        """A request for a graph that keeps this latency.
+        """A request for a graph that meets this latency.
 
         `config` are further sections of the profiler's configuration, such as `hardware`.
 
@@ -199,8 +199,8 @@ class Request(ApiObject):
         return self._typed(DynamoGraphDeploymentRequest)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        from dynamo_graphs.library.circumstances import installed_settings
         from dynamo_graphs.render.profiling_config import profiler_config_bytes
+        from dynamo_graphs.settings import installed_settings
         from dynamo_graphs.validation.request import request_problems
 
         if problems := super()._step_problems(document):
@@ -212,7 +212,7 @@ class Request(ApiObject):
 
 
 class ScalingAdapter(ApiObject):
-    """A DynamoGraphDeploymentScalingAdapter. The operator makes them; this is how one is read and tested."""
+    """A DynamoGraphDeploymentScalingAdapter. The operator creates them; use this class to read one."""
 
     TYPE = DynamoGraphDeploymentScalingAdapter
 

@@ -1,4 +1,4 @@
-"""From the options of a service, as constructors take them, to the service as JSON."""
+"""Convert the keyword arguments of a service to JSON."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeGuard, cast
@@ -14,9 +14,9 @@ _SHORT = ("gpus", "nodes", "env", *_CONTAINER)
 
 
 def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
-    """A copy of the service with these options; a pod spec is merged into its own, None takes a field away.
+    """Return the service with these options; a pod spec is merged into its own, None removes a field.
 
-    Options with `misfits` are left out.
+    Options with the wrong type (see `misfits`) are omitted.
 
     Raises: InvalidObject.
     """
@@ -53,7 +53,7 @@ def with_options(service: Object, given: ServiceOptions, path: str) -> Object:
 
 
 def over(defaults: ServiceOptions, given: ServiceOptions) -> ServiceOptions:
-    """The defaults under what is given; variables, pod specs and arguments of both."""
+    """Merge options over defaults; variables, pod specs and arguments are combined."""
     both: ServiceOptions = {**defaults, **given}
     fit = _fitting(given)
     if "env" in fit:
@@ -67,7 +67,7 @@ def over(defaults: ServiceOptions, given: ServiceOptions) -> ServiceOptions:
 
 
 def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
-    """Problems of short forms, which no schema describes: values of another type than declared."""
+    """Yield the problems of short forms, which have no schema: values of the wrong type."""
     for name, (is_fit, expected) in _SHORT_FORMS.items():
         if name in options and not is_fit(options[name]):
             got = f"{options[name]}"[:_LONGEST]
@@ -75,7 +75,7 @@ def misfits(options: Mapping[str, object], path: str) -> Iterator[Problem]:
 
 
 def _fitting(options: ServiceOptions) -> ServiceOptions:
-    """The options without short forms of another type than declared."""
+    """The options without short forms of the wrong type."""
     fitting = {
         name: value
         for name, value in options.items()
@@ -103,11 +103,11 @@ _SHORT_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "command": _LIST,
     "args": _LIST,
 }
-"""How a short form is recognized, and what is expected instead of anything else."""
+"""For each short form: whether a value has its type, and the expectation in messages."""
 
 
 def _merged(target: object, fields: Object) -> Object:
-    """A copy of an object with these fields, objects merged and None taking a field away."""
+    """Merge fields into a copy of an object; None removes a field."""
     result = dict(target) if isinstance(target, dict) else {}
     for key, value in fields.items():
         own = result.get(key)

@@ -1,7 +1,7 @@
-"""Which scaling adapters a graph should have, and the replicas that they ask for.
+"""Which scaling adapters a graph should have, and the replicas that they set.
 
-The operator never owns an adapter's replicas: an adapter starts with the replicas that the service has, and
-from then on `spec.replicas` belongs to the client that scales.
+The operator creates an adapter with the replicas that the service has. From then on `spec.replicas`
+belongs to the client that scales.
 """
 
 from collections.abc import Collection, Mapping
@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.observed import Observed
+from dynamo_graphs.plan.replicas import Observed
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import condition
 
 Adapters: TypeAlias = Mapping[str, DynamoGraphDeploymentScalingAdapter]
-"""By name: those that a graph controls, and those of others that have a name that it needs."""
+"""By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterPlan:
-    """`desired` should exist, `orphans` should not; `replicas` are what adapters ask for, by service."""
+    """`desired` should exist, `orphans` should be deleted; `replicas` are what adapters set, by service."""
 
     desired: tuple[Object, ...] = ()
     orphans: tuple[DynamoGraphDeploymentScalingAdapter, ...] = ()
@@ -38,9 +38,9 @@ def plan_adapters(
     present: Adapters,
     not_created: Collection[str] = (),
 ) -> AdapterPlan:
-    """The adapters of a graph. `not_created` are names that cannot be created or read now.
+    """Plan the adapters of a graph. `not_created` are names that cannot be created or read now.
 
-    A service whose adapter is paused, or cannot be created, is not in `replicas`: its own number counts.
+    `replicas` omits services whose adapter is paused or cannot be created: they keep the number in the spec.
     """
     desired: list[Object] = []
     replicas: dict[str, int] = {}
@@ -56,7 +56,7 @@ def plan_adapters(
         elif not controls(graph, adapter):
             number = None
         elif adapter.spec is None and not adapter.metadata.deletion_timestamp:
-            number = first  # its spec is written with the others
+            number = first  # created without a spec, which this reconcile writes
         else:
             number = adapter_replicas(adapter, base_replicas(graph, key))
         if number is not None:
@@ -82,11 +82,11 @@ def adapter_names(graph: DynamoGraphDeployment) -> tuple[str, ...]:
 
 
 def adapter_replicas(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> int | None:
-    """The replicas that a service shall have that has this adapter and says `own` in the graph.
+    """The replicas of a service with this adapter and `own` replicas in the graph; None if it sets none.
 
-    A number that is not yet in the graph waits for it, so that several in a row become one change of the
-    workload. But replicas that another client set in the graph never pass for ours.
-    None means: the adapter has no say.
+    While the graph has the number that the adapter's controller last wrote, that number counts: a newer
+    one of the adapter reaches the workload through the graph, so that several in a row become one
+    change. Replicas that another client wrote to the graph lose against the adapter's.
     """
     if adapter.spec is None or adapter.metadata.deletion_timestamp or is_paused(adapter):
         return None
@@ -94,9 +94,10 @@ def adapter_replicas(adapter: DynamoGraphDeploymentScalingAdapter, own: int) -> 
 
 
 def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) -> int:
-    """What the service has, so that creating the adapter changes nothing.
+    """The present replicas of the service, so that creating the adapter changes nothing.
 
-    The graph's factor does not count for services with an adapter; a service that has grown by it stays so.
+    The graph's factor does not apply to services with an adapter, but a service that it has scaled keeps
+    its size.
     """
     live = observed.get(key)
     suspended = condition(graph.status.conditions, "Suspended")
@@ -106,7 +107,7 @@ def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) 
 
 
 def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:
-    """The adapter, without owner references, with the replicas that it starts with."""
+    """The adapter with its first replicas, without owner references."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
     return {
         "apiVersion": DynamoGraphDeploymentScalingAdapter.KIND.api_version,

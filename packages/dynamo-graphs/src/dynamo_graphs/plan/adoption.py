@@ -1,17 +1,17 @@
-"""Keep pod templates that run where writing ours would restart pods that the user has not changed.
+"""Keep running pod templates where writing the rendered ones would restart pods without a change by the user.
 
-A workload of an earlier operator may differ from what we render although the user has changed nothing: an
-init container, a label, the spelling of a command. So the workload keeps the template that runs, and an
-annotation records two digests: of the template that we would have written, and of the one that was kept.
-While both are the same, the template stays. When we render another one (the user has edited the service or
-asked for a restart, or a setting has changed), or when the live one was edited by hand, ours is written.
+A workload of an earlier operator may differ from the rendered one although the user changed nothing: in
+an init container, a label, the spelling of a command. So the workload keeps its template, and an
+annotation records two digests: of the rendered template and of the kept one. The template stays while
+both are the same. The rendered one is written when it changes (the user edited the service or requested
+a restart, or a setting changed), or when the live one was edited by hand.
 
-Two differences to what an earlier version of ours rendered are kept without a record: a device request that
-repeats its limit, which is left out today (`render/resources.py`) and makes the same pods, and a missing
-drain period (`render/roles.py`), which workers get when their template changes for another
+Two differences to templates of earlier releases of this operator are kept without a record: a device
+request that repeats its limit, which is no longer rendered (`render/merge.py`) and starts the same pods,
+and a missing drain period (`render/roles.py`), which workers get when their template changes for another
 reason.
 
-Everything is decided from the two objects at hand, so a pass may be repeated or cut off at any point.
+Every decision follows from the desired and the live object, so a pass can be repeated or stop at any point.
 """
 
 import hashlib
@@ -32,28 +32,30 @@ from kube_runtime.kind import Fields, Object
 _UNDECIDED = "undecided"
 _DIGEST_BYTES = 8
 BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
-"""Fields of a component that say nothing about its pods."""
+"""Fields of a component that do not affect its pods."""
 _SELECTING = labels.SELECTING | {labels.ROLE}
 _OF_KUBECTL = "kubectl.kubernetes.io/"
-"""Annotations by which `kubectl rollout restart` restarts pods. They stay kubectl's."""
+"""Prefix of annotations by which `kubectl rollout restart` restarts pods; kubectl keeps owning them."""
 
 
 class Origin(Enum):
-    """What is known of a workload that an earlier operator made."""
+    """Whether a workload of an earlier operator was rendered from the present spec."""
 
-    CURRENT = "made from the spec as it is now"
+    CURRENT = "rendered from the present spec"
     UNDECIDED = "the graph's controller has not compared the specs yet"
-    OUTDATED = "made from an older spec, or nothing is known"
+    OUTDATED = "rendered from an older spec, or unknown"
 
 
 @dataclass(frozen=True, slots=True)
-class _Note:
+class _Record:
+    """Digests of the rendered and of the kept templates of one unit."""
+
     rendered: str
     kept: str
 
 
 def is_of_earlier_operator(annotations: Mapping[str, str]) -> bool:
-    """Whether an earlier operator wrote an object, and we have not applied it since."""
+    """Whether an earlier operator wrote an object that this operator has not applied since."""
     return labels.LAST_APPLIED_GENERATION in annotations
 
 
@@ -63,53 +65,55 @@ def has_kept_templates(annotations: Mapping[str, str]) -> bool:
 
 
 def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object:
-    """The workload to apply: `desired`, with the templates of `live` that have to stay.
+    """Return the workload to apply: `desired` with the templates of `live` that must stay.
 
-    Other kinds than workloads come back as they are.
+    Kinds other than workloads are returned unchanged.
     """
     annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
     if desired["kind"] not in WORKLOADS or not has_kept_templates(annotations):
         return desired
     is_earlier = is_of_earlier_operator(annotations)
-    # One that went back to that operator meanwhile still has our note, which says nothing of what it wrote.
-    notes = {} if is_earlier else _notes(annotations)
+    # After a return to the earlier operator our record is stale: it does not describe what that one wrote.
+    records = {} if is_earlier else _records(annotations)
     theirs = units(live)
     kept: dict[str, Object] = {}
-    written: dict[str, _Note] = {}
+    new_records: dict[str, _Record] = {}
     for name, ours in units(desired).items():
         unit = _without_annotations_of_kubectl(theirs.get(name, {}))
         if not unit or are_same(desired["kind"], ours, unit) or not _can_be_kept(ours, unit):
             continue
-        note = _Note(_digest(ours), _digest(unit))
-        if _stays(notes.get(name), note, origin, is_earlier=is_earlier):
+        record = _Record(_digest(ours), _digest(unit))
+        if _stays(records.get(name), record, origin, is_earlier=is_earlier):
             kept[name] = unit
             is_decided = origin is not Origin.UNDECIDED
-            written[name] = note if is_decided else _Note(_UNDECIDED, note.kept)
-    return _noted(with_units(desired, kept), written) if kept else desired
+            new_records[name] = record if is_decided else _Record(_UNDECIDED, record.kept)
+    return _with_records(with_units(desired, kept), new_records) if kept else desired
 
 
-def _stays(note: _Note | None, now: _Note, origin: Origin, *, is_earlier: bool) -> bool:
-    if note is None:
+def _stays(record: _Record | None, now: _Record, origin: Origin, *, is_earlier: bool) -> bool:
+    if record is None:
         return is_earlier and origin is not Origin.OUTDATED
-    if note.kept != now.kept:
+    if record.kept != now.kept:
         return False  # edited by hand
-    if note.rendered == _UNDECIDED:
+    if record.rendered == _UNDECIDED:
         return origin is not Origin.OUTDATED
-    return note.rendered == now.rendered
+    return record.rendered == now.rendered
 
 
-def _notes(annotations: Mapping[str, str]) -> dict[str, _Note]:
-    """What was recorded; what cannot be read counts as nothing."""
-    notes = {}
+def _records(annotations: Mapping[str, str]) -> dict[str, _Record]:
+    """Parse the recorded digests by unit; unreadable ones never match."""
+    records = {}
     for entry in filter(None, annotations.get(labels.ADOPTED_TEMPLATES, "").split(",")):
         name, _, digests = entry.partition("=")
         rendered, _, kept = digests.partition(":")
-        notes[name] = _Note(rendered, kept)
-    return notes
+        records[name] = _Record(rendered, kept)
+    return records
 
 
-def _noted(workload: Object, notes: Mapping[str, _Note]) -> Object:
-    text = ",".join(f"{name}={note.rendered}:{note.kept}" for name, note in sorted(notes.items()))
+def _with_records(workload: Object, records: Mapping[str, _Record]) -> Object:
+    text = ",".join(
+        f"{name}={record.rendered}:{record.kept}" for name, record in sorted(records.items())
+    )
     metadata = workload["metadata"]
     annotations = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
     return {**workload, "metadata": {**metadata, "annotations": annotations}}
@@ -126,7 +130,7 @@ def _without_annotations_of_kubectl(unit: Object) -> Object:
 
 
 def _can_be_kept(ours: Object, theirs: Object) -> bool:
-    """Whether our Services select the pods of a unit, and a server-side apply can write its templates."""
+    """Whether our Services select the pods of a unit, and server-side apply accepts its templates."""
     field = type_field("PodTemplateSpec")
     return not any(_has_twice(template, field) for template in theirs.values()) and all(
         _selecting(theirs.get(name, {})).items() >= _selecting(template).items()
@@ -141,7 +145,7 @@ def _selecting(template: Object) -> dict[str, str]:
 
 
 def _has_twice(value: object, field: FieldSchema) -> bool:
-    """Whether a list names one thing twice, which a PUT may and a server-side apply may not."""
+    """Whether a list contains a key twice, which an update may write and server-side apply rejects."""
     if isinstance(value, dict):
         return any(_has_twice(child, field.child(name)) for name, child in value.items())
     if not isinstance(value, list):
@@ -154,20 +158,20 @@ def _has_twice(value: object, field: FieldSchema) -> bool:
 
 
 def _digest(value: object) -> str:
-    """A short digest of a JSON value; the order of keys does not matter."""
+    """A short digest of a JSON value, independent of the order of keys."""
     text = msgspec.json.encode(value, order="deterministic")
     return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def spec_digest(spec: ComponentSpec) -> str:
-    """What stands for all that a component's spec says about its pods."""
+    """A digest of all fields of a component's spec that affect its pods."""
     return _digest(_about_pods(spec))
 
 
-def says_the_same(desired: ComponentSpec, live: ComponentSpec) -> bool:
-    """Whether a component of an earlier operator says what its graph says of the pods now.
+def has_same_pods(desired: ComponentSpec, live: ComponentSpec) -> bool:
+    """Whether a component of an earlier operator matches the desired one in every field about pods.
 
-    Empty fields do not count, nor do labels of the service, which the Go operator leaves out of components.
+    Ignored are empty fields, and labels of the service, which the Go operator does not copy to components.
     """
     ours, theirs = _about_pods(desired), _about_pods(live)
     our_labels, their_labels = (dict(fields.pop("labels", {})) for fields in (ours, theirs))
@@ -189,7 +193,7 @@ def _without_empty(value: object) -> Any:
 def may_have_more_requests(desired: Object, live: bytes) -> bool:
     """Whether the spec of a live workload, in JSON, may request devices that `desired` only limits.
 
-    Cheap, since it is asked at every reconcile: it counts names and decodes nothing.
+    Called in every reconcile, so it only counts names and does not decode the spec.
     """
     if desired["kind"] not in WORKLOADS:
         return False
@@ -200,7 +204,7 @@ def may_have_more_requests(desired: Object, live: bytes) -> bool:
 
 
 def with_live_requests(desired: Object, live: Object) -> Object:
-    """The workload to apply, with the templates of `live` that say nothing but an implied request more."""
+    """Return the workload to apply, with the templates of `live` that only add implied device requests."""
     theirs = units(live)
     kept: dict[str, Object] = {}
     for name, ours in units(desired).items():
@@ -213,7 +217,7 @@ def with_live_requests(desired: Object, live: Object) -> Object:
 
 
 def _as_running(ours: Object, theirs: Object) -> Object:
-    """Our templates with the resources that run."""
+    """Our templates with the resources of the live ones."""
     merged = dict(ours)
     for name, template in ours.items():
         if isinstance(template, dict):
@@ -238,7 +242,7 @@ def _containers(workload: Object) -> Iterator[Object]:
 
 
 def _with_implied(template: Object) -> Object:
-    """The template with every request that a limit implies."""
+    """The template with every device request that a limit implies."""
     containers = []
     for container in template["spec"]["containers"]:
         resources: Object = container.get("resources") or {}
@@ -251,7 +255,7 @@ def _with_implied(template: Object) -> Object:
 
 
 def _implied(resources: Object) -> Object:
-    """The limits of devices that are not requested."""
+    """The device limits without a request of their own."""
     requests: Fields = resources.get("requests") or {}
     limits: Fields = resources.get("limits") or {}
     return {
@@ -263,9 +267,9 @@ _PRE_STOP = b'"preStop"'
 
 
 def starts_to_drain(desired: Object, live: bytes) -> bool:
-    """Whether a workload has more pods that drain than its live spec, in JSON.
+    """Whether more containers of `desired` have a `preStop` hook than in the live spec, in JSON.
 
-    Cheap, since it is asked at every reconcile: it counts names and decodes nothing.
+    Called in every reconcile, so it only counts names and does not decode the spec.
     """
     if desired["kind"] not in WORKLOADS:
         return False
@@ -277,9 +281,9 @@ def starts_to_drain(desired: Object, live: bytes) -> bool:
 
 
 def without_new_drain(desired: Object, undrained: Object, live: Object) -> Object:
-    """The workload to apply: `desired`, without the drain where nothing else would change.
+    """Return the workload to apply: `desired` without the drain period where nothing else changes.
 
-    `undrained` is the same workload, rendered without drain periods.
+    `undrained` is the same workload rendered without drain periods.
     """
     theirs = units(live)
     earlier = units(with_live_requests(undrained, live))

@@ -1,8 +1,7 @@
 """Everything that one reconcile of a graph decides, before it writes anything.
 
-What is decided for this moment is written into the user's graph, and everything after this, from rendering to
-status, sees only the graph that comes out. So a suspended graph, one that restarts and one that an autoscaler
-sizes are rendered by the same code as any other.
+The decisions are written into a copy of the user's graph, from which all objects are rendered. So the
+renderer needs no special code for graphs that are suspended, restarting or scaled by an adapter.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,19 +13,17 @@ import msgspec
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import recorded
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adapters import AdapterPlan, Adapters, plan_adapters
 from dynamo_graphs.plan.adoption import BESIDE_PODS
 from dynamo_graphs.plan.history import History, plan_history
-from dynamo_graphs.plan.observed import Observed
-from dynamo_graphs.plan.replicas import effective_replicas, sized
+from dynamo_graphs.plan.provider import has_begun, to_record, workload_provider
+from dynamo_graphs.plan.replicas import Observed, effective_replicas, sized
 from dynamo_graphs.plan.restart import RestartPlan, restart_plan
-from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unnoted
+from dynamo_graphs.plan.revisions import Member, Revisions, members, revisions, unrecorded
 from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
 from dynamo_graphs.plan.suspension import Suspension, suspension
 from dynamo_graphs.render.graph import component_object
-from dynamo_graphs.render.provider import has_begun, to_record, workload_provider
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.apply.drift import content_of, has_no_drift
 from kube_runtime.kind import Object
@@ -36,11 +33,11 @@ from kube_runtime.types.meta import Metadata
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`graph` is what to make now; the rest says why it is not quite what the user wrote."""
+    """`graph` is what to render now; `restart` and `suspension` are why it differs from the user's graph."""
 
     graph: DynamoGraphDeployment
     sized: DynamoGraphDeployment
-    """The same with a number of replicas in every service, to compare with what runs."""
+    """The same with replicas set in every service, to compare with the workloads."""
     restart: RestartPlan
     suspension: Suspension
 
@@ -52,15 +49,15 @@ def next_step(
     *,
     is_rolling_out: bool = False,
 ) -> Step:
-    """What to make of the graph now. `adapters` are the replicas that scaling adapters ask for."""
-    # Before anything was made there is nothing old that a restart could replace.
+    """Decide what to render now. `adapters` are the replicas that scaling adapters set, by service."""
+    # A new graph has no pods that a restart could replace.
     is_unknown = not graph.status.observed_generation and graph.status.state is None
     is_new = is_unknown or not any(live.exists for live in observed.values())
     restart = restart_plan(graph, observed, is_new=is_new, is_rolling_out=is_rolling_out)
     suspended = suspension(graph, observed)
     replicas = effective_replicas(graph, adapters, suspended.zero)
-    made = _effective(graph, replicas, restart.ids)
-    return Step(made, sized(made), restart, suspended)
+    effective = _effective(graph, replicas, restart.ids)
+    return Step(effective, sized(effective), restart, suspended)
 
 
 def _effective(
@@ -68,7 +65,7 @@ def _effective(
     replicas: Mapping[str, int | None],
     restarts: Mapping[str, str],
 ) -> DynamoGraphDeployment:
-    """The graph with these replicas, and with the ids of restarts where pods carry them."""
+    """Return the graph with these replicas, and with the ids of restarts as annotations of its services."""
     services = {}
     for key, service in graph.spec.services.items():
         annotations = service.annotations
@@ -83,12 +80,12 @@ def _effective(
 
 @dataclass(frozen=True, slots=True)
 class GraphInputs:
-    """What the decision depends on beside the graph and the settings; the defaults are an empty cluster.
+    """Everything beside the graph and the settings that the plan depends on; by default an empty cluster.
 
     `children` are the kinds of the objects that the graph controls, `components` its
-    DynamoComponentDeployments, `former` its ControllerRevisions, `services` how each service runs now.
-    `leaving` counts the pods that have not ended, by the names of their components. `adapters_not_created`
-    are names that cannot be created or read.
+    DynamoComponentDeployments, `former` its ControllerRevisions, `services` the observed state of its
+    services. `leaving` counts the pods that have not ended, by component. `adapters_not_created` are the
+    names of adapters that cannot be created or read.
     """
 
     facts: Facts
@@ -103,9 +100,10 @@ class GraphInputs:
 
 @dataclass(frozen=True, slots=True)
 class GraphPlan:
-    """`record` are annotations to write on the graph before anything else.
+    """What to write for a graph now.
 
-    `graph` is as the user wrote it, with the record; `step` has what to make of it now.
+    `record` are annotations to write on the graph first. `graph` is the user's graph with them, `step.graph`
+    the one to render.
     """
 
     graph: DynamoGraphDeployment
@@ -116,7 +114,7 @@ class GraphPlan:
     history: History
 
     def as_written(self, metadata: Metadata) -> "GraphPlan":
-        """The same plan for the graph with the metadata that a write of the record returned."""
+        """Return the plan with the metadata that the API server returned after the record was written."""
 
         def renewed(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
             return msgspec.structs.replace(graph, metadata=metadata)
@@ -125,22 +123,16 @@ class GraphPlan:
         return replace(self, graph=renewed(self.graph), step=step)
 
 
-def with_provider(graph: DynamoGraphDeployment, inputs: GraphInputs) -> DynamoGraphDeployment:
-    """The graph with its workload provider on it: the recorded one, or the one to record."""
-    return recorded(graph, workload_provider(graph, inputs.facts, inputs.children))
-
-
 def plan_graph(
     live: DynamoGraphDeployment, inputs: GraphInputs, settings: RenderSettings, now: datetime
 ) -> GraphPlan:
-    """The next step of a valid graph whose provider is available."""
+    """Plan the next step of a valid graph whose provider is available."""
     chosen = workload_provider(live, inputs.facts, inputs.children)
     is_new = not has_begun(live, inputs.children)
     record = to_record(live, chosen, inputs.facts, settings, is_new=is_new)
-    graph = recorded(live, chosen)
-    annotations = {**graph.metadata.annotations, **record}
-    metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
-    graph = msgspec.structs.replace(graph, metadata=metadata)
+    annotations = {**live.metadata.annotations, labels.WORKLOAD_PROVIDER: chosen, **record}
+    metadata = msgspec.structs.replace(live.metadata, annotations=annotations)
+    graph = msgspec.structs.replace(live, metadata=metadata)
     adapters = plan_adapters(graph, inputs.services, inputs.adapters, inputs.adapters_not_created)
     observed = observed_revisions(graph, inputs.components, settings)
     step = next_step(
@@ -157,29 +149,30 @@ def observed_revisions(
     components: Iterable[DynamoComponentDeployment],
     settings: RenderSettings,
 ) -> Revisions:
-    """The revisions of workers of a graph, which is as the user wrote it."""
+    """Return the revisions of workers of the user's graph."""
     present = tuple(components)
-    compared = unnoted(graph, members(graph, present))
+    compared = unrecorded(graph, members(graph, present))
     unchanged = {member.name for member in compared if _is_unchanged(graph, member, settings)}
     return revisions(graph, present, unchanged=unchanged)
 
 
 def _is_unchanged(graph: DynamoGraphDeployment, member: Member, settings: RenderSettings) -> bool:
-    """Whether a component under its plain name says already what the graph says of its pods now.
+    """Whether a component under its plain name already matches the graph in every field about pods.
 
-    The API server may have filled in defaults further down, so there only what we want must be there.
+    Nested fields may contain defaults of the API server, so there only the desired ones are compared.
     """
     if member.service not in graph.spec.services:
         return False
     desired = component_object(graph, member.service, settings)
-    fields = _fields(msgspec.convert(desired, DynamoComponentDeployment))
-    if fields != _fields(member.component):
+    if _pod_fields(msgspec.convert(desired, DynamoComponentDeployment)) != _pod_fields(
+        member.component
+    ):
         return False
     return has_no_drift(_about_pods(desired), _about_pods(content_of(member.component)))
 
 
-def _fields(component: DynamoComponentDeployment) -> frozenset[str]:
-    """The fields of the spec that say something about pods."""
+def _pod_fields(component: DynamoComponentDeployment) -> frozenset[str]:
+    """The set fields of the spec that affect pods."""
     return frozenset(msgspec.to_builtins(component.spec)) - BESIDE_PODS
 
 

@@ -1,7 +1,6 @@
-"""Which former specs of a graph to keep, as a StatefulSet keeps its own. Pure.
+"""Which former specs of a graph to keep, in ControllerRevisions as those of a StatefulSet.
 
-A revision has the hash of what it keeps in its name. So the spec of a graph is either there already or it is
-not, and nothing else has to remember that it was written.
+The name of a revision contains the hash of its spec, so its existence alone shows that the spec was recorded.
 """
 
 import hashlib
@@ -11,24 +10,34 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import history_limit
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE, history_limit, spec_of, without_sizes
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import ControllerRevision
 
+CHANGE_CAUSE = "kubernetes.io/change-cause"
+"""Annotation of kubectl with the reason of a change. A revision copies the graph's."""
+
+SIZES = frozenset(("replicas", "restart"))
+"""Fields of a graph that `scale`, autoscalers and restarts write. A change creates no revision, and undo
+leaves them alone."""
+
+SIZE_OF_SERVICE = "replicas"
+"""The field of a service that does not count either."""
+
 _DIGITS = 9
-"""Of a revision number that we wrote; the API server's is a signed number of 64 bits."""
+"""Most digits of a revision number in a label; larger ones were not written by the operator."""
 
 _MOST_OF_CAUSE = 1000
-"""Characters of a change cause that are copied: all annotations of an object share 256 KiB."""
+"""Characters of a change cause to copy; all annotations of an object share 256 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What to write about former specs; nothing at all in most reconciles.
+    """The changes to the stored revisions; none in most reconciles.
 
-    `created` is a new revision. `renewed` is an old one that is the current spec again, with its new number.
-    `outdated` go, the oldest first.
+    `created` is a new revision. `renewed` is an old one whose spec is current again, with its new number.
+    `outdated` are to be deleted, the oldest first.
     """
 
     created: Object | None = None
@@ -37,7 +46,7 @@ class History:
 
 
 def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
-    """What to write, given the revisions that there are."""
+    """Compare the graph with the stored revisions and return the changes."""
     ordered = sorted(
         former, key=lambda revision: (revision_number(revision), revision.metadata.name)
     )
@@ -65,7 +74,7 @@ def revision_number(revision: ControllerRevision) -> int:
 
 
 def _name(graph: DynamoGraphDeployment, spec: Object) -> str:
-    """The uid makes it another one than that of a deleted graph of the same name."""
+    """The name of a revision. The uid keeps it apart from those of a deleted graph of the same name."""
     content = [graph.metadata.uid, without_sizes(spec)]
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
     return f"{graph.metadata.name}-{digest[:10]}"
@@ -88,3 +97,20 @@ def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int
         "data": {"spec": spec},
         "revision": number,
     }
+
+
+def spec_of(graph: DynamoGraphDeployment) -> Object:
+    """The whole spec, as stored in a revision."""
+    spec: Object = msgspec.to_builtins(graph.spec)
+    return spec
+
+
+def without_sizes(spec: Object) -> Object:
+    """The spec without sizes: two specs that are equal in it share a revision."""
+    services = spec.get("services", {})
+    kept = {
+        key: {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
+        for key, service in services.items()
+    }
+    rest = {name: value for name, value in spec.items() if name not in SIZES}
+    return {**rest, "services": kept}

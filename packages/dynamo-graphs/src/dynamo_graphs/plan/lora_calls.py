@@ -1,10 +1,9 @@
-"""Which calls the endpoints of a LoRA need now, from the desired and the recorded state of each.
+"""Which load, unload and list requests a LoRA's endpoints need now, from their desired and recorded state.
 
-A loaded LoRA is not loaded again, not even after a restart of the operator. A failed call waits for its own
-backoff, whatever happens to other endpoints. A new address of the weights takes a LoRA from a part of the
-endpoints only: while those do not serve the new weights, perhaps because there are none, the others keep
-serving the old ones. The operator may be killed between a call and the record that it was made; so the
-record of what a call may do comes first (`pending`).
+A loaded LoRA is not loaded again, even after a restart of the operator. Each endpoint has its own
+backoff. A new URI of the weights is rolled out to a part of the endpoints at a time: until those serve
+the new weights, which may not exist, the others keep the old ones. The operator may be killed between a
+call and its record, so the possible effect of a call is recorded first (`pending`).
 """
 
 import hashlib
@@ -16,22 +15,22 @@ from enum import StrEnum
 FIRST_DELAY_SECONDS = 5.0
 LONGEST_DELAY_SECONDS = 300.0
 CHECK_SECONDS = 300.0
-"""How often a loaded adapter is looked for."""
+"""Period between checks that a loaded LoRA is still there."""
 
 GUIDE_DELAY_SECONDS = 30.0
-"""How often an endpoint is retried that has not failed for long. Source: the guide to DynamoModels."""
+"""Retry period of endpoints that began to fail recently. Source: the guide to DynamoModels."""
 
 _SHORT_FAILURES = 14
-"""So many failures take more than five minutes, in which the guide says to wait."""
+"""Failures in the five minutes that users should wait, according to that guide."""
 
-AT_ONCE = 20
-"""Calls at the same time."""
+MAX_CONCURRENT_CALLS = 20
+"""Maximum of concurrent calls."""
 
 _JITTER = 0.2
 
 
 class LoraVerb(StrEnum):
-    """What a worker can be asked."""
+    """Requests of a worker's LoRA API."""
 
     LOAD = "load"
     UNLOAD = "unload"
@@ -40,7 +39,7 @@ class LoraVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to a worker. `uri` is for a load only, `name` for all but a list."""
+    """One request to a worker. Only a load has a `uri`; a list has no `name`."""
 
     verb: LoraVerb
     name: str = ""
@@ -48,7 +47,7 @@ class Call:
 
 
 class Ending(StrEnum):
-    """How a call ended. UNABLE: the worker has no adapter API."""
+    """How a call ended. UNABLE: the worker has no LoRA API."""
 
     DONE = "done"
     UNABLE = "unable"
@@ -57,7 +56,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of a call. `loaded` is for a list; None means: the worker did not say."""
+    """The result of a call. `loaded` are the LoRAs of a list; None if the worker did not list any."""
 
     ending: Ending
     message: str = ""
@@ -66,7 +65,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """What shall be loaded."""
+    """A LoRA to load: its name, and the URI of its weights."""
 
     name: str
     uri: str
@@ -74,15 +73,16 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One pod that serves the base model, and what is remembered of it.
+    """One pod that serves the base model, with its recorded state.
 
-    `is_callable` is whether the pod is ready and stays. `leftovers` are names that are still to be unloaded.
-    `tried` is what the worker may have, because a load or an unload of it was not seen to succeed.
-    `is_reloading` says that the adapter was taken away to be loaded from elsewhere. `checked_at` is when the
-    worker last listed its LoRAs; None means: not since the operator started, or the pod came back.
-    `graph` is that of the pod, "" without one. `is_prefill` is whether the pod only reads prompts. `restarts`
-    counts those of its containers; None means: the pod is not known. `is_doubted` says that there was one
-    since the adapter was loaded, and that the worker has not reported yet whether it has it.
+    `is_callable` is true if the pod is ready and not terminating. `leftovers` are names still to be
+    unloaded. `tried` is a LoRA that the worker may have, because a load or unload of it was not
+    confirmed. `is_reloading` is true after the LoRA was unloaded to be loaded from another URI.
+    `checked_at` is the time of the last list, None if there was none since the operator started or the
+    pod came back. `graph` is that of the pod, "" without one. `is_prefill` is true if the pod only
+    computes prompts. `restarts` counts those of its containers, None if the pod is unknown.
+    `is_unconfirmed` is true if a container restarted since the LoRA was loaded and the worker has not
+    listed it since.
     """
 
     address: str
@@ -101,27 +101,27 @@ class Endpoint:
     graph: str = ""
     is_prefill: bool = False
     restarts: int | None = None
-    is_doubted: bool = False
+    is_unconfirmed: bool = False
 
     @property
-    def place(self) -> "Place":
-        """What identifies the endpoint."""
+    def id(self) -> "EndpointId":
+        """The uid of the pod and the base URL of one of its addresses."""
         return self.pod_uid, self.address
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every adapter that the worker has, or may have, of this model."""
+        """Every LoRA of this model that the worker has or may have."""
         names = (*(lora.name for lora in (self.loaded, self.tried) if lora), *self.leftovers)
         return tuple(dict.fromkeys(names))
 
 
-Place = tuple[str, str]
-"""A pod's uid, and the base URL of one of its addresses."""
+EndpointId = tuple[str, str]
+"""The uid of a pod and the base URL of one of its addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Calls to make at one endpoint now, one after the other, up to the first that fails."""
+    """The calls to make at one endpoint now, in order, up to the first that fails."""
 
     endpoint: Endpoint
     calls: tuple[Call, ...]
@@ -129,7 +129,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What to do now, and when to look again. None means: nothing will come due by time alone."""
+    """The calls to make now. `requeue_after_seconds` is None if no call becomes due by time alone."""
 
     work: tuple[Work, ...]
     requeue_after_seconds: float | None
@@ -140,13 +140,13 @@ def plan(
     endpoints: Iterable[Endpoint],
     *,
     now: datetime,
-    busy: Container[Place] = frozenset(),
-    room: int = AT_ONCE,
+    busy: Container[EndpointId] = frozenset(),
+    room: int = MAX_CONCURRENT_CALLS,
 ) -> CallPlan:
-    """The calls that are due at each endpoint that can be called. `desired` None means: nothing is.
+    """Plan the calls that are due at each callable endpoint; without `desired`, unload everything.
 
-    Those that never failed come first. Endpoints in `busy` are being called, and are left alone. `room`
-    bounds how many lose the adapter for a while: no more than will be called at once.
+    Endpoints with the fewest failures come first. Those in `busy` are being called and are skipped.
+    `room` limits how many endpoints are without the LoRA while it is reloaded.
     """
     candidates = list(endpoints)
     budget = min(room, max(1, len(candidates) // 4)) - sum(
@@ -155,8 +155,8 @@ def plan(
     work: list[Work] = []
     waits: list[float] = []
     for endpoint in sorted(candidates, key=lambda endpoint: endpoint.failures):
-        if not endpoint.is_callable or endpoint.place in busy:
-            continue  # its pod becoming ready wakes us, and so does the end of a call
+        if not endpoint.is_callable or endpoint.id in busy:
+            continue  # its pod becoming ready, or the end of the call, triggers a reconcile
         calls = needed(desired, endpoint)
         if not calls and desired is None:
             continue
@@ -165,74 +165,75 @@ def plan(
             continue
         if _interrupts(desired, endpoint):
             if budget < 1:
-                continue  # the end of a reload elsewhere wakes us
+                continue  # the end of another reload triggers a reconcile
             budget -= 1
         work.append(Work(endpoint, calls or (Call(LoraVerb.LIST),)))
     return CallPlan(tuple(work), min(waits, default=None))
 
 
 def needed(desired: Lora | None, endpoint: Endpoint) -> tuple[Call, ...]:
-    """The calls that bring an endpoint from what it has to what is wanted; none if it has that."""
+    """The calls that bring an endpoint to the desired state; none if it has that."""
     if desired is None:
         return tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names)
-    had, tried = endpoint.loaded, endpoint.tried
+    loaded_before, tried = endpoint.loaded, endpoint.tried
     old = tuple(Call(LoraVerb.UNLOAD, name) for name in endpoint.names if name != desired.name)
-    if had == desired:
+    if loaded_before == desired:
         return old
-    # A worker that has an adapter of that name answers a load with success, and keeps the old weights.
+    # A worker that has a LoRA of that name answers a load with success and keeps the old weights.
     is_stale = desired.name in endpoint.leftovers or any(
-        lora is not None and lora.name == desired.name and lora != desired for lora in (had, tried)
+        lora is not None and lora.name == desired.name and lora != desired
+        for lora in (loaded_before, tried)
     )
     first = (Call(LoraVerb.UNLOAD, desired.name),) if is_stale else ()
     return (*first, Call(LoraVerb.LOAD, desired.name, desired.uri), *old)
 
 
 def pending(endpoint: Endpoint, calls: Sequence[Call]) -> Endpoint:
-    """What is to be remembered of the endpoint before these calls: the least that holds whatever comes."""
+    """The state to record before these calls, which is true whether or not they take place."""
     for call in calls:
         if call.verb is not LoraVerb.LIST:
-            endpoint = _unsure(endpoint, call)
+            endpoint = _uncertain(endpoint, call)
     return endpoint
 
 
-def forgetting(endpoint: Endpoint, names: Container[str]) -> Endpoint:
-    """The endpoint without LoRAs that are another model's now, which manages them itself."""
+def without_loras(endpoint: Endpoint, names: Container[str]) -> Endpoint:
+    """Return the endpoint without LoRAs that now belong to other models."""
     if not any(name in names for name in endpoint.names):
         return endpoint
-    had, tried = endpoint.loaded, endpoint.tried
+    loaded_before, tried = endpoint.loaded, endpoint.tried
     return replace(
         endpoint,
-        loaded=None if had is None or had.name in names else had,
+        loaded=None if loaded_before is None or loaded_before.name in names else loaded_before,
         tried=None if tried is None or tried.name in names else tried,
         leftovers=tuple(name for name in endpoint.leftovers if name not in names),
     )
 
 
-def doubting(endpoint: Endpoint, desired: Lora) -> Endpoint:
-    """The endpoint of a model whose adapter was another model's: it may have other weights of that name."""
+def with_stale_lora(endpoint: Endpoint, desired: Lora) -> Endpoint:
+    """Return the endpoint with a LoRA to unload that another model may have loaded under the same name."""
     if endpoint.loaded == desired or desired.name in endpoint.leftovers:
         return endpoint
     return replace(endpoint, leftovers=(*endpoint.leftovers, desired.name))
 
 
 def after(endpoint: Endpoint, call: Call, reply: Reply, *, now: datetime) -> Endpoint:
-    """What is to be remembered of the endpoint once that call has ended."""
+    """The state to record after a call has ended."""
     if reply.ending is not Ending.DONE:
         return _failed(endpoint, call, reply, now)
-    had, tried = endpoint.loaded, endpoint.tried
-    well = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
+    loaded_before, tried = endpoint.loaded, endpoint.tried
+    succeeded = replace(endpoint, failures=0, attempted_at=now, is_unable=False, message="")
     if call.verb is LoraVerb.LOAD:
         left = tuple(name for name in endpoint.names if name != call.name)
-        well = replace(well, is_reloading=False, is_doubted=False)
+        succeeded = replace(succeeded, is_reloading=False, is_unconfirmed=False)
         loaded = Lora(call.name, call.uri)
-        return replace(well, loaded=loaded, tried=None, leftovers=left, checked_at=now)
+        return replace(succeeded, loaded=loaded, tried=None, leftovers=left, checked_at=now)
     if call.verb is LoraVerb.UNLOAD:
         left = tuple(name for name in endpoint.leftovers if name != call.name)
         tried = None if tried is not None and tried.name == call.name else tried
-        well = replace(well, leftovers=left, tried=tried)
-        if had is None or had.name != call.name:
-            return well
-        return replace(well, loaded=None, is_reloading=True, checked_at=None)
+        succeeded = replace(succeeded, leftovers=left, tried=tried)
+        if loaded_before is None or loaded_before.name != call.name:
+            return succeeded
+        return replace(succeeded, loaded=None, is_reloading=True, checked_at=None)
     return (
         _not_listed(endpoint, now) if reply.loaded is None else _listed(endpoint, reply.loaded, now)
     )
@@ -249,56 +250,61 @@ def _failed(endpoint: Endpoint, call: Call, reply: Reply, now: datetime) -> Endp
         attempted_at=now,
         message=reply.message,
     )
-    return failed if is_unable and call.verb is LoraVerb.UNLOAD else _unsure(failed, call)
+    return failed if is_unable and call.verb is LoraVerb.UNLOAD else _uncertain(failed, call)
 
 
 def _listed(endpoint: Endpoint, loaded: Container[str], now: datetime) -> Endpoint:
-    """The endpoint when the worker has listed its LoRAs."""
-    had = endpoint.loaded
-    endpoint = replace(endpoint, checked_at=now, is_doubted=False)
-    if had is None or had.name in loaded:
+    """The endpoint after the worker has listed its LoRAs."""
+    loaded_before = endpoint.loaded
+    endpoint = replace(endpoint, checked_at=now, is_unconfirmed=False)
+    if loaded_before is None or loaded_before.name in loaded:
         return endpoint
     return replace(endpoint, loaded=None, message="the worker has lost the LoRA")
 
 
 def _not_listed(endpoint: Endpoint, now: datetime) -> Endpoint:
-    """The endpoint when the worker did not list its LoRAs; the next check asks again.
+    """The endpoint after the worker did not list its LoRAs; the next check repeats the call.
 
-    It may have the adapter, as not every worker can list; but a new process has none that was not loaded.
+    Not every worker can list, so it may still have the LoRA; but a restarted process has lost it.
     """
     endpoint = replace(endpoint, checked_at=now)
-    had = endpoint.loaded
-    if had is None or not endpoint.is_doubted:
+    loaded_before = endpoint.loaded
+    if loaded_before is None or not endpoint.is_unconfirmed:
         return endpoint
-    without = replace(endpoint, loaded=None, is_doubted=False)
-    return _unsure(without, Call(LoraVerb.LOAD, had.name, had.uri))
+    without = replace(endpoint, loaded=None, is_unconfirmed=False)
+    return _uncertain(without, Call(LoraVerb.LOAD, loaded_before.name, loaded_before.uri))
 
 
-def _unsure(endpoint: Endpoint, call: Call) -> Endpoint:
-    """The endpoint when it is not known whether a load or an unload has taken place."""
-    had, tried = endpoint.loaded, endpoint.tried
+def _uncertain(endpoint: Endpoint, call: Call) -> Endpoint:
+    """The endpoint while it is unknown whether a load or an unload has taken place."""
+    loaded_before, tried = endpoint.loaded, endpoint.tried
     if call.verb is LoraVerb.LOAD:
-        unsure = Lora(call.name, call.uri)
-    elif had is not None and had.name == call.name:
-        unsure = had
+        uncertain = Lora(call.name, call.uri)
+    elif loaded_before is not None and loaded_before.name == call.name:
+        uncertain = loaded_before
         endpoint = replace(endpoint, loaded=None, is_reloading=True, checked_at=None)
     else:
         return endpoint
-    names = [tried.name] if tried is not None and tried.name != unsure.name else []
-    if call.verb is LoraVerb.LOAD and tried is not None and tried.uri != unsure.uri:
-        names.append(tried.name)  # of one name and two addresses it is not known which came first
+    names = [tried.name] if tried is not None and tried.name != uncertain.name else []
+    if call.verb is LoraVerb.LOAD and tried is not None and tried.uri != uncertain.uri:
+        names.append(tried.name)  # loaded from one of two URIs, and it is unknown from which
     leftovers = tuple(dict.fromkeys((*endpoint.leftovers, *names)))
-    return replace(endpoint, tried=unsure, leftovers=leftovers)
+    return replace(endpoint, tried=uncertain, leftovers=leftovers)
 
 
 def _interrupts(desired: Lora | None, endpoint: Endpoint) -> bool:
-    """Whether the calls take the adapter away from requests for a while."""
-    had = endpoint.loaded
-    return desired is not None and had is not None and had.name == desired.name and had != desired
+    """Whether requests for the LoRA fail for a while during the calls."""
+    loaded_before = endpoint.loaded
+    return (
+        desired is not None
+        and loaded_before is not None
+        and loaded_before.name == desired.name
+        and loaded_before != desired
+    )
 
 
 def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:
-    """Seconds until the endpoint may be called; 0 or less means: now."""
+    """Seconds until the endpoint may be called; 0 or less for now."""
     if not calls:
         since, delay = endpoint.checked_at, CHECK_SECONDS
     elif endpoint.failures:
@@ -309,9 +315,9 @@ def _wait(endpoint: Endpoint, calls: tuple[Call, ...], now: datetime) -> float:
 
 
 def retry_seconds(endpoint: Endpoint) -> float:
-    """How long an endpoint that failed is left alone.
+    """The backoff of an endpoint that failed.
 
-    The jitter follows from the pod and the count, so that a restart of the operator finds the same delay.
+    Its jitter is derived from the pod and the count, so that it survives a restart of the operator.
     """
     if not endpoint.failures:
         return 0.0

@@ -1,10 +1,10 @@
-"""What a DynamoModel is to do next: from its inputs, read once, to its endpoints and the calls that are due.
+"""The next step of a DynamoModel: its endpoints and the calls that are due, from inputs that were read once.
 
-Pure: the calls run in `dynamo_operator.lora`, and `status.model` says what came of them.
+`dynamo_operator.lora` makes the calls, and `status.model` reports their results.
 
-A worker knows LoRAs by name only, so two models with one name would overwrite and unload each other's. So
-one model owns the name. When the owner changes, a model that gives a name up forgets it, and the one that
-waited for it unloads what may be there before it loads its own weights.
+A worker identifies LoRAs by name only, so two models with one name would overwrite and unload each
+other's. So one model holds the name. When the holder changes, the former one drops its record of the
+LoRA, and the new one unloads what may be there before it loads its own weights.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +14,17 @@ from enum import StrEnum
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
 from dynamo_graphs.plan.lora_calls import (
-    AT_ONCE,
+    MAX_CONCURRENT_CALLS,
     Endpoint,
+    EndpointId,
     Lora,
-    Place,
     Work,
-    doubting,
-    forgetting,
     pending,
     plan,
+    with_stale_lora,
+    without_loras,
 )
-from dynamo_graphs.plan.model_endpoints import counting, endpoints, former, services
+from dynamo_graphs.plan.model_endpoints import effective_slices, endpoints, former, services
 from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice
 from kube_runtime.types.meta import condition
@@ -50,12 +50,13 @@ class ModelReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelInputs:
-    """What the decisions on one model depend on beside itself, read once.
+    """Everything beside the model itself that its plan depends on, read once.
 
-    `slices` are of its base model, `siblings` the other models on it, `pods` by name those that slices and
-    recorded endpoints name. `lack` is why the slices have no endpoints, "" if they have some.
-    `recorded` is what is known of endpoints, `running` what may be true of those that are called now.
-    `silence` is why no worker is called, "" if they are; `room` is how many may be called at once.
+    `slices` and `siblings` are the EndpointSlices and the other models of its base model, `pods` those
+    that slices and recorded endpoints name. `lack` is the reason why the slices have no endpoints, or
+    "". `recorded` is the recorded state of endpoints, `running` the possible state of those with a call
+    in progress. `silence` is the reason why no worker may be called, or ""; `room` limits concurrent
+    calls.
     """
 
     now: datetime
@@ -63,31 +64,32 @@ class ModelInputs:
     siblings: tuple[DynamoModel, ...] = ()
     pods: Mapping[str, Pod] = field(default_factory=dict[str, Pod])
     lack: str = ""
-    recorded: Mapping[Place, Endpoint] = field(default_factory=dict[Place, Endpoint])
-    running: Mapping[Place, Endpoint] = field(default_factory=dict[Place, Endpoint])
+    recorded: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
+    running: Mapping[EndpointId, Endpoint] = field(default_factory=dict[EndpointId, Endpoint])
     silence: str = ""
-    room: int = AT_ONCE
+    room: int = MAX_CONCURRENT_CALLS
 
     def view(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint with what a running call may have done there."""
-        return self.running.get(endpoint.place, endpoint)
+        """The endpoint with the possible effect of a call in progress."""
+        return self.running.get(endpoint.id, endpoint)
 
     def is_gone(self, endpoint: Endpoint) -> bool:
-        """Whether its pod does not exist any more."""
+        """Whether its pod no longer exists."""
         pod = self.pods.get(endpoint.pod_name)
         return pod is None or pod.metadata.uid != endpoint.pod_uid
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """The endpoints of a model, and what is to be done there.
+    """The endpoints of a model, and the calls to make there.
 
-    `adapter` None: nothing is to be loaded. `holder` is the name of the model that has the adapter's name, ""
-    if it is this one. `present` and `former` are endpoints without, `seen` and `seen_former` with what calls
-    that are due or running may do. None in `requeue_after_seconds`: nothing comes due by time alone.
+    `lora` is None if there is nothing to load. `holder` is the model that holds the LoRA's name, "" if
+    it is this one. `seen` and `seen_former` are `present` and `former` endpoints with the possible
+    effect of calls that are due or in progress. `requeue_after_seconds` has None where no call becomes
+    due by time alone.
     """
 
-    adapter: Lora | None
+    lora: Lora | None
     services: tuple[str, ...]
     holder: str
     present: tuple[Endpoint, ...]
@@ -100,24 +102,24 @@ class ModelPlan:
 
 
 def plan_model(model: DynamoModel, spec: DynamoModelSpec, inputs: ModelInputs) -> ModelPlan:
-    """What is to be done for a valid model now."""
+    """Plan the next step of a valid model."""
     owner = holder(model, inputs.siblings)
-    adapter = None if owner else adapter_of(spec)
-    present, past = _settled_endpoints(model, spec, adapter, inputs)
+    lora = None if owner else lora_of(spec)
+    present, past = _settled_endpoints(model, spec, lora, inputs)
     busy = inputs.running.keys()
-    loads = plan(adapter, map(inputs.view, present), now=inputs.now, busy=busy, room=inputs.room)
+    loads = plan(lora, map(inputs.view, present), now=inputs.now, busy=busy, room=inputs.room)
     unloads = plan(None, past, now=inputs.now, busy=busy)
     due = () if inputs.silence else (*loads.work, *unloads.work)
-    soon = {work.endpoint.place: pending(work.endpoint, work.calls) for work in due}
-    will_load = adapter is not None and not inputs.silence
+    soon = {work.endpoint.id: pending(work.endpoint, work.calls) for work in due}
+    will_load = lora is not None and not inputs.silence
     return ModelPlan(
-        adapter=adapter,
-        services=services(counting(spec.base_model_name, inputs.slices)),
+        lora=lora,
+        services=services(effective_slices(spec.base_model_name, inputs.slices)),
         holder=owner.metadata.name if owner else "",
         present=present,
         former=past,
-        seen=tuple(soon.get(endpoint.place, inputs.view(endpoint)) for endpoint in present),
-        seen_former=tuple(soon.get(endpoint.place, inputs.view(endpoint)) for endpoint in past),
+        seen=tuple(soon.get(endpoint.id, inputs.view(endpoint)) for endpoint in present),
+        seen_former=tuple(soon.get(endpoint.id, inputs.view(endpoint)) for endpoint in past),
         due=due,
         requeue_after_seconds=()
         if inputs.silence
@@ -127,35 +129,35 @@ def plan_model(model: DynamoModel, spec: DynamoModelSpec, inputs: ModelInputs) -
 
 
 def plan_unloading(model: DynamoModel, inputs: ModelInputs) -> tuple[Endpoint, ...]:
-    """Every endpoint, ready or not, that runs and may have an adapter of a model that is being deleted."""
-    given_up = names_of_others(inputs.siblings)
+    """Every running endpoint, ready or not, that may have a LoRA of a model that is being deleted."""
+    given_up = desired_lora_names(inputs.siblings)
     base = model.spec.base_model_name if model.spec else ""
     present = endpoints(base, inputs.slices, inputs.recorded, inputs.pods.get)
-    every = {**inputs.recorded, **{endpoint.place: endpoint for endpoint in present}}
-    kept = (forgetting(inputs.view(endpoint), given_up) for endpoint in every.values())
+    every = {**inputs.recorded, **{endpoint.id: endpoint for endpoint in present}}
+    kept = (without_loras(inputs.view(endpoint), given_up) for endpoint in every.values())
     return former("", [endpoint for endpoint in kept if endpoint.names], (), inputs.pods.get)
 
 
-def adapter_of(spec: DynamoModelSpec | None) -> Lora | None:
-    """What is to be loaded into the endpoints. None means: nothing, it is not a LoRA."""
+def lora_of(spec: DynamoModelSpec | None) -> Lora | None:
+    """The LoRA to load into the endpoints; None for models of other types."""
     if spec is None or spec.model_type != "lora" or spec.source is None:
         return None
     return Lora(spec.model_name, spec.source.uri)
 
 
 def _settled_endpoints(
-    model: DynamoModel, spec: DynamoModelSpec, adapter: Lora | None, inputs: ModelInputs
+    model: DynamoModel, spec: DynamoModelSpec, lora: Lora | None, inputs: ModelInputs
 ) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
-    """The present endpoints and the former ones, without LoRAs that have another owner by now."""
-    given_up = names_of_others(inputs.siblings) - {adapter.name if adapter else ""}
+    """The present and the former endpoints, without LoRAs that other models hold now."""
+    given_up = desired_lora_names(inputs.siblings) - {lora.name if lora else ""}
     ready = condition(model.status.conditions, "EndpointsReady")
     was_waiting = ready is not None and ready.reason == ModelReason.CONFLICT
 
     def settled(endpoint: Endpoint) -> Endpoint:
-        if endpoint.place in inputs.running:
-            return endpoint  # its calls end with what is known of it
-        endpoint = forgetting(endpoint, given_up)
-        return doubting(endpoint, adapter) if adapter and was_waiting else endpoint
+        if endpoint.id in inputs.running:
+            return endpoint  # the call in progress will record its result
+        endpoint = without_loras(endpoint, given_up)
+        return with_stale_lora(endpoint, lora) if lora and was_waiting else endpoint
 
     base, recorded = spec.base_model_name, inputs.recorded
     present = endpoints(base, inputs.slices, recorded, inputs.pods.get)
@@ -165,10 +167,10 @@ def _settled_endpoints(
     )
 
 
-def wanted_name(model: DynamoModel) -> str:
-    """The adapter that the model wants to have loaded; "" if it is on its way out, or no LoRA."""
-    adapter = adapter_of(model.spec)
-    return adapter.name if adapter is not None and not model.metadata.deletion_timestamp else ""
+def desired_lora_name(model: DynamoModel) -> str:
+    """The name of the LoRA to load; "" for other types, and while the model is being deleted."""
+    lora = lora_of(model.spec)
+    return lora.name if lora is not None and not model.metadata.deletion_timestamp else ""
 
 
 def siblings(model: DynamoModel, models: Iterable[DynamoModel]) -> tuple[DynamoModel, ...]:
@@ -186,15 +188,15 @@ def siblings(model: DynamoModel, models: Iterable[DynamoModel]) -> tuple[DynamoM
 
 
 def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | None:
-    """The model that has the adapter that this one wants. None means: it is this one's.
+    """The other model that holds the name of this one's LoRA; None if this one holds it.
 
-    Of several that want it, one that has it already keeps it; else the oldest gets it.
+    A model that already has loaded it keeps it, else the oldest model gets it.
     """
-    name = wanted_name(model)
+    name = desired_lora_name(model)
     if not name:
         return None
     for sibling in sorted(others, key=_age):
-        wants = wanted_name(sibling) == name
+        wants = desired_lora_name(sibling) == name
         if not wants and not sibling.metadata.deletion_timestamp and _holds(sibling, name):
             return sibling
         if wants and _claim(sibling, name) < _claim(model, name):
@@ -202,13 +204,13 @@ def holder(model: DynamoModel, others: Iterable[DynamoModel]) -> DynamoModel | N
     return None
 
 
-def names_of_others(others: Iterable[DynamoModel]) -> frozenset[str]:
-    """The adapters that other models want."""
-    return frozenset(filter(None, map(wanted_name, others)))
+def desired_lora_names(others: Iterable[DynamoModel]) -> frozenset[str]:
+    """The names of the LoRAs that these models want to load."""
+    return frozenset(filter(None, map(desired_lora_name, others)))
 
 
 def _claim(model: DynamoModel, name: str) -> tuple[bool, str, str]:
-    """What decides between models, the smallest first."""
+    """Sort key of the models that want a LoRA; the smallest gets it."""
     return not _holds(model, name), *_age(model)
 
 
@@ -225,8 +227,8 @@ def _holds(model: DynamoModel, name: str) -> bool:
 
 
 def concerns(changed: DynamoModel, sibling: DynamoModel) -> bool:
-    """Whether what one model has or wants may be what the other waits for, or has to give up."""
-    mine, theirs = wanted_name(changed), wanted_name(sibling)
+    """Whether a change of one model may affect which LoRA the other holds."""
+    mine, theirs = desired_lora_name(changed), desired_lora_name(sibling)
     if theirs and (theirs == mine or _holds(changed, theirs)):
         return True
     return bool(mine) and _holds(sibling, mine)

@@ -1,19 +1,19 @@
-"""The endpoints of a base model, from EndpointSlices, from pods, and from the recorded state of each.
+"""The endpoints of a base model, from EndpointSlices, pods, and the recorded state of each endpoint.
 
-Each pod counts once, and only workers are called. Objects of older operators put the model's label on a
-component's own Services as well, so the slices of the model's own Service take precedence wherever there
-are any. A slice lists pods and whether they are ready; pods themselves report where they are: a user who may
-write EndpointSlices can put any address into one, while only the kubelet reports a pod's addresses.
+Each pod counts once, and only workers are called. Older operators put the model's label on the Services
+of components too, so slices of the model's own Service take precedence if there are any. Addresses are
+taken from a slice only if the pod's status confirms them: a user who may write EndpointSlices can put
+any address into one, while only the kubelet writes the addresses of a pod.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.grove_names import WORKER_SUFFIX
-from dynamo_graphs.plan.lora_calls import Endpoint, Place
+from dynamo_graphs.api.names import WORKER_SUFFIX
+from dynamo_graphs.plan.lora_calls import Endpoint, EndpointId
 from dynamo_graphs.types.grove import CLIQUE_NAME, REPLICA_INDEX
-from dynamo_graphs.types.leaderworkerset import SET_NAME
+from dynamo_graphs.types.optional_apis import SET_NAME
 from kube_runtime.types.core import Pod
 from kube_runtime.types.discovery import EndpointSlice, SliceEndpoint
 
@@ -25,11 +25,11 @@ READ_LABELS = (
     CLIQUE_NAME,
     REPLICA_INDEX,
 )
-"""What is read here of the pods that serve a base model."""
+"""Labels of pods that this module reads."""
 
 
 def is_follower(pod: Pod) -> bool:
-    """Whether the pod serves together with a leader, which alone has an adapter API."""
+    """Whether the pod is a worker of a group, whose leader alone has a LoRA API."""
     pod_labels = pod.metadata.labels
     if SET_NAME in pod_labels:
         return pod_labels.get(labels.ROLE) == "worker"
@@ -37,18 +37,18 @@ def is_follower(pod: Pod) -> bool:
 
 
 def is_prefill(pod: Pod) -> bool:
-    """Whether the pod only reads prompts, so that others answer for it."""
+    """Whether the pod only computes prompts for decode workers."""
     kinds = (labels.COMPONENT_TYPE, labels.SUB_COMPONENT_TYPE)
     return "prefill" in (pod.metadata.labels.get(label) for label in kinds)
 
 
 def has_address(pod: Pod, host: str) -> bool:
-    """Whether that IP address is one of the pod's own."""
+    """Whether the pod has that IP address."""
     return any(pod_ip.ip == host for pod_ip in pod.status.pod_ips)
 
 
 def restarts(pod: Pod) -> int:
-    """How often containers of the pod have been started again."""
+    """The number of restarts of the pod's containers."""
     return sum(container.restart_count for container in pod.status.container_statuses)
 
 
@@ -58,7 +58,7 @@ SYSTEM_PORT = 9090
 SERVICE_NAME = "kubernetes.io/service-name"
 
 PodOf = Callable[[str], Pod | None]
-"""The pod of that name in the model's namespace. None means: none is known."""
+"""Looks up a pod of the model's namespace by name."""
 
 
 def services(slices: Iterable[EndpointSlice]) -> tuple[str, ...]:
@@ -67,8 +67,8 @@ def services(slices: Iterable[EndpointSlice]) -> tuple[str, ...]:
     return tuple(sorted(service_names - {""}))
 
 
-def counting(base_model: str, slices: Iterable[EndpointSlice]) -> tuple[EndpointSlice, ...]:
-    """The slices whose endpoints count, in the order of their names."""
+def effective_slices(base_model: str, slices: Iterable[EndpointSlice]) -> tuple[EndpointSlice, ...]:
+    """The slices whose endpoints count, sorted by name."""
     ordered = sorted(slices, key=lambda slice_: slice_.key)
     own = names.model_service_name(base_model)
     of_model = [slice_ for slice_ in ordered if slice_.metadata.labels.get(SERVICE_NAME) == own]
@@ -78,17 +78,16 @@ def counting(base_model: str, slices: Iterable[EndpointSlice]) -> tuple[Endpoint
 def endpoints(
     base_model: str,
     slices: Iterable[EndpointSlice],
-    remembered: Mapping[Place, Endpoint],
+    recorded: Mapping[EndpointId, Endpoint],
     pod_of: PodOf,
 ) -> tuple[Endpoint, ...]:
-    """One for each address of each pod, ordered by slice name; a pod that is not ready is one too.
+    """Return an endpoint for each address of each pod, ready or not, sorted by the name of its slice.
 
-    `remembered` is by place. A pod with another uid is a new one, whatever its name; only what an earlier
-    operator remembered goes by address, because it noted no uid. A pod that serves together with a leader is
-    not an endpoint.
+    State is matched by the uid of the pod and its address; the status of an earlier operator has no uid,
+    and is matched by address. Workers of a group are not endpoints.
     """
-    listed = _listed(base_model, slices, remembered, pod_of)
-    return tuple({endpoint.place: endpoint for endpoint in listed}.values())
+    listed = _listed(base_model, slices, recorded, pod_of)
+    return tuple({endpoint.id: endpoint for endpoint in listed}.values())
 
 
 def has_endpoints(base_model: str, slices: Iterable[EndpointSlice], pod_of: PodOf) -> bool:
@@ -99,13 +98,13 @@ def has_endpoints(base_model: str, slices: Iterable[EndpointSlice], pod_of: PodO
 def _listed(
     base_model: str,
     slices: Iterable[EndpointSlice],
-    remembered: Mapping[Place, Endpoint],
+    recorded: Mapping[EndpointId, Endpoint],
     pod_of: PodOf,
 ) -> Iterator[Endpoint]:
     hash_ = names.model_hash(base_model)
-    for slice_ in counting(base_model, slices):
+    for slice_ in effective_slices(base_model, slices):
         for slice_endpoint in slice_.endpoints or ():
-            yield from _of_pod(hash_, slice_endpoint, remembered, pod_of)
+            yield from _of_pod(hash_, slice_endpoint, recorded, pod_of)
 
 
 def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
@@ -119,7 +118,10 @@ def pod_names(slices: Iterable[EndpointSlice]) -> frozenset[str]:
 
 
 def _of_pod(
-    hash_: str, slice_endpoint: SliceEndpoint, remembered: Mapping[Place, Endpoint], pod_of: PodOf
+    hash_: str,
+    slice_endpoint: SliceEndpoint,
+    recorded: Mapping[EndpointId, Endpoint],
+    pod_of: PodOf,
 ) -> Iterator[Endpoint]:
     target, conditions = slice_endpoint.target_ref, slice_endpoint.conditions
     if target is None or target.kind != "Pod":
@@ -136,8 +138,8 @@ def _of_pod(
         is_callable = is_served and is_worker and pod is not None and has_address(pod, host)
         address = base_url(host)
         endpoint = (
-            remembered.get((uid, address))
-            or remembered.get(("", address))
+            recorded.get((uid, address))
+            or recorded.get(("", address))
             or Endpoint(address, uid, is_callable=is_callable)
         )
         if (endpoint.pod_uid, endpoint.pod_name) != (uid, target.name):
@@ -146,7 +148,7 @@ def _of_pod(
 
 
 def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpoint:
-    """What is remembered of an endpoint, with what its pod says now. A new process is checked again."""
+    """Update the recorded state of an endpoint from its pod. A restarted process is checked again."""
     if pod is None:
         return replace(endpoint, is_callable=False, checked_at=None)
     count = restarts(pod) if is_callable else endpoint.restarts
@@ -154,12 +156,12 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
     is_new_process = endpoint.restarts not in (None, count)
     graph, prefill = pod.metadata.labels.get(labels.GRAPH, ""), is_prefill(pod)
     if is_same and (endpoint.graph, endpoint.is_prefill) == (graph, prefill):
-        return endpoint  # as nearly always, and a copy is dear where there are a thousand
+        return endpoint  # the common case; copies are expensive for a thousand endpoints
     return replace(
         endpoint,
         is_callable=is_callable,
         checked_at=endpoint.checked_at if is_same else None,
-        is_doubted=endpoint.is_doubted or (is_new_process and endpoint.loaded is not None),
+        is_unconfirmed=endpoint.is_unconfirmed or (is_new_process and endpoint.loaded is not None),
         graph=graph,
         is_prefill=prefill,
         restarts=count,
@@ -167,17 +169,19 @@ def with_pod(endpoint: Endpoint, pod: Pod | None, *, is_callable: bool) -> Endpo
 
 
 def former(
-    base_model: str, remembered: Iterable[Endpoint], present: Iterable[Endpoint], pod_of: PodOf
+    base_model: str, recorded: Iterable[Endpoint], present: Iterable[Endpoint], pod_of: PodOf
 ) -> tuple[Endpoint, ...]:
-    """Endpoints of the past whose pods still run and may have an adapter of the model.
+    """Former endpoints whose pods still run and may have a LoRA of the model.
 
-    Those that serve another base model now are callable. Of the others only the slices are missing, as while
-    a Service is recreated; nothing is taken from them.
+    Those that serve another base model now are callable. Of the others only the slices are missing, for
+    example while a Service is recreated, so nothing is unloaded.
     """
-    places, hash_ = {endpoint.place for endpoint in present}, names.model_hash(base_model)
+    present_ids, hash_ = {endpoint.id for endpoint in present}, names.model_hash(base_model)
     running: list[Endpoint] = []
-    for endpoint in remembered:
-        pod = pod_of(endpoint.pod_name) if endpoint.names and endpoint.place not in places else None
+    for endpoint in recorded:
+        pod = (
+            pod_of(endpoint.pod_name) if endpoint.names and endpoint.id not in present_ids else None
+        )
         if pod is None or pod.metadata.uid != endpoint.pod_uid:
             continue
         if has_address(pod, host_of(endpoint.address)):
@@ -187,7 +191,7 @@ def former(
 
 
 def base_url(host: str) -> str:
-    """Where the system server of a pod with that IP address is."""
+    """The URL of the system server of a pod with that IP address."""
     return f"http://[{host}]:{SYSTEM_PORT}" if ":" in host else f"http://{host}:{SYSTEM_PORT}"
 
 

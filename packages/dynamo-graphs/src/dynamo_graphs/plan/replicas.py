@@ -1,4 +1,4 @@
-"""The desired replicas of a service, from all sources that set them.
+"""How each service runs now, and its desired replicas from all sources that set them.
 
 Highest precedence first: a suspended graph, the service's scaling adapter, the graph's factor on the number
 in the spec. The number in the spec is ignored while an adapter is there, so the two cannot compete for one
@@ -7,23 +7,47 @@ service.
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import msgspec
 
+from dynamo_graphs.api.component import is_under_factor
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_under_factor
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
 from kube_runtime.types.meta import condition
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceObserved:
+    """The state of a service's workload in the API server.
+
+    `restart` is the id of the restart in its newest template, "" for none. `is_ready` is true if all its
+    pods run that template, in the desired number. `desired` replicas are in its spec, `replicas` exist,
+    `ready` are ready. `is_paused` is true if its component is paused. `is_current` is true if the counts
+    describe the newest spec; otherwise a workload with 0 replicas may be about to create some.
+    """
+
+    exists: bool = False
+    restart: str = ""
+    is_ready: bool = False
+    desired: int = 0
+    replicas: int = 0
+    ready: int = 0
+    is_paused: bool = False
+    is_current: bool = True
+
+
+Observed: TypeAlias = Mapping[str, ServiceObserved]
+"""By service; a service without a workload may be missing."""
 
 
 def effective_replicas(
     graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
 ) -> dict[str, int | None]:
-    """The replicas of each service; `adapters` are what scaling adapters say, `zero` is suspended.
+    """The replicas of each service; `adapters` are set by scaling adapters, `zero` are suspended services.
 
-    None if no source sets a number and the operator never wrote one for the service: its workload may have
-    any. Once the operator has written one it keeps setting it, or the service would keep its last size.
+    None if no source sets a number and the operator never wrote one, so that the workload may have any.
+    Once the operator has written a number it keeps setting one, or the service would keep its last size.
     """
     return {
         key: 0 if key in zero else adapters.get(key, _own(graph, key))
@@ -40,7 +64,7 @@ def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
 
 
 def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
-    """The graph with the number of replicas in every service, also where the user leaves it out."""
+    """Return the graph with replicas set in every service, also where the user leaves them out."""
     services = {
         key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
         for key, service in graph.spec.services.items()
@@ -51,9 +75,10 @@ def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
 
 @dataclass(frozen=True, slots=True)
 class GraphScale:
-    """What the scale subresource of a graph is about: the factor that is reached.
+    """The state of a graph's scale subresource.
 
-    `covered` are the services under it, each with the most replicas that it has or shall have.
+    `replicas` is the factor that the services have reached. `covered` are the services that it
+    multiplies, each with the larger of its present and its desired replicas.
     """
 
     replicas: int
@@ -61,7 +86,7 @@ class GraphScale:
 
 
 def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
-    """The factor that all services under it have reached."""
+    """Compute the factor that all services under it have reached."""
     desired = 1 if graph.spec.replicas is None else graph.spec.replicas
     reached, covered = [], {}
     for key, service in sorted(graph.spec.services.items()):

@@ -1,8 +1,7 @@
 """The next step of a DynamoGraphDeploymentRequest: its status and some facts in, one action out.
 
-The states are those of the API: empty, Pending, Profiling, Deploying, Ready, DeploymentDeleted, Failed.
-Each action may have happened already, by a process that was killed before it could record that. So every
-action is safe to repeat, and the next one follows from the actual state, never from what was done.
+A process may be killed after an action and before it records it. So every action is idempotent, and the next
+one follows from the actual state.
 """
 
 from collections.abc import Mapping
@@ -78,68 +77,68 @@ class RequestReason(StrEnum):
 
 
 class Stage(Enum):
-    """What a request is waiting for; it says which facts are needed."""
+    """What a request is waiting for, which decides what has to be read."""
 
-    JUDGED = "to be validated"
-    STARTED = "to be started"
-    PROFILED = "to be profiled"
-    DEPLOYED = "to be deployed"
+    VALIDATION = "validation of its spec"
+    START = "start of profiling"
+    PROFILING = "profiling"
+    DEPLOYMENT = "creation of its graph, and the graph's state"
     NOTHING = "nothing"
 
 
 class Action(Enum):
-    """What is done next."""
+    """What to do next."""
 
-    REST = "nothing"
-    ACCEPT = "record the spec that counts from now on"
-    REFUSE = "say what is wrong with the spec"
-    CLEAR = "delete the Job of an earlier spec"
-    WAIT = "say what is left of an earlier Job"
+    NOTHING = "nothing"
+    ACCEPT = "record the accepted spec"
+    REJECT = "report the problems of the spec"
+    DELETE_OLD_JOB = "delete the Job of an earlier spec"
+    WAIT = "report what is left of an earlier Job"
     START = "create the Job"
-    BEGIN = "record that the Job runs"
-    WATCH = "say how far the Job is"
-    FAIL_START = "say that the Job's name is taken"
-    OUTPUT_TAKEN = "say that the name of the results is taken"
-    FAIL = "say why profiling failed"
-    VANISHED = "say that the Job is gone"
-    HARVEST = "record what profiling has found"
+    RECORD_START = "record that the Job runs"
+    REPORT_PROGRESS = "report the progress of the Job"
+    JOB_NAME_TAKEN = "report that the Job's name is taken"
+    OUTPUT_TAKEN = "report that the name of the results is taken"
+    FAIL = "report why profiling failed"
+    JOB_LOST = "report that the Job was deleted"
+    COLLECT_RESULTS = "record the results of profiling"
     RENAME = "record new names for ConfigMaps whose names are taken"
     CREATE = "create the graph"
-    CONFLICT = "say that the graph's name is taken"
-    MIRROR = "say how the graph is"
-    LOSE = "record that the graph was deleted"
-    SETTLE = "record that there is nothing to deploy"
+    GRAPH_NAME_TAKEN = "report that the graph's name is taken"
+    SYNC_STATUS = "copy the state of the graph"
+    MARK_DELETED = "record that the graph was deleted"
+    FINISH = "record that there is nothing to deploy"
 
 
 FIXED = frozenset(
     (RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED)
 )
-"""In these states a change of the spec has no effect."""
+"""States in which a change of the spec has no effect."""
 
 RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
-    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.STARTED,
-    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.STARTED,
-    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYED,
-    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYED,
+    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.START,
+    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.START,
+    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYMENT,
+    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYMENT,
 }
-"""Failures whose cause others can remove, and the stage at which the request then continues."""
+"""Failures whose cause users can remove, with the stage at which the request continues."""
 
 
 _STAGES: dict[str, Stage] = {
-    RequestState.PENDING: Stage.STARTED,
-    RequestState.PROFILING: Stage.PROFILED,
-    RequestState.DEPLOYING: Stage.DEPLOYED,
-    RequestState.READY: Stage.DEPLOYED,
+    RequestState.PENDING: Stage.START,
+    RequestState.PROFILING: Stage.PROFILING,
+    RequestState.DEPLOYING: Stage.DEPLOYMENT,
+    RequestState.READY: Stage.DEPLOYMENT,
     RequestState.DELETED: Stage.NOTHING,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The namespace where a request creates its graph, as far as it matters for what is created there.
+    """The namespace where a request creates its graph.
 
-    `refusal` says why nothing may be; "" means that it may. `config_maps` are those that are there, by name,
-    of the names that are needed; none are read where nothing may be created.
+    `refusal` is the reason why nothing may be created there, or "". `config_maps` are the existing ones among
+    those that the graph needs, by name; empty if nothing may be created.
     """
 
     namespace: str
@@ -148,18 +147,18 @@ class Destination:
 
 
 UNREAD = Destination("", "its namespace was not read")
-"""Nothing is created by mistake."""
+"""The default, so that nothing is created without a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """What there is, as far as the stage asks for it.
+    """The objects that the stage of a request depends on; None for an object that does not exist.
 
-    `problems` are of the spec, or of what it names. `pods_left` are the names of pods of an earlier
-    Job that have not ended, `pods` those of a Job that runs or has failed. `witnesses` are the Job that has
-    ended and its pods, with their specs, where there are results. `temporary` are graphs that a profiler has
-    left that failed. `config_maps` are those of the base graph that are there, by name: the user's, and the
-    one that the operator makes of it. None means: there is no such object.
+    `problems` are those of the spec and of the objects that it names. `pods_left` are the names of
+    running pods of an earlier Job, `pods` those of a running or failed Job. `witnesses` are the Job that
+    wrote the results and its pods, with their specs. `temporary` are graphs that a failed profiler left
+    behind. `config_maps` are the existing ones of the base graph, by name: the user's, and the completed
+    one of the operator.
     """
 
     problems: tuple[str, ...] = ()
@@ -175,14 +174,14 @@ class RequestFacts:
 
 
 def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
-    """The spec by which the request is carried out: the accepted one, else the present one.
+    """Return the spec that counts: the accepted one, else the present one.
 
     Raises:
-        ValueError: there is neither.
+        ValueError: the request has neither.
     """
     accepted = request.status.accepted_spec
     if accepted is not None:
-        with suppress(msgspec.ValidationError):  # a user changed it
+        with suppress(msgspec.ValidationError):  # edited by a user
             return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec)
     if request.spec is None:
         raise ValueError("spec is missing")
@@ -190,54 +189,54 @@ def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymen
 
 
 def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> Object:
-    """The spec as it is kept in the status."""
+    """The spec in the form that the status stores."""
     kept: Object = msgspec.json.decode(msgspec.json.encode(spec))
     return kept
 
 
 def stage(request: DynamoGraphDeploymentRequest) -> Stage:
-    """What the request is waiting for."""
+    """Return what the request is waiting for."""
     status = request.status
     state = status.state or RequestState.NEW
     if state == RequestState.FAILED:
         is_edited = request.metadata.generation != status.observed_generation
-        return Stage.JUDGED if is_edited and _is_new(request) else _retried(status)
+        return Stage.VALIDATION if is_edited and _is_new(request) else _retried(status)
     if (
         state in (RequestState.DEPLOYING, RequestState.READY)
         and not accepted_spec(request).auto_apply
     ):
         return Stage.NOTHING
-    return _STAGES.get(state, Stage.JUDGED)  # an unknown state
+    return _STAGES.get(state, Stage.VALIDATION)  # an unknown state
 
 
 def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    """What is to be done now. It is total: there is an act for everything that can be found."""
+    """Decide what to do now; there is an action for every combination of inputs."""
     match stage(request):
-        case Stage.JUDGED:
-            return Action.REFUSE if facts.problems else Action.ACCEPT
-        case Stage.STARTED:
+        case Stage.VALIDATION:
+            return Action.REJECT if facts.problems else Action.ACCEPT
+        case Stage.START:
             return _start(request, facts)
-        case Stage.PROFILED:
+        case Stage.PROFILING:
             return _profile(request, facts)
-        case Stage.DEPLOYED:
+        case Stage.DEPLOYMENT:
             return _deploy(request, facts)
         case Stage.NOTHING:
             is_stuck = request.status.state == RequestState.DEPLOYING
-            return Action.SETTLE if is_stuck else Action.REST
+            return Action.FINISH if is_stuck else Action.NOTHING
 
 
 def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
-    """Whether a graph was made for this very request, or by an operator that wrote no uid."""
+    """Whether a graph was created for this request, by its uid, or without one by an earlier operator."""
     uid = graph.metadata.annotations.get(labels.REQUEST_UID)
     if uid is not None:
         return uid == request.metadata.uid
-    is_led_back = tracking(request).items() <= graph.metadata.labels.items()
+    has_labels = tracking(request).items() <= graph.metadata.labels.items()
     deployment = request.status.deployment
-    return is_led_back and deployment is not None and deployment.created
+    return has_labels and deployment is not None and deployment.created
 
 
 def end_of(job: Job) -> Condition | None:
-    """The condition that says that the Job is over. None means: it is not."""
+    """The condition `Complete` or `Failed` of a Job that has ended, else None."""
     for type_ in ("Complete", "Failed"):
         end = condition(job.status.conditions, type_)
         if end is not None and end.status == "True":
@@ -246,34 +245,34 @@ def end_of(job: Job) -> Condition | None:
 
 
 def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
-    """Whether the spec was changed after the request has failed, by what we said of it then."""
+    """Whether the spec has changed since the failure was reported."""
     succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
     return succeeded is not None and succeeded.observed_generation != request.metadata.generation
 
 
 def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
     if condition(status.conditions, RequestConditionType.SUCCEEDED) is None:
-        return Stage.NOTHING  # an earlier operator gave up; the request does not continue
+        return Stage.NOTHING  # failed under an earlier operator
     if status.observed_generation == 0:
-        return Stage.JUDGED
-    for (type_, reason), where in RETRIED.items():
+        return Stage.VALIDATION
+    for (type_, reason), stage_ in RETRIED.items():
         failed = condition(status.conditions, type_)
         if failed is not None and (failed.status, failed.reason) == ("False", reason):
-            return where
+            return stage_
     return Stage.NOTHING
 
 
 def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     if facts.job is not None:
         if not controls(request, facts.job):
-            return Action.FAIL_START
+            return Action.JOB_NAME_TAKEN
         if facts.job.metadata.deletion_timestamp:
-            return Action.WAIT  # its removal wakes the request
-        return Action.BEGIN if _is_current(request, facts.job) else Action.CLEAR
+            return Action.WAIT  # its deletion triggers a reconcile
+        return Action.RECORD_START if _is_current(request, facts.job) else Action.DELETE_OLD_JOB
     if facts.pods_left:
-        return Action.WAIT  # or they would write over what the next ones find
+        return Action.WAIT  # they could overwrite the results of the next Job
     if request.metadata.generation != request.status.observed_generation:
-        return Action.REFUSE if facts.problems else Action.ACCEPT
+        return Action.REJECT if facts.problems else Action.ACCEPT
     output, ours = facts.output, names.label_value(request.metadata.name)
     is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
     return Action.OUTPUT_TAKEN if is_taken else Action.START
@@ -287,15 +286,15 @@ def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
 def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     job = facts.job
     if job is None or not controls(request, job):
-        return Action.HARVEST if _has_results(request, facts.output) else Action.VANISHED
+        return Action.COLLECT_RESULTS if _has_results(request, facts.output) else Action.JOB_LOST
     end = end_of(job)
     if end is None:
-        return Action.WATCH
-    return Action.HARVEST if end.type == "Complete" else Action.FAIL
+        return Action.REPORT_PROGRESS
+    return Action.COLLECT_RESULTS if end.type == "Complete" else Action.FAIL
 
 
 def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
-    """Whether there are results of this very request, whose Job may be gone by now."""
+    """Whether the results of this request exist; its Job may have been deleted."""
     if output is None:
         return False
     is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
@@ -306,10 +305,10 @@ def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Actio
     deployment, graph = request.status.deployment, facts.graph
     was_created = deployment is not None and deployment.created
     if graph is None and was_created:
-        return Action.LOSE
+        return Action.MARK_DELETED
     if graph is None:
         present = facts.destination.config_maps
         return Action.RENAME if renamed_config_maps(request, present) else Action.CREATE
     if is_of_request(request, graph):
-        return Action.MIRROR
-    return Action.LOSE if was_created else Action.CONFLICT
+        return Action.SYNC_STATUS
+    return Action.MARK_DELETED if was_created else Action.GRAPH_NAME_TAKEN

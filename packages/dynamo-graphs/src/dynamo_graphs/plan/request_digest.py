@@ -1,11 +1,11 @@
-"""Whether results were written by the Job of their request.
+"""Verify that profiling results were written by the Job of their request.
 
-Every pod with the profiling ServiceAccount, and every user who may write ConfigMaps, may write the ConfigMap
-with the results. The copier therefore reports a digest of each file as its termination message, in the format
-of sha256sum. Only kubelets write the status of pods.
+The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and by every
+user who may write ConfigMaps. The copier therefore reports a digest of each file as its termination
+message, in the format of sha256sum, and only kubelets write the status of pods.
 
-A user who may create pods can create one that names the Job as its owner. So a report confirms results only
-if the pod runs what the Job's template says, and all reports of one Job must agree.
+A user who may create pods can create one with the Job as its owner. So a report counts only if its pod
+runs the Job's template, and all reports of a Job must agree.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
-    """Whether a pod that runs the Job's template reports these results; False if none does.
+    """Whether a pod that runs the Job's template reports these results.
 
     Raises:
         BadOutput: a pod of the Job reports other results than these.
@@ -46,9 +46,9 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
 
 
 def runs_template(template: Object, pod: Object) -> bool:
-    """Whether a pod runs the programs of a template, as the same ServiceAccount and on the same volumes.
+    """Whether a pod runs the programs of a template, with the same ServiceAccount and the same volumes.
 
-    Admission may add containers and volumes, such as sidecars, that mount no volume of the template.
+    Admission may add containers, such as sidecars, but they must not mount volumes of the template.
     """
     same = ("serviceAccountName", "shareProcessNamespace", "hostPID")
     if any(template.get(field) != pod.get(field) for field in same):
@@ -88,7 +88,7 @@ def _mounts(container: Object) -> list[Any]:
 
 
 def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
-    """The digests of each file, if the copier ended well and reports them."""
+    """Yield the digests by file that the copier reported, if it succeeded."""
     for container in pod.status.container_statuses:
         ended = container.state.terminated
         has_copied = container.name == COPIER and ended is not None and not ended.exit_code

@@ -1,8 +1,8 @@
-"""The graph of a request: the result of profiling, with what the user wants of it beyond that.
+"""The graph of a request: the result of profiling, with the user's overrides and placement of pods.
 
-What profiling chose for a service takes precedence, since it was measured so; what the user set for the
-profiling pods applies where nothing else is set. The base graph, from which profiling starts, gets that too:
-a profiler deploys temporary graphs, and has no field for tolerations and the like.
+Fields that profiling chose for a service take precedence, since they were measured; those of the
+profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in the
+same way, because a profiler deploys temporary graphs and has no fields for tolerations and the like.
 """
 
 import dataclasses
@@ -14,9 +14,9 @@ import msgspec
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.component import WORKER_TYPES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.plan.request_output import (
     BadOutput,
     ProfilingResult,
@@ -37,7 +37,7 @@ _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
 def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Key:
-    """Where the graph is, or will be."""
+    """Namespace and name of the graph, whether or not it exists."""
     metadata, overrides = request.metadata, spec.deployment_overrides
     name = (overrides.name if overrides else None) or metadata.name
     return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
@@ -46,28 +46,27 @@ def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentReq
 def completed(
     graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, may_scale: bool = True
 ) -> Object:
-    """The found graph with adapters for a planner, and pods where the user can run them.
+    """Return the graph with the placement of the profiling pod, and with scaling adapters for a planner.
 
-    `placed` are the fields of the profiling pod that say where it runs. `may_scale`: whether a planner gets
-    the adapters that it needs.
+    `placed` are the fields of the profiling pod about placement. Without `may_scale` no adapters are enabled.
 
     Raises:
-        BadOutput: the pod of a service has not the form of one.
+        BadOutput: the pod of a service is malformed.
     """
     body = graph["spec"]
     services = body["services"]
     has_planner = may_scale and any(_type(service) == "planner" for service in services.values())
-    done = {
+    result = {
         name: _service(name, service, spec, placed, is_scaled=has_planner)
         for name, service in services.items()
     }
-    return {**graph, "spec": {**body, "services": done}}
+    return {**graph, "spec": {**body, "services": result}}
 
 
 def deployed(
     request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, at: Key
 ) -> Object:
-    """The graph as it is created.
+    """Return the graph to create.
 
     Raises:
         ValueError: the request has no graph in its status.
@@ -100,7 +99,7 @@ def deployed(
 
 
 def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
-    """The labels that lead from a graph or ConfigMap back to its request."""
+    """The labels of a graph or ConfigMap that identify its request."""
     metadata = request.metadata
     return {
         labels.REQUEST: names.label_value(metadata.name),
@@ -109,7 +108,7 @@ def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
 
 
 def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bool:
-    """Whether a ConfigMap was made for a request of this name; an earlier one had the same results."""
+    """Whether a ConfigMap was created for a request of this name, present or former."""
     return tracking(request).items() <= live.metadata.labels.items() and not (
         live.metadata.controller and not controls(request, live)
     )
@@ -120,7 +119,7 @@ def new_names(
     manifests: Iterable[Object],
     present: Mapping[str, Output],
 ) -> dict[str, str]:
-    """New names for ConfigMaps whose names belong to others, by the old ones. `present` are by name."""
+    """Map the names of ConfigMaps that are taken by others to new names; `present` are the existing ones."""
     renamed: dict[str, str] = {}
     for manifest in manifests:
         name: str = manifest["metadata"]["name"]
@@ -143,10 +142,10 @@ def renamed_config_maps(
 
 
 def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
-    """A ConfigMap that profiling made for the graph, as it is applied.
+    """Return a ConfigMap from the profiling results, as it is applied.
 
     Raises:
-        BadOutput: its labels or annotations are none.
+        BadOutput: its labels or annotations are not a mapping.
     """
     metadata = manifest["metadata"]
     kept: Object = {name: manifest[name] for name in _CONTENT if name in manifest}
@@ -175,7 +174,7 @@ def _type(service: object) -> str:
 
 
 def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
-    """A field that is to be a list or a mapping; an empty one if it is not set."""
+    """Return a list or mapping; empty if it is not set."""
     value = parent.get(name) or form()
     if not isinstance(value, form):
         raise BadOutput(f"{path}.{name} is not a {_FORMS[form]}")
@@ -183,22 +182,24 @@ def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
 
 
 def _service(
-    name_: str,
+    service_name: str,
     service: Object,
     spec: DynamoGraphDeploymentRequestSpec,
     placed: Object,
     *,
     is_scaled: bool,
 ) -> Object:
-    done, is_worker = dict(service), _type(service) in WORKER_TYPES
-    if is_scaled and is_worker and "scalingAdapter" not in done:
-        done["scalingAdapter"] = {"enabled": True}
-    if is_worker and (more := _unknown(spec.profiling_config.env, done.get("envs") or [])):
-        done["envs"] = [*(done.get("envs") or []), *more]
+    result, is_worker = dict(service), _type(service) in WORKER_TYPES
+    if is_scaled and is_worker and "scalingAdapter" not in result:
+        result["scalingAdapter"] = {"enabled": True}
+    if is_worker and (
+        more := _missing_variables(spec.profiling_config.env, result.get("envs") or [])
+    ):
+        result["envs"] = [*(result.get("envs") or []), *more]
     placement = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
     if placement:
-        pod: Object = dict(done.get("extraPodSpec") or {})
-        path = f"the graph's spec.services[{name_}].extraPodSpec"
+        pod: Object = dict(result.get("extraPodSpec") or {})
+        path = f"the graph's spec.services[{service_name}].extraPodSpec"
         for name in _LISTS:
             present = _of_form(list, pod, name, path)
             present_forms = set(map(_form, present))
@@ -210,17 +211,17 @@ def _service(
             pod["nodeSelector"] = {**placement["nodeSelector"], **chosen}
         pod |= {name: placement[name] for name in _SINGLE if name in placement and name not in pod}
         if pod:
-            done["extraPodSpec"] = pod
-    return done
+            result["extraPodSpec"] = pod
+    return result
 
 
 def _form(value: object) -> bytes:
-    """The same bytes for equal values: a set of them is searched faster than a list of objects."""
+    """Encode a value so that equal values have equal bytes, which a set can contain."""
     return msgspec.json.encode(value, order="deterministic")
 
 
-def _unknown(requested: Iterable[Object], present: Iterable[Object]) -> list[Object]:
-    """The variables that are not set yet."""
+def _missing_variables(requested: Iterable[Object], present: Iterable[Object]) -> list[Object]:
+    """The requested variables that are not present."""
     present_names = {env.get("name") for env in present}
     return [env for env in requested if env.get("name") not in present_names]
 
@@ -254,12 +255,10 @@ def read_output(
     data: Mapping[str, str],
     placed: Object,
 ) -> ProfilingResult:
-    """The graph from the profiling results, with the user's overrides.
-
-    `placed` are the fields of the profiling pod that say where it runs.
+    """Read the profiling results and complete their graph. `placed` as in `completed`.
 
     Raises:
-        BadOutput: there is no graph in it that can be used.
+        BadOutput: the results contain no usable graph.
     """
     name = request.metadata.name
     config_map = names.profiling_output(name)
@@ -268,7 +267,7 @@ def read_output(
 
 
 def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
-    """Rename ConfigMaps in the output, by their old names."""
+    """Rename ConfigMaps in the output and in its graph. `renamed` maps old names to new ones."""
     if not renamed:
         return output
     graph = output.graph | {"spec": _with_names(output.graph.get("spec"), renamed)}
@@ -276,34 +275,34 @@ def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> Profi
 
 
 _UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
-"""What JSON takes as it is and YAML only as an escape (YAML 1.2, 5.1)."""
+"""Characters that JSON allows and YAML requires to be escaped (YAML 1.2, 5.1)."""
 
 
 def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> str | None:
-    """The base graph as JSON, which is YAML. None means: as it is; nothing has to be, or can be, added.
+    """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added.
 
-    `placed` are the fields of the profiling pod that say where it runs.
+    `placed` as in `completed`.
     """
     try:
         graphs = list(documents("the base graph", text))
         if len(graphs) != 1 or not _is_graph(graphs[0]):
             return None
-        # Temporary graphs run the real engines, whatever the last one runs.
-        done = completed(graphs[0], replace(spec, use_mocker=False), placed, may_scale=False)
+        # Temporary graphs run the real engines, even if the final one uses the mocker.
+        result = completed(graphs[0], replace(spec, use_mocker=False), placed, may_scale=False)
     except BadOutput:
         return None
-    if done == graphs[0]:
+    if result == graphs[0]:
         return None
-    text = msgspec.json.format(msgspec.json.encode(done), indent=2).decode()
+    text = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def base_config_map(request: DynamoGraphDeploymentRequest, key: str, done: str) -> Object:
-    """The ConfigMap with the completed base graph under that key, without owner references."""
+def base_config_map(request: DynamoGraphDeploymentRequest, key: str, text: str) -> Object:
+    """Return the ConfigMap with the completed base graph under that key, without owner references."""
     metadata = request.metadata
     manifest: Object = {
         "metadata": {"name": names.profiling_base(metadata.name, metadata.uid)},
-        "data": {key: done},
+        "data": {key: text},
     }
     return config_map(request, manifest, metadata.namespace)
 
@@ -319,7 +318,7 @@ def _is_graph(document: Object) -> bool:
 
 
 def _is_service(value: object) -> bool:
-    """Whether it has the form of a service, as far as something is added to it."""
+    """Whether the fields of a service that `completed` extends are well-formed."""
     if not isinstance(value, dict):
         return False
     pod, envs = value.get("extraPodSpec") or {}, value.get("envs") or []

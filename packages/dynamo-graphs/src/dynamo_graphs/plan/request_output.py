@@ -1,7 +1,7 @@
-"""The results of profiling, read from its files: a graph, and ConfigMaps that belong to it.
+"""Parse the results of profiling: a graph, and ConfigMaps that belong to it.
 
-The text comes from a program in an image of the user. So nothing in it is trusted to have a form: the
-message about what cannot be used names the file and the place.
+The text comes from a program in an image of the user and is untrusted. Error messages name the file and
+the place of a value that cannot be used.
 """
 
 import math
@@ -15,40 +15,40 @@ import yaml
 from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, ShallowLoader
+from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object
 
 ADDITIONAL_LIMIT_BYTES = 250_000
-"""Of JSON."""
+"""Bytes of all additional ConfigMaps as JSON."""
 
 _GRAPH_LIMIT_BYTES = 900_000
-"""An object of etcd has 1.5 MiB; the request and its ConfigMaps are beside it."""
+"""Bytes of the graph as JSON: etcd stores 1.5 MiB, and the request contains ConfigMaps too."""
 _NODES_LIMIT = 200_000
 _NUMBER_LIMIT = 64
-"""Characters of a number. What is longer is none that Kubernetes takes, and takes long to read."""
+"""Characters of a number; Kubernetes accepts no longer ones, and parsing them takes long."""
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 _STATUS_LIMIT = 16 * 1024
-"""Characters of what a profiler says of its progress, a few lines. A longer text is not read."""
+"""Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
 _TEXT_LIMIT = 200
 _NAMED = 10
 
 
 class BadOutput(ValueError):
-    """What the profiler left cannot be used; the text says why."""
+    """The output of the profiler is unusable; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfilingResult:
-    """A graph, ConfigMaps for it, and what else was there and is left out, as `Kind name`."""
+    """A graph and its ConfigMaps; `ignored` are the other documents, as `Kind name`."""
 
     graph: Object
     config_maps: tuple[Object, ...] = ()
     ignored: tuple[str, ...] = ()
 
     def renamed(self, graph: Object, names: Mapping[str, str]) -> "ProfilingResult":
-        """The same with new names of ConfigMaps, and with the graph that refers to them so."""
+        """Return the result with renamed ConfigMaps, and with this graph, which refers to them."""
         maps = tuple(
             config_map | {"metadata": config_map["metadata"] | {"name": names[_name(config_map)]}}
             if _name(config_map) in names
@@ -59,7 +59,7 @@ class ProfilingResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a user should know of the output, beside the graph."""
+        """Warnings for the user about the output."""
         if not self.ignored:
             return ()
         skipped = ", ".join(self.ignored[:_NAMED])
@@ -68,7 +68,7 @@ class ProfilingResult:
 
 @dataclass(frozen=True, slots=True)
 class ProfilingProgress:
-    """How far the profiler says it is. Empty texts mean: it does not say."""
+    """The progress that the profiler reports; texts are "" if it reports none."""
 
     phase: str = ""
     message: str = ""
@@ -78,10 +78,10 @@ class ProfilingProgress:
 def parse_results(
     data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str
 ) -> ProfilingResult:
-    """What the output says; `name` is what a graph without a name is called.
+    """Parse the data of the output ConfigMap; `name` is for a graph without one.
 
     Raises:
-        BadOutput: there is no graph in it that can be used.
+        BadOutput: the output contains no usable graph.
     """
     file = MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE
     if file not in data:
@@ -103,9 +103,9 @@ def parse_results(
 
 
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
-    """What the profiler says of itself; nothing if it does not, or not in a form that can be read."""
+    """Parse the profiler's status file; empty if it is missing or unreadable."""
     text = data.get(STATUS_FILE, "")
-    if len(text) > _STATUS_LIMIT:  # it is read again and again, in the event loop
+    if len(text) > _STATUS_LIMIT:  # parsed repeatedly, in the event loop
         return ProfilingProgress()
     try:
         status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
@@ -121,7 +121,7 @@ def progress(data: Mapping[str, str]) -> ProfilingProgress:
 
 
 def require_small(config_maps: Iterable[Object]) -> None:
-    """Return if a status has room for the ConfigMaps.
+    """Check that the ConfigMaps fit into the status.
 
     Raises:
         BadOutput: they are too large.
@@ -135,14 +135,14 @@ def require_small(config_maps: Iterable[Object]) -> None:
 
 
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
-    """Those of the kept objects that are ConfigMaps with a name; others have been edited."""
+    """Return the ConfigMaps with a name; users may have edited the stored objects."""
     return (
         manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
     )
 
 
 def documents(file: str, text: str) -> Iterator[Object]:
-    """The documents that have a kind, as JSON; `file` is what messages call the text.
+    """Yield the documents that have a kind, as JSON; `file` names the text in messages.
 
     Raises:
         BadOutput: it is not YAML, or too large to be read.
@@ -200,7 +200,7 @@ def _name(document: Object) -> str:
 
 
 def _bounded(file: str, document: Object) -> None:
-    """Refuse a document that anchors make larger, or deeper, than any text of its size."""
+    """Reject a document that anchors expand beyond the limits of size or depth."""
     rest: list[tuple[int, object]] = [(1, document)]
     count = 0
     while rest:
@@ -239,7 +239,7 @@ def _line(value: object) -> str:
 
 
 class _Loader(ShallowLoader):
-    """PyYAML's safe reader, to which a date is a text, as it is in JSON, and a time no number."""
+    """PyYAML's safe reader, which reads dates and times such as 1:30 as text, as Kubernetes does."""
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
@@ -254,7 +254,7 @@ def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
 def _checked(
     construct: Callable[[object, object], Any], kind: str
 ) -> Callable[[Any, object], object]:
-    """The constructor of a number or boolean, which lets no error through that names no place."""
+    """Wrap the constructor of a number or boolean, so that each error names its place."""
 
     def checked(loader: _Loader, node: Any) -> object:
         text = node.value if isinstance(node, yaml.ScalarNode) else ""
@@ -279,7 +279,7 @@ _UNREADABLE = (
     *(yaml.YAMLError, RecursionError),
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
 )
-"""What PyYAML raises over a text: its own errors, and those of building a value."""
+"""Errors of PyYAML for bad text: its own, and those of constructing a value."""
 
 _Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
     f"{_TAG}{tag}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{tag}"], name)

@@ -1,28 +1,28 @@
 """Which revisions of workers a graph has, which one serves, and which one is desired.
 
-Only the components themselves are reliable: annotations of the graph get lost when it is replaced, and the
-process that wrote a component may have been stopped right after. So every component records what it was
-created for, and the rest is derived.
+Everything is derived from the components, each of which records the revision that it was created for.
+Annotations of the graph are lost when a user replaces it, and the operator may stop right after it created a
+component.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.api.revision import (
-    FOUND_BY,
     LATEST,
+    NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
-    WorkerGeneration,
-    can_be_isolated,
+    WorkerRevision,
     digits,
-    first_generation,
-    found_by,
-    generation_services,
+    first_revision,
+    has_revisions,
     is_managed,
+    namespace_prefix,
+    revised_services,
     version_of,
     worker_content,
 )
@@ -31,7 +31,7 @@ from dynamo_graphs.plan.rollout import RevisionScale
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A service in one generation: a component that exists. "" as content means: it notes none."""
+    """An existing component: one service in one revision. `content` is "" if it records none."""
 
     component: DynamoComponentDeployment
     suffix: str
@@ -49,7 +49,7 @@ class Member:
 
     @property
     def scale(self) -> RevisionScale:
-        """Its numbers for the plan. What has not been reported yet may be as much as was asked for."""
+        """Its scale. Until its status is current, as many pods as desired may exist."""
         spec, status = self.component.spec, self.component.status
         replicas = spec.desired_replicas
         counts = status.service
@@ -58,7 +58,7 @@ class Member:
         pods = counts.replicas
         if status.observed_generation < self.component.metadata.generation:
             pods = max(pods, replicas)
-        # Groups of pods have no number of available replicas; then those that are ready serve.
+        # Multinode workloads report ready replicas only.
         serving = counts.available_replicas
         serving = counts.ready_replicas if serving is None else serving
         return RevisionScale(replicas, serving or 0, pods)
@@ -66,16 +66,17 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Revisions:
-    """The workers of a graph: how new ones are to be made, what there is, what was current so far.
+    """The revisions of a graph's workers.
 
-    `current` is the hash of the generation that serves, as digits; "" when there is none. `new` and `old`
-    are members of the generation to be and of all others, these from the oldest to the newest.
+    `target` is the desired revision, `current` the hash of the serving one, as digits; "" without one.
+    `new` are the members of the desired revision, `old` those of all others, from the oldest to the
+    newest.
 
-    A service may leave the generations, by another Dynamo namespace or more nodes, while one of them serves
-    for it. Its members are `old` then, and its component under the plain name is among the `successors`.
+    A service loses its revisions when it moves to the shared Dynamo namespace or to several nodes. Its
+    members are then `old`, and its component under the plain name is among the `successors`.
     """
 
-    target: WorkerGeneration = PLAIN
+    target: WorkerRevision = PLAIN
     current: str = ""
     new: tuple[Member, ...] = ()
     old: tuple[Member, ...] = ()
@@ -83,25 +84,24 @@ class Revisions:
 
     @property
     def is_rolling_out(self) -> bool:
-        """Whether workers of an older generation are still there."""
+        """Whether workers of an older revision still exist."""
         return bool(self.old)
 
 
 def members(
     graph: DynamoGraphDeployment, components: Iterable[DynamoComponentDeployment]
 ) -> tuple[Member, ...]:
-    """Those of a graph's components that are workers in a generation, the oldest first.
+    """Return the components of a graph that belong to a revision, the oldest first.
 
-    A component under a plain name belongs to the service that has this name now, whatever it was made for:
-    it is a worker if that one is, and no worker if that one is none.
+    A component under a plain name belongs to the service that has this name now, whatever it was created for.
     """
-    services = generation_services(graph)
+    services = revised_services(graph)
     plain = {names.component_name(graph.metadata.name, key): key for key in graph.spec.services}
     workers = []
     for component in components:
         suffix = component.metadata.labels.get(labels.WORKER_HASH, "")
         key = plain.get(component.metadata.name)
-        is_worker = can_be_isolated(component.spec) if key is None else key in services
+        is_worker = has_revisions(component.spec) if key is None else key in services
         if suffix or is_worker:
             workers.append(_member(component))
     return tuple(sorted(workers, key=_age))
@@ -113,10 +113,9 @@ def revisions(
     *,
     unchanged: Collection[str] = (),
 ) -> Revisions:
-    """The generations of a graph that has these components.
+    """Return the revisions of a graph that has these components.
 
-    `unchanged` are the names of components under plain names that say already what the graph says now. It
-    is asked for those that note no content, such as were made before rollouts were managed.
+    `unchanged` are the names of the `unrecorded` components whose pods already match the graph.
     """
     if is_on_grove(graph):
         return Revisions()
@@ -124,7 +123,7 @@ def revisions(
     if not is_managed(graph) and not any(member.suffix for member in workers):
         return Revisions()
     if not workers:
-        return Revisions(first_generation(graph))
+        return Revisions(first_revision(graph))
     groups: dict[str, list[Member]] = {}
     for member in workers:
         groups.setdefault(member.suffix, []).append(member)
@@ -135,31 +134,33 @@ def revisions(
         suffix: desired if all(member.name in unchanged for member in group) else _content(group)
         for suffix, group in groups.items()
     }
-    services = generation_services(graph)
     suffix = _target(graph, contents, current, desired)
-    target = WorkerGeneration(suffix, desired, _found_by(graph, components, groups))
-    if not services:  # it will be empty
-        target = replace(target, suffix="", content="")
-    left = frozenset(graph.spec.services.keys() - services.keys())
-    old = tuple(member for member in workers if member.suffix != suffix or member.service in left)
-    heirs = {
-        names.component_name(graph.metadata.name, member.service)
-        for member in old
-        if member.service in left
+    prefix = _namespace_prefix(graph, components, groups)
+    services = revised_services(graph)
+    target = WorkerRevision(suffix if services else "", desired if services else "", prefix)
+    left = graph.spec.services.keys() - services.keys()
+    new = {
+        member.name: member
+        for member in workers
+        if member.suffix == suffix and member.service not in left
     }
-    return Revisions(
-        target,
-        digits(contents[current]) or current,
-        tuple(
-            member for member in workers if member.suffix == suffix and member.service not in left
-        ),
-        old,
-        tuple(_member(component) for component in components if component.metadata.name in heirs),
-    )
+    old = [member for member in workers if member.name not in new]
+    left_names = {
+        names.component_name(graph.metadata.name, key)
+        for key in left & {member.service for member in old}
+    }
+    successors = [
+        _member(component) for component in components if component.metadata.name in left_names
+    ]
+    serving = digits(contents[current]) or current
+    return Revisions(target, serving, tuple(new.values()), tuple(old), tuple(successors))
 
 
-def unnoted(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
-    """Members that note no content that we can compute: whether they are up to date must be compared."""
+def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
+    """Members without a hash that this operator can compute, such as those from before managed rollouts.
+
+    Only comparing their specs shows whether they are up to date.
+    """
     if not is_managed(graph):
         return ()
     return tuple(
@@ -179,13 +180,13 @@ def _age(member: Member) -> tuple[str, str]:
 
 
 def _content(group: Iterable[Member]) -> str:
-    """What a generation was made for, if its members agree on that."""
+    """The content hash of a revision; "" unless all its members agree."""
     contents = {member.content for member in group}
     return contents.pop() if len(contents) == 1 else ""
 
 
 def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -> str:
-    """The suffix of the generation that serves: the one on record, else the most available, the newest."""
+    """The suffix of the serving revision: the recorded one, else the most available, then the newest."""
     recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH)
     if recorded:
         for suffix, group in groups.items():
@@ -202,10 +203,10 @@ def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -
 def _target(
     graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str
 ) -> str:
-    """The suffix of the generation to be: one that is there and fits, before a new one.
+    """The suffix of the desired revision: an existing one with the desired content, else a new one.
 
-    Without managed rollouts there are no new ones: the newest that has a name of its own is changed in place,
-    so that a rollout in progress ends well.
+    Without managed rollouts there are no new revisions: the newest one with a suffix is changed in place, so
+    that a rollout in progress can end.
     """
     if contents[current] == desired:
         return current
@@ -215,24 +216,27 @@ def _target(
     if not is_managed(graph):
         return [suffix for suffix in contents if suffix][-1]
     suffix = digits(desired)
-    while suffix in contents:  # workers that were changed in place kept their name
+    while suffix in contents:  # taken by workers that were changed in place
         suffix = names.short_hash(suffix)
     return suffix
 
 
-def _found_by(
+def _namespace_prefix(
     graph: DynamoGraphDeployment,
     components: Iterable[DynamoComponentDeployment],
     groups: Mapping[str, list[Member]],
 ) -> str:
-    """What frontends look for. Once it was the wide prefix it stays, while rollouts are managed."""
-    wide, narrow = found_by(graph, finds_plain=True), found_by(graph, finds_plain=False)
+    """The prefix that frontends look for. A wide prefix stays wide while rollouts are managed."""
+    wide, narrow = (
+        namespace_prefix(graph, finds_plain=True),
+        namespace_prefix(graph, finds_plain=False),
+    )
     if "" in groups or narrow == wide:
         return wide
     prefixes = {
         entry.get("value")
         for component in components
         for entry in component.spec.envs
-        if entry.get("name") == FOUND_BY
+        if entry.get("name") == NAMESPACE_PREFIX_VARIABLE
     }
     return wide if is_managed(graph) and wide in prefixes else narrow

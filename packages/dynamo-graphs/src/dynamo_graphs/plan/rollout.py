@@ -1,16 +1,16 @@
 """The next step of replacing the old pods of a service by new ones: numbers in, numbers out.
 
-All old revisions are one pool, so what is broken goes first, whichever it belongs to. A plan is right
-whatever became of the one before it: every input is an observed number, every answer a desired one, and
-applying half of an answer breaks no promise. The promises, for `cap` = desired +
-surge and `floor` = desired - unavailable:
+All old revisions are one pool, so unavailable pods are deleted first, whichever revision they belong to.
+Every input is an observed number and every result a desired one, so a step never depends on the one
+before it, and a step that was applied in part is harmless. With `cap` = desired + surge and `floor` =
+desired - unavailable:
 
-- (a) No step raises the replicas of all generations above `cap`. Where they are above it already, since the
-  service was made smaller, no step raises them at all until they are below.
-- (b) No step takes the available replicas below `floor`, or below what they are if that is less.
-- (c) No available replica of the pool goes while one that is not available could.
+- (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
+  service was scaled down, no step raises them until they are below.
+- (b) No step takes the available replicas below `floor`, or below their present number if that is less.
+- (c) No available replica of the pool is deleted while an unavailable one could be.
 - (d) If the new pods become available, the rollout ends.
-- (e) It may be stopped between any two writes and continues from what is there.
+- (e) It can stop between any two writes and continues from the observed state.
 """
 
 import re
@@ -22,19 +22,19 @@ from dynamo_graphs.api.component import ComponentSpec
 
 _AMOUNT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 _DEFAULT = {"number": "25", "percent": "%"}
-"""Also for what validation refuses, and lets pass where it means nothing."""
+"""Also for invalid amounts, which validation accepts where they have no effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Replicas beyond the desired ones that may exist, and desired ones that may be missing; not both 0."""
+    """Replicas above the desired number that may exist, and below it that may be missing; never both 0."""
 
     surge: int
     unavailable: int
 
 
 def budget(service: ComponentSpec, desired: int) -> Budget:
-    """The budget of a service that is to have so many replicas."""
+    """Return the budget of a service with so many desired replicas."""
     extra = service.extra_pod_metadata.annotations if service.extra_pod_metadata else {}
     annotations = service.annotations | extra
     surge = _amount(annotations.get(labels.MAX_SURGE), desired, rounds_up=True)
@@ -44,7 +44,7 @@ def budget(service: ComponentSpec, desired: int) -> Budget:
 
 
 def is_recreated(service: ComponentSpec) -> bool:
-    """Whether the old pods must be gone before there are new ones; then there is no budget."""
+    """Whether old pods must be gone before new ones start; then no budget applies."""
     return service.annotations.get(labels.STRATEGY) == "Recreate"
 
 
@@ -59,10 +59,10 @@ def _amount(text: str | None, desired: int, *, rounds_up: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RevisionScale:
-    """One generation of a service.
+    """The scale of a service in one revision.
 
-    `replicas` are asked for, `available` of them serve, and so many `pods` exist that are not on their way
-    out: more than replicas for a moment after these were lowered.
+    `replicas` are desired, `available` are serving, and `pods` exist without being deleted: more than
+    `replicas` for a moment after a scale-down.
     """
 
     replicas: int
@@ -71,7 +71,7 @@ class RevisionScale:
 
     @property
     def serving(self) -> int:
-        """The available replicas that are to stay; counts lag behind a lowered number."""
+        """Available replicas that will stay: after a scale-down, counts lag behind."""
         return min(self.available, self.replicas)
 
 
@@ -80,9 +80,9 @@ NOTHING = RevisionScale(0)
 
 @dataclass(frozen=True, slots=True)
 class RolloutStep:
-    """The replicas to ask for: of the new generation, and of the old ones in the order given.
+    """The replicas to set: of the new revision, and of each old one in the order given.
 
-    `awaits_settling` is whether the last old replica only stays until the new ones are settled.
+    `awaits_settling` is true if the last old replica stays only until the new ones have settled.
     """
 
     new: int
@@ -98,15 +98,15 @@ def rolling_step(
     *,
     is_settled: bool,
 ) -> RolloutStep:
-    """The next step of a rolling replacement; `old` from the oldest generation to the newest.
+    """Plan the next step of a rolling replacement; `old` are sorted from the oldest revision to the newest.
 
-    `is_settled` is whether all replicas of the new generation have been available for so long that the
-    frontends know them. Until then the last old replica that serves stays, if there is room for it.
+    `is_settled` is true once all replicas of the new revision have been available for so long that the
+    frontends know them. Until then the last serving old replica stays, if there is room for it.
     """
     cap, floor = desired + budget.surge, desired - budget.unavailable
     left = [scale.replicas for scale in old]
     spare = max(0, new.serving + sum(left) - floor)
-    # What does not serve goes first. Not all of it at once: it may be all that could come up again.
+    # Unavailable replicas first, but not all at once: they may still become available.
     for index, scale in enumerate(old):
         cut = min(scale.replicas - scale.serving, spare)
         left[index] -= cut
@@ -125,25 +125,25 @@ def rolling_step(
 def recreating_step(
     desired: int, new: RevisionScale, old: Sequence[RevisionScale], *, is_gone: bool
 ) -> RolloutStep:
-    """The next step where old and new pods must not meet; `is_gone` is whether no old one is left."""
+    """Plan the next step where old and new pods must not overlap; `is_gone` once no old pod is left."""
     replicas = desired if is_gone else min(new.replicas, desired)
     return RolloutStep(replicas, (0,) * len(old))
 
 
 def is_through(desired: int, new: RevisionScale, old: Sequence[RevisionScale]) -> bool:
-    """Whether the new generation has taken over."""
-    is_there = new.replicas == desired and new.serving >= desired
-    return is_there and not any(scale.replicas or scale.pods for scale in old)
+    """Whether the new revision has replaced all old ones."""
+    is_complete = new.replicas == desired and new.serving >= desired
+    return is_complete and not any(scale.replicas or scale.pods for scale in old)
 
 
 def _is_taken_up(desired: int, cap: int, new: RevisionScale, *, is_settled: bool) -> bool:
-    """Whether frontends know as many new replicas as there can be beside one old one."""
+    """Whether frontends know as many new replicas as fit beside one old replica."""
     beside_one = min(desired, cap - 1)
     return beside_one <= 0 or (new.serving >= beside_one and is_settled)
 
 
 def _grown(desired: int, cap: int, new: RevisionScale, old: Sequence[RevisionScale]) -> int:
-    """The replicas of the new generation; room is only what the old ones have left already."""
+    """The replicas of the new revision, which only fill the room that old pods have already left."""
     if new.replicas >= desired:
         return desired
     room = cap - sum(max(scale.replicas, scale.pods) for scale in old)

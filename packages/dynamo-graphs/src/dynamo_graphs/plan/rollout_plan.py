@@ -1,9 +1,8 @@
-"""The desired workers of a graph: the plan of every service, combined for the graph.
+"""The next step of a managed rollout of a graph's workers, combined from the steps of its services.
 
-Services step independently, but an old revision is removed as a whole, when every service is complete: its
-workers find no others. A service that has left the revisions is replaced by the same steps, by a component
-with a plain name. Old components only ever get another number of replicas; their templates stay as they
-were.
+Services step independently, but an old revision is deleted as a whole when every service is complete,
+since its workers find no others. A service that no longer has revisions is replaced by the same steps,
+by a component with a plain name. Old components are only scaled; their templates never change.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +11,7 @@ from datetime import datetime
 
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import WorkerGeneration, digits, generation_services
+from dynamo_graphs.api.revision import WorkerRevision, digits, revised_services
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout import (
     NOTHING,
@@ -29,21 +28,21 @@ from kube_runtime.types.meta import condition
 _KIND = DynamoComponentDeployment.KIND.name
 
 SETTLE_SECONDS = 10.0
-"""So long frontends may take to list workers that have become available."""
+"""Time that frontends may take to list workers that have become available."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """The workers as they are to be now.
+    """The next step of a rollout.
 
-    `workers` is how to render them. `resized` are old components that get another number of replicas.
-    `spared` are kinds and keys of old components that stay although nothing rendered has them; the others
-    are to be deleted. `through` are the services that run the new generation only. `wait_seconds` is when
-    the plan may change without an event; 0 for never.
+    `workers` is the revision to render. `resized` are old components with their new number of replicas.
+    `spared` are kinds and keys of old components that must not be deleted although they are not rendered.
+    `through` are the services that run the new revision only. `wait_seconds` is the time until the plan may
+    change without an event; 0 for never. `leaving` counts the pods of old components that still exist.
     """
 
-    generations: Revisions
-    workers: WorkerGeneration
+    revisions: Revisions
+    workers: WorkerRevision
     resized: tuple[tuple[DynamoComponentDeployment, int], ...] = ()
     spared: frozenset[tuple[str, Key]] = frozenset()
     through: tuple[str, ...] = ()
@@ -52,18 +51,18 @@ class Rollout:
 
     @property
     def target_hash(self) -> str:
-        """The generation to be; "" where there are no generations."""
+        """The hash of the desired revision; "" without revisions."""
         return digits(self.workers.content)
 
     @property
     def is_under_way(self) -> bool:
-        """Whether old workers are still there."""
-        return self.generations.is_rolling_out
+        """Whether old workers still exist."""
+        return self.revisions.is_rolling_out
 
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """One service: its step, whether it has arrived, when to look again without an event (0: never)."""
+    """The step of one service. `wait_seconds` is the time until it may change without an event (0: never)."""
 
     step: RolloutStep
     old: tuple[Member, ...]
@@ -79,16 +78,16 @@ def plan_rollout(
     leaving: Mapping[str, int] | None = None,
     settle_seconds: float = SETTLE_SECONDS,
 ) -> Rollout:
-    """The next step of the workers of a graph whose replicas are those that are in force.
+    """Plan the next step for a graph whose services have their effective replicas.
 
-    `leaving` are the pods of old components that are still there, by the name of their component. None
-    means: the pods are not counted, so that an old component is gone when its replicas are.
+    `leaving` counts the pods of old components that still exist, by component. If it is None, pods are not
+    counted, and an old component is gone when its replicas are.
     """
     if not revisions.old:
-        return Rollout(revisions, revisions.target, through=tuple(generation_services(graph)))
+        return Rollout(revisions, revisions.target, through=tuple(revised_services(graph)))
     clock, left = _Clock(now, settle_seconds), leaving or {}
-    # Those with generations, and those that have just left them.
-    replaced = generation_services(graph).keys() | {member.service for member in revisions.old}
+    # Also services that no longer have revisions.
+    replaced = revised_services(graph).keys() | {member.service for member in revisions.old}
     planned = {
         key: _planned(key, service, revisions, left, clock)
         for key, service in sorted(graph.spec.services.items())
@@ -121,7 +120,7 @@ class _Clock:
     settle_seconds: float
 
     def seconds_to_settle(self, new: Member | None) -> float | None:
-        """How long new workers still have to be available. None means: some are not available at all."""
+        """Seconds until new workers count as settled; None while some are not available."""
         available = condition(new.component.status.conditions, "Available") if new else None
         if (
             available is None
@@ -141,24 +140,24 @@ def _planned(
     clock: _Clock,
 ) -> _Planned:
     desired = service.desired_replicas
-    heirs = (*revisions.new, *revisions.successors)
-    member = next((heir for heir in heirs if heir.service == key), None)
+    candidates = (*revisions.new, *revisions.successors)
+    member = next((candidate for candidate in candidates if candidate.service == key), None)
     new = member.scale if member else NOTHING
     old = tuple(member for member in revisions.old if member.service == key)
     scales = [member.scale for member in old]
     is_left = not any(leaving.get(member.name) for member in old)
-    is_arrived = is_left and is_through(desired, new, scales)
+    is_complete = is_left and is_through(desired, new, scales)
     if is_recreated(service):
         is_gone = is_left and not any(scale.replicas or scale.pods for scale in scales)
-        return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_arrived)
+        return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_complete)
     left = clock.seconds_to_settle(member)
     step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
     wait = left if left and step.awaits_settling else 0.0
-    return _Planned(step, old, is_arrived, wait)
+    return _Planned(step, old, is_complete, wait)
 
 
 def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:
-    """Old components that are asked for another number of replicas than the step says."""
+    """Yield the old components whose replicas differ from the step, with their new number."""
     for service_plan in planned:
         for member, replicas in zip(service_plan.old, service_plan.step.old, strict=True):
             if member.scale.replicas != replicas:

@@ -1,16 +1,16 @@
 """Which services have no replicas because the graph is suspended.
 
-On resume, workers wait for the frontends. That a graph is resuming can only be seen from the condition
-`Suspended`, which stays until the resume is complete.
+On resume, workers wait for the frontends. The condition `Suspended` records that a graph is resuming,
+since the annotation is gone by then.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import is_worker
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from dynamo_graphs.plan.replicas import Observed, ServiceObserved
 from kube_runtime.types.meta import Condition, condition
 
 TYPE = "Suspended"
@@ -27,10 +27,7 @@ class SuspensionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Suspension:
-    """`zero` are the services that have no replicas now.
-
-    None means: `condition` is None when the graph has never been suspended.
-    """
+    """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
 
     is_wanted: bool = False
     zero: frozenset[str] = frozenset()
@@ -38,13 +35,13 @@ class Suspension:
 
 
 def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
-    """What is suspended now, and the condition that says how far that is."""
+    """Plan which services are suspended now, with the condition that reports the progress."""
     if graph.metadata.annotations.get(labels.SUSPEND) == "true":
         return _suspended(graph, observed)
     stored = condition(graph.status.conditions, TYPE)
     if stored is None:
         return Suspension()
-    waiting = _frontends_to_come(graph, observed) if stored.status != "False" else []
+    waiting = _unready_frontends(graph, observed) if stored.status != "False" else []
     if not waiting:
         text = "All services have the replicas of the spec"
         return Suspension(condition=_condition(graph, "False", SuspensionReason.RESUMED, text))
@@ -56,17 +53,17 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
-    """Workers first, then the rest: a frontend without workers can at least report that.
+    """Scale workers first, then the rest, so that frontends can answer with an error meanwhile.
 
-    A service that asks for none stays at zero, also while a worker has not reported yet: a graph that was
-    created suspended, or is edited while it is, starts no pod.
+    A service without desired replicas stays at zero even while workers are still being scaled, so a
+    graph that is created or edited while suspended starts no pods.
     """
     workers, services = _workers(graph), frozenset(graph.spec.services)
     zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
-        asleep = {key for key in services if key not in observed or not observed[key].desired}
-        zero = workers | asleep
+        stopped = {key for key in services if key not in observed or not observed[key].desired}
+        zero = workers | stopped
     elif left := _with_replicas(services, observed):
         text = f"Scaling to zero: {', '.join(left)}"
     else:
@@ -76,9 +73,9 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
-    """The services that have replicas left, or may get some, with a word on those that say nothing of it."""
+    """The services that have replicas left or may still create some, each with the reason if it is known."""
     return [
-        _named(key, live)
+        _described(key, live)
         for key in sorted(services)
         if (live := observed.get(key))
         and live.exists
@@ -86,20 +83,20 @@ def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
     ]
 
 
-def _named(key: str, live: ServiceObserved | None) -> str:
+def _described(key: str, live: ServiceObserved | None) -> str:
     if live and live.is_paused:
         return f"{key} (its component is paused)"
     return f"{key} (not reported yet)" if live and not live.is_current else key
 
 
-def _frontends_to_come(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
-    """Frontends that should serve and do not."""
+def _unready_frontends(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
+    """Frontends that should be ready and are not."""
     waiting = []
     for key, service in sorted(graph.spec.services.items()):
         if service.component_type == "frontend" and service.replicas != 0:
             live = observed.get(key)
             if live is None or not live.ready:
-                waiting.append(_named(key, live))
+                waiting.append(_described(key, live))
     return waiting
 
 

@@ -1,15 +1,15 @@
-"""The pod templates inside a workload, in the parts that are replaced together.
+"""The pod templates of a workload, in units whose pods are replaced together.
 
-A Deployment has one. The leader and the workers of a group start from two templates that belong together, in
-a LeaderWorkerSet as in a scaling group of Grove. Each other clique of a PodCliqueSet stands for itself, so an
-edit of one service never touches the pods of another.
+A Deployment has one. The templates of the leader and of the workers of a group belong together, in a
+LeaderWorkerSet as in a scaling group of Grove. Every other clique of a PodCliqueSet is a unit, so that
+an edit of one service never replaces the pods of another.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from kube_runtime.apply.same_template import is_same_template
 from kube_runtime.kind import Object
 from kube_runtime.types.apps import Deployment
@@ -25,7 +25,7 @@ WORKLOADS = frozenset(
 
 
 def units(workload: Object) -> dict[str, Object]:
-    """The templates of a workload by the name of their unit, each unit as templates by name."""
+    """Return the units of a workload by name, each with its templates by name."""
     spec: Object = workload["spec"]
     match workload["kind"]:
         case "Deployment":
@@ -41,7 +41,7 @@ def units(workload: Object) -> dict[str, Object]:
 
 
 def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
-    """The workload with these units in place of its own; the rest stays."""
+    """Return the workload with these units in place of its own."""
     spec: Object = workload["spec"]
     match workload["kind"]:
         case "Deployment":
@@ -58,7 +58,7 @@ def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
 
 
 def are_same(kind: str, ours: Object, theirs: Object) -> bool:
-    """Whether two units of workloads of that kind start the same pods."""
+    """Whether two units of workloads of a kind start the same pods."""
     by_amount = kind == Deployment.KIND.name
     return ours.keys() == theirs.keys() and all(
         is_same_template(value, theirs[name], by_amount=by_amount)
@@ -69,14 +69,14 @@ def are_same(kind: str, ours: Object, theirs: Object) -> bool:
 
 
 def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
-    """The unit with each of its templates changed."""
+    """Return the unit with `change` applied to each of its templates."""
     return {
         name: change(value) if isinstance(value, dict) else value for name, value in unit.items()
     }
 
 
 def _unit(template: Object, clique: str) -> str:
-    """The scaling group of a clique, or the clique itself."""
+    """The name of a clique's unit: its scaling group, else the clique itself."""
     groups: Any = template.get("podCliqueScalingGroups") or ()
     return next((str(group["name"]) for group in groups if clique in group["cliqueNames"]), clique)
 

@@ -1,15 +1,15 @@
-"""How many pods of a service an eviction may take at a time: its PodDisruptionBudget.
+"""PodDisruptionBudgets of services that run as Deployments.
 
-A service may run in several revisions at once, each a separate component, and a drain must spare the
-service, not one revision. So in a graph the budget is the graph's and leaves the Dynamo namespace out of
-its selector. It is for Deployments only: the pods of a group on several nodes work together only.
+A service may run in several revisions at once, each a component of its own, and a drain must spare the
+service as a whole. So in a graph the budget belongs to the graph, and its selector omits the Dynamo
+namespace. Multinode services have none, since losing any pod of a group stops the group.
 """
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec, DisruptionBudget, DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import as_configured
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.render.metadata import (
     annotations,
     component_labels,
@@ -26,7 +26,7 @@ from kube_runtime.types.policy import PodDisruptionBudget
 def graph_disruption_budgets(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """A budget for each service that runs as Deployments and may be disrupted in part only."""
+    """Return the budgets of the graph's services."""
     if is_on_grove(graph):
         return ()
     return tuple(
@@ -39,7 +39,7 @@ def graph_disruption_budgets(
 def component_disruption_budgets(
     component: DynamoComponentDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The budget of a component that no graph made, if it has one."""
+    """Return the budget of a component without a graph, if it has one."""
     spec, name = component.spec, names.workload_name(component.metadata.name)
     if not (bound := _bound(spec, settings)):
         return ()
@@ -65,9 +65,9 @@ def _graphs(
 
 
 def _bound(spec: ComponentSpec, settings: RenderSettings) -> Object:
-    """The one bound of the budget; {} means that there is none.
+    """The bound of the budget; {} for no budget.
 
-    The operator's default is for several replicas: a budget over one pod would block every drain.
+    The operator's default applies to several replicas only: a budget for one pod would block every drain.
     """
     if spec.nodes > 1:
         return {}
@@ -85,7 +85,7 @@ def _written(budget: DisruptionBudget) -> Object:
 
 
 def _amount(bound: int | str) -> int | str:
-    """A number as a number: the API server takes a text for a percentage."""
+    """Convert a number to an integer: the API server reads a text as a percentage."""
     return int(bound) if isinstance(bound, str) and bound.isdecimal() else bound
 
 

@@ -1,38 +1,45 @@
-"""The objects of a graph: ServiceAccounts, RBAC and PVCs, then what its provider runs it with."""
+"""The objects of a graph: RBAC, PVCs, those of its endpoint picker, and its components or PodCliqueSet."""
 
 import json
 
-from dynamo_graphs.api import names
+import yaml
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.deployment_config import VARIABLE, config_of
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.revision import PLAIN, WorkerGeneration, first_generation
+from dynamo_graphs.api.revision import PLAIN, WorkerRevision, first_revision
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.disruption import graph_disruption_budgets
-from dynamo_graphs.render.endpoint_picker import picker_objects
 from dynamo_graphs.render.grove import grove_model_objects, grove_objects
-from dynamo_graphs.render.metadata import with_graph_metadata
-from dynamo_graphs.render.objects import canonical
+from dynamo_graphs.render.merge import canonical
+from dynamo_graphs.render.metadata import (
+    object_metadata,
+    service_dynamo_namespace,
+    with_graph_metadata,
+)
 from dynamo_graphs.render.plan import discovery_backend
 from dynamo_graphs.render.rbac import cluster_role_objects, discovery_objects
-from dynamo_graphs.render.roles import HTTP_PORT
+from dynamo_graphs.render.roles import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_graphs.render.services import component_resource
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.optional_apis import InferencePool
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim
 
 
 def graph_objects(
     graph: DynamoGraphDeployment,
     facts: Facts,
     settings: RenderSettings,
-    workers: WorkerGeneration | None = None,
+    workers: WorkerRevision | None = None,
 ) -> tuple[Object, ...]:
-    """The objects that the graph controls, without owner references, in order of creation.
+    """Return the objects that the graph controls, without owner references, in order of creation.
 
-    `workers` is the generation of workers to be. None means: nothing exists of the graph yet.
+    `workers` is the desired revision of workers; by default that of a new graph.
     """
-    generation = first_generation(graph) if workers is None else workers
+    revision = first_revision(graph) if workers is None else workers
     namespace, name = graph.metadata.namespace, graph.metadata.name
     discovery: tuple[Object, ...] = ()
     if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
@@ -41,8 +48,7 @@ def graph_objects(
         grove_objects(graph, facts, settings)
         if is_on_grove(graph)
         else (
-            component_object(graph, key, settings, generation)
-            for key in sorted(graph.spec.services)
+            component_object(graph, key, settings, revision) for key in sorted(graph.spec.services)
         )
     )
     budgets = graph_disruption_budgets(graph, settings)
@@ -53,10 +59,10 @@ def graph_objects(
 def graph_shared_objects(
     graph: DynamoGraphDeployment, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """What all graphs of the namespace that need it own together, and none controls.
+    """Return the ServiceAccounts of planners and endpoint pickers, with their RoleBindings.
 
-    These are the ServiceAccounts of planners and endpoint pickers. In restricted mode the installation
-    provides them.
+    All graphs of the namespace that need them own them, and none controls them. In restricted mode the
+    installation provides them.
     """
     types = {service.component_type for service in graph.spec.services.values()}
     accounts = (
@@ -71,16 +77,16 @@ def graph_shared_objects(
 
 
 def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """The Services of models, which every user owns and none controls; without Grove the components'."""
+    """Return the Services of models of a graph on Grove, which all their users own and none controls."""
     if not is_on_grove(graph):
         return ()
     return tuple(map(canonical, grove_model_objects(graph)))
 
 
 def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """A PVC for each entry with `create: true`, in the user's order.
+    """Return a PVC for each entry with `create: true`, in the order of the spec.
 
-    They are created once and never changed: what is on a volume is the user's.
+    They are created once and never changed, since their data belongs to the user.
     """
     namespace = graph.metadata.namespace
     claims = (_pvc(namespace, pvc) for pvc in graph.spec.pvcs if pvc.create)
@@ -88,7 +94,7 @@ def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
 
 
 def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
-    """Names of the PVCs that stay when the graph is deleted."""
+    """Names of the PVCs to keep when the graph is deleted."""
     return frozenset(pvc.name for pvc in graph.spec.pvcs if pvc.retain)
 
 
@@ -109,10 +115,10 @@ def component_object(
     graph: DynamoGraphDeployment,
     key: str,
     settings: RenderSettings,
-    generation: WorkerGeneration = PLAIN,
+    revision: WorkerRevision = PLAIN,
 ) -> Object:
-    """A service's DynamoComponentDeployment, as its own controller shall read it."""
-    desired = component_resource(graph, key, settings, generation)
+    """Return the DynamoComponentDeployment of a service, as it is applied."""
+    desired = component_resource(graph, key, settings, revision)
     spec: Object = desired["spec"]
     if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
@@ -121,7 +127,7 @@ def component_object(
 
 
 def with_port(spec: Object, service: str) -> Object:
-    """A component's spec; with its port in its own entry of the variable, if a frontend has one."""
+    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`, if it has one."""
     config = config_of(spec.get("envs", ()))
     entry = config.get(service)
     if spec.get("componentType") != "frontend" or not isinstance(entry, dict):
@@ -132,3 +138,73 @@ def with_port(spec: Object, service: str) -> Object:
         {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
     ]
     return {**spec, "envs": envs}
+
+
+_CONFIG_KIND = {
+    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
+    "kind": "EndpointPickerConfig",
+}
+
+
+def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """The ConfigMap and the InferencePool of the endpoint picker, if the graph has one."""
+    pickers = [
+        (key, service)
+        for key, service in sorted(graph.spec.services.items())
+        if service.component_type == "epp"
+    ]
+    if not pickers:
+        return ()
+    key, service = pickers[0]
+    return (*_config_map(graph, key, service), _pool(graph, key, service))
+
+
+def _config_map(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
+) -> tuple[Object, ...]:
+    if service.epp_config is None or service.epp_config.config_map_ref is not None:
+        return ()
+    config: Object = service.epp_config.config or {}
+    text = yaml.dump(
+        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
+    )
+    config_map: Object = {
+        "apiVersion": ConfigMap.KIND.api_version,
+        "kind": ConfigMap.KIND.name,
+        "metadata": _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
+        "data": {EPP_CONFIG_FILE: text},
+    }
+    return (config_map,)
+
+
+def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
+    """The InferencePool of the graph's frontends, with the endpoint picker."""
+    name = graph.metadata.name
+    picker = names.service_name(names.component_name(name, key))
+    selected = {
+        labels.COMPONENT_TYPE: "frontend",
+        labels.DYNAMO_NAMESPACE: service_dynamo_namespace(graph, service),
+    }
+    return {
+        "apiVersion": InferencePool.KIND.api_version,
+        "kind": InferencePool.KIND.name,
+        "metadata": _metadata(graph, key, names.inference_pool(name)),
+        "spec": {
+            "targetPorts": [{"number": HTTP_PORT}],
+            "selector": {"matchLabels": selected},
+            "endpointPickerRef": {
+                "kind": "Service",
+                "name": picker,
+                "port": {"number": EPP_GRPC_PORT},
+            },
+        },
+    }
+
+
+def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
+    own = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.COMPONENT: names.label_value(key),
+        labels.COMPONENT_TYPE: "epp",
+    }
+    return object_metadata(graph.metadata.namespace, name, own, {})

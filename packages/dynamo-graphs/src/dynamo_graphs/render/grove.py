@@ -1,26 +1,25 @@
 """The objects of a graph on Grove: Services, Ingresses or VirtualServices, and one PodCliqueSet.
 
-There is no component between the graph and its pods, so this module creates the plans that a component's
-controller would create, with the differences of Grove: the graph alone decides about discovery, and a
-debugger is for Deployments only. In the set each service is a clique, or a scaling group of two.
+There are no components, so this module makes the plans that a component's controller would make, with two
+differences: the graph alone chooses the discovery backend, and there are no debug containers. In the set each
+service is a clique, or a scaling group of two cliques.
 
-Grove does not allow some changes once a set exists: a clique's minimum number of pods stays as it is in the
-live template, and sizes are changed on the live cliques only, so that a change of size is never a change of
-the template.
+Grove rejects some changes of an existing set. So a clique keeps the minimum of pods of the live template, and
+sizes are changed on the live cliques only, never in the template.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import kai_queue
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.provider import kai_queue
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.facts import Facts, LiveTemplate
+from dynamo_graphs.render.component import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
 from dynamo_graphs.render.leader_wait import wait_config_maps
-from dynamo_graphs.render.network import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.plan import component_plan, discovery_backend
 from dynamo_graphs.render.pod import pod_template
 from dynamo_graphs.render.services import component_of, component_resource
@@ -33,15 +32,15 @@ _KAI = "kai-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A service in a set. `name` is its part of the names under the set."""
+    """A service in a set. `name` is its name within the set."""
 
     name: str
     plan: ComponentPlan
 
 
 @dataclass(frozen=True, slots=True)
-class _Gang:
-    """A graph's set. `has_kai` is whether the KAI scheduler places pods, `queue` where they wait then."""
+class _Set:
+    """A graph's PodCliqueSet. With `has_kai`, the KAI scheduler places its pods, in `queue`."""
 
     name: str
     namespace: str
@@ -55,7 +54,7 @@ class _Gang:
 def grove_objects(
     graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The Services of a graph, what leads to them from outside, then its PodCliqueSet."""
+    """Return Services, Ingresses or VirtualServices, ConfigMaps, and the PodCliqueSet of a graph."""
     plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
     objects: list[Object] = []
     for plan in plans.values():
@@ -65,21 +64,21 @@ def grove_objects(
             objects += (*ingresses(plan), *virtual_services(plan))
     for plan in plans.values():
         objects += wait_config_maps(plan)
-    named = gang_names_of(graph)
-    gang = _Gang(
-        name=named.set,
+    grove_names = grove_names_of(graph)
+    clique_set = _Set(
+        name=grove_names.set,
         namespace=graph.metadata.namespace,
-        members=tuple(_Member(named.services[key], plan) for key, plan in plans.items()),
+        members=tuple(_Member(grove_names.services[key], plan) for key, plan in plans.items()),
         has_kai=facts.kai_served,
         queue=kai_queue(graph),
         termination_delay_seconds=settings.grove_termination_delay_seconds,
-        present=facts.gang,
+        present=facts.live_templates,
     )
-    return (*objects, _pod_clique_set(gang))
+    return (*objects, _pod_clique_set(clique_set))
 
 
 def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """The Services of the graph's models, one for each model."""
+    """Return the Services of the graph's models, one for each model."""
     specs = (spec for _, spec in sorted(graph.spec.services.items()))
     by_name = {
         service["metadata"]["name"]: service
@@ -109,13 +108,13 @@ def _plan(
 
 
 def _services(plan: ComponentPlan) -> tuple[Object, ...]:
-    """The service's Service, if clients use it."""
-    is_asked_for = plan.component_type in ("frontend", "epp")
-    if not plan.is_discovered_by_kubernetes and not is_asked_for:
+    """The Service of a service, if discovery or clients use it."""
+    has_clients = plan.component_type in ("frontend", "epp")
+    if not plan.is_discovered_by_kubernetes and not has_clients:
         return ()
     rendered = services(plan)
     for service in rendered:
-        service["spec"]["selector"].pop(labels.ROLE, None)  # pods of Grove have no such label
+        service["spec"]["selector"].pop(labels.ROLE, None)  # pods on Grove do not have this label
         if plan.is_discovered_by_kubernetes:
             service["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
         if plan.component_type == "epp":
@@ -124,23 +123,27 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
     return rendered
 
 
-def _pod_clique_set(gang: _Gang) -> Object:
-    """The set of a graph."""
-    is_ordered = any(_starts_leader_last(member) for member in gang.members)
+def _pod_clique_set(clique_set: _Set) -> Object:
+    """The PodCliqueSet of a graph."""
+    is_ordered = any(_starts_leader_last(member) for member in clique_set.members)
     startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
     template: Object = {
-        "cliques": [clique for member in gang.members for clique in _cliques(gang, member)],
+        "cliques": [
+            clique for member in clique_set.members for clique in _cliques(clique_set, member)
+        ],
         "cliqueStartupType": startup,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
     }
-    if groups := [_scaling_group(gang, member) for member in gang.members if member.plan.nodes > 1]:
+    if groups := [
+        _scaling_group(clique_set, member) for member in clique_set.members if member.plan.nodes > 1
+    ]:
         template["podCliqueScalingGroups"] = groups
-    if gang.termination_delay_seconds > 0:
-        template["terminationDelay"] = _duration(gang.termination_delay_seconds)
+    if clique_set.termination_delay_seconds > 0:
+        template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
     return {
         "apiVersion": PodCliqueSet.KIND.api_version,
         "kind": PodCliqueSet.KIND.name,
-        "metadata": {"name": gang.name, "namespace": gang.namespace},
+        "metadata": {"name": clique_set.name, "namespace": clique_set.namespace},
         "spec": {"replicas": 1, "template": template},
     }
 
@@ -149,32 +152,38 @@ def _starts_leader_last(member: _Member) -> bool:
     return member.plan.nodes > 1 and member.plan.backend.starts_leader_last
 
 
-def _cliques(gang: _Gang, member: _Member) -> Sequence[Object]:
-    """One clique; the leader and the workers of a service that spans several nodes."""
+def _cliques(clique_set: _Set, member: _Member) -> Sequence[Object]:
+    """The clique of a service; for a multinode service those of its leader and its workers."""
     plan, name = member.plan, member.name
     if plan.nodes == 1:
-        return (_clique(gang, member, name, None, size=_size(gang, name, plan.replicas), least=1),)
+        return (
+            _clique(
+                clique_set, member, name, None, size=_size(clique_set, name, plan.replicas), least=1
+            ),
+        )
     leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
     hosts = _hosts(name, plan.nodes)
-    first = _clique(gang, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1)
+    first = _clique(
+        clique_set, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1
+    )
     if _starts_leader_last(member):
         first["spec"]["startsAfter"] = [workers]
     rest = plan.nodes - 1
     node = GroupNode(is_leader=False, hosts=hosts)
-    return (first, _clique(gang, member, workers, node, size=rest, least=rest))
+    return (first, _clique(clique_set, member, workers, node, size=rest, least=rest))
 
 
 def _clique(
-    gang: _Gang, member: _Member, name: str, node: GroupNode | None, *, size: int, least: int
+    clique_set: _Set, member: _Member, name: str, node: GroupNode | None, *, size: int, least: int
 ) -> Object:
     plan = member.plan
     template = pod_template(plan, plan.name, node=node)
     metadata, pod = template["metadata"], template["spec"]
-    present = gang.present.get(name, LiveTemplate())
-    has_kai = gang.has_kai if present.scheduler is None else present.scheduler == _KAI
+    present = clique_set.present.get(name, LiveTemplate())
+    has_kai = clique_set.has_kai if present.scheduler is None else present.scheduler == _KAI
     if has_kai and pod.get("schedulerName", _KAI) == _KAI:
         pod["schedulerName"] = _KAI
-        metadata["labels"][labels.KAI_QUEUE_LABEL] = gang.queue
+        metadata["labels"][labels.KAI_QUEUE_LABEL] = clique_set.queue
     if present.restart:
         kept = {labels.RESTART_AT: present.restart}
         metadata["annotations"] = kept | metadata.get("annotations", {})
@@ -187,24 +196,24 @@ def _clique(
     return {"name": name, **metadata, "spec": spec}
 
 
-def _scaling_group(gang: _Gang, member: _Member) -> Object:
+def _scaling_group(clique_set: _Set, member: _Member) -> Object:
     name = member.name
     return {
         "name": name,
         "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
-        "replicas": _size(gang, name, member.plan.replicas),
+        "replicas": _size(clique_set, name, member.plan.replicas),
         "minAvailable": 1,
     }
 
 
-def _size(gang: _Gang, name: str, replicas: int) -> int:
-    """The size in the template. Grove takes no 0 there; the live object is scaled to it."""
-    present = gang.present.get(name, LiveTemplate()).replicas
+def _size(clique_set: _Set, name: str, replicas: int) -> int:
+    """The size in the template. Grove rejects 0 there, so the live object is scaled to zero instead."""
+    present = clique_set.present.get(name, LiveTemplate()).replicas
     return max(1, replicas) if present is None else present
 
 
 def _hosts(name: str, nodes: int) -> Hosts:
-    """How the pods of a scaling group find each other, by variables that Grove sets in them."""
+    """How the pods of a scaling group address each other, by variables that Grove sets."""
 
     def host(suffix: str, index: int) -> Reference:
         text = (
@@ -221,7 +230,7 @@ def _hosts(name: str, nodes: int) -> Hosts:
 
 
 def _duration(seconds: int) -> str:
-    """The seconds as Go prints a duration, such as `15m0s`."""
+    """Format seconds as Go does, such as `15m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

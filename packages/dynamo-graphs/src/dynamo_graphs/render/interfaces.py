@@ -1,9 +1,9 @@
-"""The three seams of rendering, and the plan that all three read.
+"""The three interfaces of rendering, and the plan that all three read.
 
-A role says what kind of component it is (frontend, worker, …), a backend what its inference
-framework needs, an orchestrator which workload runs the pods. Roles are the lines of a table in
-`render.roles`, backends and orchestrators are modules with one value of the types below. The plan holds every
-decision, so that nothing after it asks "is this set?".
+A role has the defaults of a component type (frontend, worker, …), a backend what its inference framework
+needs, an orchestrator the workload that runs the pods. Roles are in `render.roles`, orchestrators in
+`render.orchestrators`, and each backend is a module of `render.backends`. The plan has every decision,
+so that later code needs no defaults.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,18 +34,13 @@ class ConfigKey:
 
 @dataclass(frozen=True, slots=True)
 class ComponentPlan:
-    """A component's spec made tight: defaults filled, names fixed, choices made.
+    """A component's spec with defaults, names and choices resolved.
 
-    `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them.
-
-    `selector` is what only this component's pods have. `workload_label` is the label of the pods by which a
-    Deployment selects its own; its value is the name of the Deployment.
-
-    `knows_istio` is whether a requested VirtualService is rendered: where Istio is not set up, the
-    request is ignored.
-
-    None means: `ingress` is None when the component is not reached from outside. Empty texts and
-    empty collections mean "none" everywhere else.
+    `nodes` is the number of nodes of one replica, `gpus` the number of GPUs on each of them. `selector`
+    are labels that only this component's pods have. `workload_label` is the label by which a Deployment
+    selects its pods; its value is the name of the Deployment. Without `knows_istio` a requested
+    VirtualService is ignored. `ingress` is None for a component without outside access. Empty texts and
+    collections mean "none".
     """
 
     namespace: str
@@ -84,17 +79,17 @@ class ComponentPlan:
 
     @property
     def is_discovered_by_kubernetes(self) -> bool:
-        """Whether the graph's processes find each other through the API server."""
+        """Whether the graph's processes discover each other through the API server."""
         return self.discovery_backend == "kubernetes"
 
     def is_on(self, switch: str) -> bool:
-        """Whether the user set that annotation to exactly `true`."""
+        """Whether that annotation is exactly `true`."""
         return self.switches.get(switch) == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class LeaderService:
-    """Where the leader of a group takes its workers. `is_ray`: an open port is not enough there."""
+    """The port on which the leader of a group accepts workers. For Ray, an open port is not sufficient."""
 
     port: int
     is_ray: bool = False
@@ -102,11 +97,11 @@ class LeaderService:
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a kind of component is by default.
+    """The defaults of a component type.
 
-    `service_ports` are those of the component's Service; ways in from outside lead to the first one.
-    `container` returns the main container before the user's settings: command, ports, probes, its own
-    environment. `pod` returns the fields of the pod that differ from every other role's.
+    `service_ports` are those of the component's Service; an Ingress leads to the first one. `container`
+    returns the main container before the user's settings: command, ports, probes, environment. `pod`
+    returns fields of the pod.
     """
 
     service_ports: tuple[Object, ...]
@@ -118,11 +113,10 @@ class Role:
 class Backend:
     """What an inference framework needs, on one node and on several; by default nothing.
 
-    `container` returns the main container, with all of the user's settings in it, as this framework wants it,
-    and `launch` that container as one of a group that spans several nodes. `launch_volumes` are those of the
-    pod that such a launch mounts. `leader_service` is what a worker of a group must reach before it starts;
-    None means: it may start at any time, since it waits on its own. `starts_leader_last` is whether the
-    leader of a group can start only when its workers run.
+    `container` adapts the main container, which has all of the user's settings, to the framework.
+    `launch` makes it a container of a multinode group, and `launch_volumes` are the volumes that it then
+    mounts. `leader_service` is what a worker of a group must reach before it starts; None if it may
+    start at any time. With `starts_leader_last` the leader of a group starts after its workers.
     """
 
     launch: Callable[[Object, ComponentPlan, GroupNode], Object] = lambda main, _plan, _node: main
@@ -134,10 +128,10 @@ class Backend:
 
 @dataclass(frozen=True, slots=True)
 class Orchestrator:
-    """Which objects run the pods of a component.
+    """The workloads that run the pods of a component.
 
-    `workloads` returns the objects that own the pods, in order of creation, as `canonical` has them.
-    `serving_labels` selects the pods of the component that take requests; {} means all do.
+    `workloads` returns the objects that own the pods, in canonical form and in order of creation.
+    `serving_labels` select the pods that receive requests; {} for all.
     """
 
     workloads: Callable[[ComponentPlan], Sequence[Object]]

@@ -1,15 +1,14 @@
-"""How the pods of one replica on several nodes start: what their commands say of each other.
+"""How the pods of a multinode replica start: the commands, with the names and ranks of the other pods.
 
-Names and ranks are known only inside a pod. The kubelet writes `$(NAME)` into arguments, a shell reads
-`$NAME` and computes; what only a shell can express has no form as an argument. Backends write their launch
-with these references, orchestrators define them.
+Names and ranks are known only inside a pod. The kubelet expands `$(NAME)` in arguments; a shell expands
+`$NAME` and computes. Orchestrators define these references, backends use them in their launch.
 
-This is also the one place where an argument meets a shell. A word is either a text that must reach the
-program as it is, or a piece of shell syntax that we wrote ourselves. The type distinguishes them: a user's
-`$(cat x)` is a text, and ours is a `Fragment`. What a user hands to `sh -c` is a script and stays one.
+Only this module turns arguments into shell text. A user's word, such as `$(cat x)`, must reach the
+program unchanged and is quoted; shell syntax of the operator is a `Fragment`. An argument of `sh -c` is
+a script and stays one.
 
-Our flags go where a command starts the framework, and nowhere else: behind the arguments of a program, or
-through a shell when only a shell can express them; in a script behind the word that names the framework.
+Flags are added where a command starts the framework: after the arguments of a program, through a shell
+if only a shell can express them; in a script after the word that names the framework.
 """
 
 import re
@@ -29,22 +28,22 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """Shell syntax of our own, such as `$((RANK + 1))`; never a user's text."""
+    """Shell syntax of the operator, such as `$((RANK + 1))`; never a user's text."""
 
     text: str
 
 
 Word: TypeAlias = str | Fragment
-"""A text that is one argument as it stands, or a fragment that the shell is to read."""
+"""A text that is one argument, or a fragment for the shell."""
 
 
 def line(words: Iterable[Word]) -> str:
-    """The words as a shell reads them back."""
+    """Join words to a command line, quoting texts."""
     return " ".join(word.text if isinstance(word, Fragment) else quoted(word) for word in words)
 
 
 def quoted(text: str) -> str:
-    """The text as one word of a shell; in quotes only if it needs them."""
+    """Quote a text as one shell word, if it needs quotes."""
     if _PLAIN.fullmatch(text):
         return text
     inner = text.replace("'", "'\\''")
@@ -53,31 +52,31 @@ def quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A text that is known only inside the pod, in the two ways to write it.
+    """A text that is known only inside the pod: as shell syntax, and as an argument that the kubelet expands.
 
-    `argument` is what the kubelet expands in `args`; "" means that only a shell can say it.
+    `argument` is "" if only a shell can express it.
     """
 
     shell: Fragment
     argument: str = ""
 
     def followed_by(self, text: str) -> "Reference":
-        """The reference with plain text behind it, such as a port."""
+        """Append plain text, such as a port."""
         return Reference(
             Fragment(f"{self.shell.text}{text}"), f"{self.argument}{text}" if self.argument else ""
         )
 
 
 Part: TypeAlias = str | Reference
-"""One argument of a launch: a text, or a text that is known only inside the pod."""
+"""One argument of a launch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """How the pods of one group name each other under an orchestrator.
+    """The addresses of the pods of a group, as its orchestrator defines them.
 
-    `worker_rank` counts from 1; the leader is 0. `names_come_late` means: the names of the workers
-    may not resolve yet when the leader starts, so a leader that needs them waits.
+    `worker_rank` counts from 1; the leader is 0. With `names_come_late`, the names of the workers may
+    not resolve yet when the leader starts.
     """
 
     leader: Reference
@@ -88,7 +87,7 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class GroupNode:
-    """For which pod of a group a template is: the leader, or any of the workers."""
+    """The pod of a group that a template is for: the leader, or any of the workers."""
 
     is_leader: bool
     hosts: Hosts
@@ -105,14 +104,14 @@ class GroupNode:
 
 
 def arguments(parts: Sequence[Part]) -> list[str] | None:
-    """The parts as arguments that the kubelet expands. None means: they need a shell."""
+    """The parts as arguments that the kubelet expands; None if they need a shell."""
     if any(isinstance(part, Reference) and not part.argument for part in parts):
         return None
     return [part if isinstance(part, str) else part.argument for part in parts]
 
 
 def users_parts(texts: Iterable[str]) -> list[Part]:
-    """A user's arguments; one that holds several flags is as many words, which only a shell can say.
+    """A user's arguments as parts. One that contains several flags becomes a fragment that a shell splits.
 
     The Go operator joins all arguments into a script without quotes, and manifests rely on it there
     (`docs/decisions/0034-manifests-of-strangers.md`).
@@ -123,12 +122,12 @@ def users_parts(texts: Iterable[str]) -> list[Part]:
 
 
 def shell_line(parts: Iterable[Part]) -> str:
-    """The parts as text for a shell, the user's quoted and ours as they are."""
+    """Join the parts for a shell, quoting the user's."""
     return line(part if isinstance(part, str) else part.shell for part in parts)
 
 
 def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Object:
-    """The container with the flags in its command; as it is if nothing there starts the framework."""
+    """Add the flags to the command of the container, if it starts the framework."""
     command, args = list(container.get("command", ())), list(container.get("args", ()))
     if _is_program(command, args, framework):
         parts = [*users_parts(args), *flags]
@@ -144,10 +143,10 @@ def with_flags(container: Object, flags: Sequence[Part], framework: str) -> Obje
 
 
 def in_script(script: str, flags: Sequence[Part], framework: str) -> str:
-    """The script with the flags behind every place that starts the framework.
+    """Add the flags to every command of a script that starts the framework.
 
-    That is, in each of its commands, the final word with the framework's name behind a Python. One pattern
-    for it would take time that grows with the square of a text that users may choose.
+    They follow the final word with the framework's name after a Python. A single pattern for this would take
+    quadratic time in a text that users choose.
     """
     text = shell_line(flags)
     return "".join(_in_command(part, text, framework) for part in _SEPARATOR.split(script))
@@ -164,7 +163,7 @@ def _in_command(command: str, text: str, framework: str) -> str:
 
 
 def _is_program(command: list[str], args: list[str], framework: str) -> bool:
-    """Whether the command is a program that takes the framework's flags behind its arguments."""
+    """Whether the command is a program that accepts the framework's flags after its arguments."""
     if not command or is_shell(command):
         return False
     if is_python(command[0]):
@@ -174,6 +173,6 @@ def _is_program(command: list[str], args: list[str], framework: str) -> bool:
 
 
 def without_probes(container: Object) -> Object:
-    """The container without probes: a worker of a group has no status page of its own."""
+    """Remove the probes: a worker of a group serves no health endpoints."""
     probes = ("livenessProbe", "readinessProbe", "startupProbe")
     return {name: value for name, value in container.items() if name not in probes}

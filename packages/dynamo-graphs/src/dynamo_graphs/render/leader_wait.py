@@ -1,9 +1,9 @@
-"""A worker waits for its leader: an init container with a script, and the ConfigMap that holds it.
+"""The init container in which a worker waits for its leader, and the ConfigMap with its script.
 
-Nothing is assumed of the pod but its own image: no permissions at the API server, no further image. So the
-script asks the leader itself, and runs as the worker would: with its image, variables, mounts and user,
-since Ray may want certificates. Resources except devices are those of the worker, which keeps the pod's
-class of service and costs nothing, because init containers run before the others.
+The script needs neither permissions nor another image: it connects to the leader, with the worker's
+image, environment, mounts and user, since Ray may require certificates. The resources are those of the
+worker without devices: this keeps the pod's QoS class and costs nothing, because init containers run
+before the others.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.core import ConfigMap
 
 NAME = "dynamo-wait-for-leader"
-"""The init container and its volume. A user's own of that name takes its place."""
+"""Name of the init container and its volume. A user's init container of that name replaces it."""
 
 WITHIN_SECONDS = 1800
 """Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod reports why, and
@@ -36,7 +36,7 @@ def wait_volumes(plan: ComponentPlan, node: GroupNode | None) -> list[Object]:
 
 
 def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -> list[Object]:
-    """The init container, on workers that wait. `main` is the main container."""
+    """The init container, on workers that wait. `main` is the pod's main container."""
     if node is None or (service := _service(plan, node)) is None:
         return []
     if any(NAME == container.get("name") for container in plan.pod.get("initContainers", ())):
@@ -85,7 +85,7 @@ def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
 
 
 def _resources(main: Object) -> Object:
-    """The resources that decide on a pod's QoS class, without devices and resource claims."""
+    """The resources that determine the QoS class, without devices and resource claims."""
     sides = {
         side: {
             name: quantity

@@ -1,7 +1,7 @@
-"""Labels and annotations of a component's objects: the user's, and ours, by which pods are selected.
+"""Labels and annotations of the objects of graphs and components.
 
-On every object ours take precedence, then the service's, then the graph's; on pods the user's
-`extraPodMetadata` overrides the rest, except for the labels by which we select.
+On every object the operator's take precedence, then the service's, then the graph's. On pods the user's
+`extraPodMetadata` overrides the rest, except for labels in selectors.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from kube_runtime.kind import Object
 def object_metadata(
     namespace: str, name: str, own_labels: Mapping[str, str], own_annotations: Mapping[str, str]
 ) -> Object:
-    """Metadata of an object, without empty maps."""
+    """Return the metadata of an object, without empty maps."""
     maps = {"labels": own_labels, "annotations": own_annotations}
     kept = {key: texts for key, texts in maps.items() if texts}
     return {"name": name, "namespace": namespace, **kept}
 
 
 def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[str, str]:
-    """What identifies the component's objects and pods."""
+    """The labels that identify the component's objects and pods."""
     spec = component.spec
     own = {
         labels.COMPONENT: names.label_value(spec.service_name or component.metadata.name),
@@ -30,20 +30,20 @@ def component_labels(component: DynamoComponentDeployment, graph: str) -> dict[s
     }
     if graph:
         own[labels.GRAPH] = names.label_value(graph)
-    if graph and (generation := component.metadata.labels.get(labels.WORKER_HASH)):
-        own[labels.WORKER_HASH] = generation
+    if graph and (revision := component.metadata.labels.get(labels.WORKER_HASH)):
+        own[labels.WORKER_HASH] = revision
     if spec.model_ref and spec.model_ref.name:
         own[labels.BASE_MODEL_HASH] = names.model_hash(spec.model_ref.name)
     return own
 
 
 def service_dynamo_namespace(
-    graph: DynamoGraphDeployment, service: ComponentSpec, generation: str = ""
+    graph: DynamoGraphDeployment, service: ComponentSpec, revision: str = ""
 ) -> str:
-    """Where the processes of a graph's service are found by the others, as labels have it."""
+    """The Dynamo namespace of a service, as a label value."""
     if service.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
-    return _graphs_dynamo_namespace(graph.metadata.namespace, graph.metadata.name, generation)
+    return _graphs_dynamo_namespace(graph.metadata.namespace, graph.metadata.name, revision)
 
 
 def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
@@ -59,10 +59,7 @@ def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) ->
 
 
 def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object:
-    """An object of the graph with the labels and annotations that all its objects have.
-
-    What the object says itself wins.
-    """
+    """Add the graph's labels and annotations to one of its objects, whose own take precedence."""
     metadata: Object = desired["metadata"]
     both = {
         "labels": graph.spec.labels | metadata.get("labels", {}),
@@ -75,23 +72,23 @@ def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object
 
 
 def user_labels(component: DynamoComponentDeployment) -> dict[str, str]:
-    """The user's labels of every object, without those by which we select."""
+    """The user's labels of every object, without those in selectors."""
     both = component.spec.labels | component.metadata.labels
     return {key: value for key, value in both.items() if key not in labels.SELECTING}
 
 
 def annotations(spec: ComponentSpec) -> dict[str, str]:
-    """Annotations of every object but the pods, which alone are restarted."""
+    """Annotations of every object but the pods."""
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
     both = spec.annotations | extra
     if spec.model_ref and spec.model_ref.name:
         both[labels.BASE_MODEL] = spec.model_ref.name
-    kept_away = labels.BOOKKEEPING | {labels.RESTART_AT}
-    return {key: value for key, value in both.items() if key not in kept_away}
+    omitted = labels.BOOKKEEPING | {labels.RESTART_AT}
+    return {key: value for key, value in both.items() if key not in omitted}
 
 
 def pod_labels(spec: ComponentSpec) -> dict[str, str]:
-    """What the pods have beside the labels of every object."""
+    """Labels of pods in addition to those of every object."""
     added: dict[str, str] = {}
     if spec.annotations.get(labels.ENABLE_METRICS) != "false":
         added[labels.METRICS_ENABLED] = "true"
@@ -105,10 +102,10 @@ def pod_labels(spec: ComponentSpec) -> dict[str, str]:
 
 
 def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
-    """Annotations of the pods: switches of the operator stay away, since a change rolls pods."""
+    """Annotations of pods, without those that control the operator: a change of them must not roll pods."""
     extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
-    quiet = labels.SWITCHES | labels.BOOKKEEPING
-    kept = {key: value for key, value in spec.annotations.items() if key not in quiet}
+    omitted = labels.SWITCHES | labels.BOOKKEEPING
+    kept = {key: value for key, value in spec.annotations.items() if key not in omitted}
     kept |= {key: value for key, value in extra.items() if key not in labels.BOOKKEEPING}
     if restart := spec.annotations.get(labels.RESTART_AT):
         kept[labels.RESTART_AT] = restart
@@ -116,17 +113,17 @@ def pod_annotations(spec: ComponentSpec) -> dict[str, str]:
 
 
 def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
-    """Without a graph it is what the spec says, else the component's own name."""
+    """The component's Dynamo namespace; without a graph that of the spec, else the component's name."""
     if component.spec.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
     if graph:
-        generation = component.metadata.labels.get(labels.WORKER_HASH, "")
-        return _graphs_dynamo_namespace(component.metadata.namespace, graph, generation)
+        revision = component.metadata.labels.get(labels.WORKER_HASH, "")
+        return _graphs_dynamo_namespace(component.metadata.namespace, graph, revision)
     return names.label_value(component.spec.dynamo_namespace or component.metadata.name)
 
 
-def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, generation: str) -> str:
-    if not generation:
+def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str) -> str:
+    if not revision:
         return names.dynamo_namespace(kubernetes_namespace, graph)
-    namespace = names.generation_dynamo_namespace(kubernetes_namespace, graph, generation)
+    namespace = names.revision_dynamo_namespace(kubernetes_namespace, graph, revision)
     return names.label_value(namespace)

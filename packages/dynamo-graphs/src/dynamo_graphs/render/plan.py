@@ -1,7 +1,6 @@
 """The plan of a component: its spec with role, backend and orchestrator chosen.
 
-A backend is registered in `api.backends`, which validation uses too. Planning never fails: validation has
-refused what cannot be rendered, and for everything else there is a default here.
+Planning never fails: validation has rejected what cannot be rendered, and everything else has a default.
 """
 
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from dynamo_graphs.api.framework import cache_path, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.facts import Facts, registry_of_image
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, ConfigKey, Mount
-from dynamo_graphs.render.merge import pruned
+from dynamo_graphs.render.merge import pruned, resources
 from dynamo_graphs.render.metadata import (
     annotations,
     component_labels,
@@ -29,9 +28,7 @@ from dynamo_graphs.render.metadata import (
     pod_labels,
     user_labels,
 )
-from dynamo_graphs.render.orchestrators.deployment import DEPLOYMENT
-from dynamo_graphs.render.orchestrators.leaderworkerset import LEADER_WORKER_SETS
-from dynamo_graphs.render.resources import resources
+from dynamo_graphs.render.orchestrators import DEPLOYMENT, LEADER_WORKER_SETS
 from dynamo_graphs.render.roles import DEFAULT_ROLE, EPP_CONFIG_FILE, ROLES
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
@@ -40,7 +37,7 @@ BACKENDS: dict[str, Backend] = {
     NOOP: Backend(),
     **{name: import_module(f"dynamo_graphs.render.backends.{name}").BACKEND for name in NAMES},
 }
-"""By the name that `framework` finds. The table is `api.backends`; a line there has a module here."""
+"""By framework. Each line of `api.backends` has a module here."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
 _DISCOVERY_BACKENDS = ("kubernetes", "etcd")
@@ -49,14 +46,14 @@ _DISCOVERY_BACKENDS = ("kubernetes", "etcd")
 def component_plan(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> ComponentPlan:
-    """Every decision about a component, made once."""
+    """Resolve the spec of a component."""
     spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
     switches = spec.annotations
     user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
     detected = framework(spec)
     main = started(spec.component_type, detected.name, user_pod.pop("mainContainer", {}))
     own = component_labels(component, graph)
-    every = user_labels(component) | own
+    all_labels = user_labels(component) | own
     return ComponentPlan(
         namespace=namespace,
         name=component.metadata.name,
@@ -70,9 +67,9 @@ def component_plan(
         orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
         selector=_selector(own, spec),
         workload_label=labels.SELECTOR,
-        labels=every,
+        labels=all_labels,
         annotations=annotations(spec),
-        pod_labels=every | pod_labels(spec),
+        pod_labels=all_labels | pod_labels(spec),
         pod_annotations=pod_annotations(spec),
         switches=switches,
         discovery_backend=discovery_backend(switches, settings),
@@ -95,9 +92,9 @@ def component_plan(
 
 
 def parent_graph(component: DynamoComponentDeployment) -> str:
-    """The graph that a component was made for. Empty means: a user created it.
+    """The name of a component's graph; "" for one that a user created.
 
-    A component that outlives its graph keeps the graph's label, so its pods keep running unchanged.
+    A component that outlives its graph keeps the graph's label, so that its pods run unchanged.
     """
     kind, metadata = DynamoGraphDeployment.KIND, component.metadata
     for owner in metadata.owner_references:
@@ -107,13 +104,13 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
 
 
 def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
-    """How processes find each other: what the annotation says, else the operator's setting."""
+    """The discovery backend: that of the annotation, else that of the settings."""
     backend = switches.get(labels.DISCOVERY_BACKEND)
     return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
 
 
 def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
-    """What only this component's pods have: its name, its Dynamo namespace and its type."""
+    """Labels that only this component's pods have: its name, its Dynamo namespace and its type."""
     selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
     if spec.component_type:
         selector[labels.COMPONENT_TYPE] = spec.component_type
@@ -121,7 +118,7 @@ def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
 
 
 def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
-    """Where an endpoint picker's configuration is: in the user's ConfigMap, else in the graph's."""
+    """The ConfigMap key with the endpoint picker's configuration: the user's, else the graph's."""
     reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
     if name := reference.get("name"):
         return ConfigKey(name, reference.get("key") or EPP_CONFIG_FILE)
@@ -129,7 +126,7 @@ def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
 
 
 def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
-    """The PVCs to mount, each pair of PVC and path once, in the user's order."""
+    """The PVCs to mount, without duplicates of PVC and path, in the order of the spec."""
     mounts: dict[tuple[str, str], Mount] = {}
     for mount in spec.volume_mounts:
         is_cache = mount.use_as_compilation_cache
@@ -150,7 +147,7 @@ def _shared_memory_size(memory: SharedMemory | None) -> str:
 
 
 def _service_probes(spec: ComponentSpec) -> dict[str, Object]:
-    """The probes beside the container; each replaces what the container says as a whole."""
+    """The probes of the component, each of which replaces that of the container."""
     both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
     return {name: pruned(probe) for name, probe in both.items() if probe is not None}
 
@@ -162,13 +159,13 @@ def _pull_secrets(image: str, switches: Mapping[str, str], facts: Facts) -> tupl
 
 
 def _with_one_account(pod: Object) -> Object:
-    """The pod spec without the deprecated name of `serviceAccountName`, which would not win over ours."""
+    """Move the deprecated `serviceAccount` to `serviceAccountName`, so that it overrides the default."""
     alias = pod.pop("serviceAccount", "")
     return {"serviceAccountName": alias, **pod} if alias else pod
 
 
 def _service_account(graph: str, backend: str, facts: Facts) -> str:
-    """The ServiceAccount of pods for which neither role nor user names one."""
+    """The default ServiceAccount, unless role or user name one."""
     if graph and backend == "kubernetes":
         return names.discovery_service_account(graph)
     return facts.component_service_account or "default"

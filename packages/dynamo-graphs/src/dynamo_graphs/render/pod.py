@@ -1,10 +1,11 @@
-"""The pod template of a component: defaults, overrides, volumes, ServiceAccounts, in a fixed order.
+"""The pod template of a component.
 
-The order decides precedence, and running graphs depend on it. Side containers of the user come first and
-the main container last. That is the role's default, the user's override, then what the spec adds.
+The order of entries must not change, since it would replace running pods: the user's sidecars come first
+and the main container last. The main container is the role's default with the user's overrides and the
+fields of the spec.
 
-The API server refuses a volume or a mount path that appears twice: each PVC becomes one volume however
-often it is mounted, and a mount of the user replaces ours at the same path.
+The API server rejects duplicate volumes and mount paths: each PVC becomes one volume however often it is
+mounted, and a mount of the user replaces the operator's at the same path.
 """
 
 from collections.abc import Iterable
@@ -22,8 +23,8 @@ from dynamo_graphs.render.merge import (
     merged_probe,
     variable,
     variable_of_field,
+    with_device_limits,
 )
-from dynamo_graphs.render.resources import with_device_limits
 from dynamo_graphs.render.roles import TERMINATION_GRACE_SECONDS
 from kube_runtime.kind import Object
 
@@ -35,7 +36,7 @@ _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shar
 def pod_template(
     plan: ComponentPlan, workload: str, *, node: GroupNode | None = None, is_debug: bool = False
 ) -> Object:
-    """The template of the pods that `workload` runs; `is_debug` is the copy to step through."""
+    """Return the template of the pods of `workload`; with `is_debug` of the copy for debugging."""
     own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
     metadata: Object = {
         "labels": plan.pod_labels | own | {labels.SELECTOR: workload, plan.workload_label: workload}
@@ -46,7 +47,7 @@ def pod_template(
 
 
 def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = False) -> Object:
-    """The spec of the component's pods; as one of a group if `node` says which one."""
+    """Return the spec of the component's pods; `node` is the position in a multinode group."""
     roles = plan.role.pod(plan)
     account = {"serviceAccountName": plan.service_account} if plan.service_account else {}
     defaults: Object = {
@@ -95,7 +96,7 @@ def _debugger(image: str) -> Object:
 
 
 def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
-    """The container that runs the component; as one of a group if `node` says which one."""
+    """The container that runs the component; `node` is the position in a multinode group."""
     default = plan.role.container(plan)
     container: Object = dict(merged(default, plan.main_container))
     container |= _probes(default, plan)
@@ -112,7 +113,10 @@ def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
 
 
 def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
-    """The user's over the default's; a startup probe with a handler, and the spec's own, win whole."""
+    """Merge the user's probes over the defaults.
+
+    A startup probe with a handler, and the probes of the component's spec, replace the default as a whole.
+    """
     users = plan.main_container
     merging = {
         name: merged_probe(default.get(name, {}), users[name])
@@ -132,7 +136,7 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
     if plan.is_discovered_by_kubernetes and all(
         entry["name"] != "ETCD_ENDPOINTS" for entry in environment
     ):
-        # Runtime 0.9.0 looks for etcd at localhost:2379 all the same, and ends when it finds none.
+        # Otherwise runtime 0.9.0 connects to etcd at localhost:2379 and exits when that fails.
         return merged_environment([variable("DYN_STORE_KV", "mem")], environment)
     return environment
 
@@ -149,7 +153,7 @@ def _infrastructure(plan: ComponentPlan) -> list[Object]:
 
 
 def _identity(plan: ComponentPlan) -> list[Object]:
-    """Who and where the process is."""
+    """Variables that identify component, graph and pod."""
     variables = [
         variable("DYN_COMPONENT", plan.component_type),
         variable("DYN_NAMESPACE", plan.dynamo_namespace),
@@ -165,7 +169,7 @@ def _identity(plan: ComponentPlan) -> list[Object]:
 
 
 def _merged_resources(container: Object, component: Object) -> Object:
-    """The container's resources with the component's merged over them; resource claims add up."""
+    """Merge the component's resources over the container's; resource claims are combined."""
     both: Object = dict(merged(container, component))
     claims = [*container.get("claims", ()), *component.get("claims", ())]
     if claims:

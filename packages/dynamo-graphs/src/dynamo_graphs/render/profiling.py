@@ -1,47 +1,45 @@
-"""The Job that profiles for a DynamoGraphDeploymentRequest, and its contract with the profiler.
+"""The profiling Job of a DynamoGraphDeploymentRequest, and its contract with the profiler.
 
-Everything that a profiler, of whatever make, can rely on.
+Any profiler can rely on the following.
 
 The Job is `profile-REQUEST`. Its pod has two containers that share the volume `profiling-output` at
-`/data`: `profiler` writes there, `output-copier` reads there and writes a ConfigMap.
+`/data`: `profiler` writes there; `output-copier` reads there and writes a ConfigMap.
 
-What the profiler is given:
+What the profiler receives:
 
 - command `python -m benchmarks.profiler.profile_sla --profile-config TEXT
   [--enable-gpu-discovery]`. TEXT is one argument, YAML: the request's `profilingConfig.config` with
   `deployment.model`, `engine.backend` and `output_dir` (always `/data`) set, `deployment.namespace`
-  unless the user has said it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
+  unless the user sets it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
   (`/config/disagg.yaml`) if there is a `configMapRef`. Keys are sorted.
-- the file `/config/disagg.yaml` if there is a `configMapRef`: the graph to start from, whose workers
-  have the tolerations and the like of `profilingConfig`, so that temporary graphs have them too. The model
-  cache, read only, at `deployment.modelCache.mountPath`, else `/opt/model-cache`, if
-  `deployment.modelCache.pvcName` is given.
-- `DGDR_NAME`, `DGDR_NAMESPACE`, `DGDR_UID`: whose it is. `HUGGING_FACE_HUB_TOKEN` if the Secret
-  `hf-token-secret` has `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has
-  addresses. Then `env`.
-- user and group 1000, and the ServiceAccount `dgdr-profiling-job`, whose token is mounted in the
-  usual place.
+- the file `/config/disagg.yaml` if there is a `configMapRef`: the base graph, whose workers have the
+  tolerations and other placement of `profilingConfig`, so that temporary graphs have them too. The model
+  cache, read-only, at `deployment.modelCache.mountPath` (default `/opt/model-cache`), if
+  `deployment.modelCache.pvcName` is set.
+- `DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` of the request. `HUGGING_FACE_HUB_TOKEN` if the Secret
+  `hf-token-secret` has the key `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has their
+  addresses. Then the variables of `env`.
+- user and group 1000, and the ServiceAccount `dgdr-profiling-job`, whose token is mounted at the usual
+  path.
 
-What the profiler is to do:
+What the profiler must do:
 
-- write `/data/config_with_planner.yaml`, always: a stream of YAML documents, exactly one of them a
-  DynamoGraphDeployment, the others ConfigMaps that it mounts. With `useMocker`, the same once more
-  for simulated engines in `/data/mocker_config_with_planner.yaml`. Both together under 1 MiB, in
-  UTF-8. Then exit with 0.
-- on failure, exit with another code, once. What it says at the end of its log, or in
-  `/dev/termination-log`, is the cause that the user reads. A reported failure is final: nothing
-  profiles twice.
-- it may write `/data/profiler_status.yaml` at any time, replaced as a whole (write beside it, then
-  rename): a mapping with `phase` (Initializing, SweepingPrefill, SweepingDecode, SelectingConfig,
-  BuildingCurves, GeneratingDGD, Done) and `message`, one line. The copier looks every five seconds;
-  the request shows both. With `status: failed` and an exit code of 0 it has failed all the same,
-  for the reason in `message`.
+- write `/data/config_with_planner.yaml`: a stream of YAML documents, exactly one of them a
+  DynamoGraphDeployment, the others ConfigMaps that it mounts. With `useMocker`, also the same for
+  simulated engines to `/data/mocker_config_with_planner.yaml`. Both together under 1 MiB, in UTF-8. Then
+  exit with 0.
+- on failure, exit with another code. The end of its log, or `/dev/termination-log`, is the cause that the
+  user reads. A failure is final: profiling is not repeated.
+- it may write `/data/profiler_status.yaml` at any time, atomically (write another file, then rename it): a
+  mapping with `phase` (Initializing, SweepingPrefill, SweepingDecode, SelectingConfig, BuildingCurves,
+  GeneratingDGD, Done) and `message`, one line. The copier reads it every five seconds, and the status of
+  the request shows both. With `status: failed` and exit code 0 profiling has failed too, because of
+  `message`.
 
-What the copier makes of it: the ConfigMap `dgdr-output-REQUEST` in the namespace of the request,
-owned by the request, with labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of
-these files under its own name as a key of `data`. `profiler_status.yaml` may come before the
-others. It also reports the digests of the results as its termination message, by which the operator
-recognises them (`plan/request_digest.py`).
+The copier writes the ConfigMap `dgdr-output-REQUEST` in the namespace of the request, owned by the
+request, with the labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of these files as a
+key of `data`. `profiler_status.yaml` may be written before the others. Its termination message has the
+digests of the results, by which the operator verifies them (`plan/request_digest.py`).
 """
 
 from functools import cache
@@ -72,10 +70,10 @@ from kube_runtime.types.batch import Job
 PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
 BACKOFF_LIMIT = 3
 DEADLINE_SECONDS = 24 * 60 * 60
-"""A sweep takes hours. What takes longer than a day hangs, and no one would notice."""
+"""A sweep takes hours; a Job that takes longer than a day probably hangs."""
 
 SHORTEST_TTL_SECONDS = 60
-"""A Job that is gone at once takes the cause of its failure along, before it was read."""
+"""The operator must read the cause of a failure before the Job is deleted."""
 
 _USER = 1000
 _TOKEN_SECONDS = 3607  # the API server's own choice for tokens of pods
@@ -89,9 +87,9 @@ def profiling_job(
     settings: RenderSettings,
     base: ConfigMapReference | None = None,
 ) -> Object:
-    """The Job; `spec` is the one that the request was accepted with.
+    """Return the Job; `spec` is the accepted one.
 
-    `base` is where the graph is from which profiling starts. None means: where the spec says, if it does.
+    `base` is the ConfigMap key of the completed base graph; by default that of the spec, if it has one.
     """
     profiling, name = spec.profiling_config, request.metadata.name
     kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
@@ -123,7 +121,7 @@ def profiling_job(
         },
         "spec": {
             **limits,
-            "podFailurePolicy": {"rules": _what_is_final()},
+            "podFailurePolicy": {"rules": _failure_rules()},
             "template": {
                 "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
                 "spec": _pod(request, spec, settings, base),
@@ -135,9 +133,9 @@ def profiling_job(
 def account_objects(
     namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
 ) -> tuple[Object, ...]:
-    """The ServiceAccount of profiling Jobs, and its binding to the ClusterRole of the installation.
+    """Return the ServiceAccount of profiling Jobs, with a RoleBinding to the installation's ClusterRole.
 
-    Empty where the user names another ServiceAccount, and in restricted mode, where the installation has one.
+    Empty if the user names another ServiceAccount, and in restricted mode, where the installation has one.
     """
     if settings.restricted_namespace or spec.profiling_config.service_account_name:
         return ()
@@ -146,7 +144,7 @@ def account_objects(
 
 
 def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings) -> str:
-    """What the administrator has not set and the Job of a request requires; "" if nothing is missing."""
+    """Describe the setting of the operator that the Job lacks; "" if nothing is missing."""
     if not (settings.operator_image or settings.profiling_copier_image):
         text = "missing image of the container that saves the results (expected "
         return f"{text}--operator-image or --profiling-copier-image)"
@@ -158,7 +156,7 @@ def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSet
 
 
 def placement(profiling: ProfilingConfig) -> Object:
-    """Fields of a pod that bring it to the nodes the user means, for Jobs and for graphs alike."""
+    """The fields of a pod about placement and pull secrets, for Jobs and for graphs."""
     return _present(
         tolerations=list(profiling.tolerations),
         nodeSelector=dict(profiling.node_selector),
@@ -169,11 +167,11 @@ def placement(profiling: ProfilingConfig) -> Object:
     )
 
 
-def _what_is_final() -> list[Object]:
-    """A pod that was taken away counts and is replaced; a container that failed ends the Job."""
-    taken = {"type": "DisruptionTarget", "status": "True"}
+def _failure_rules() -> list[Object]:
+    """Rules of `podFailurePolicy`: a disrupted pod is replaced; a failed container ends the Job."""
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
     return [
-        {"action": "Count", "onPodConditions": [taken]},
+        {"action": "Count", "onPodConditions": [disrupted]},
         {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
     ]
 
@@ -265,9 +263,9 @@ def _variables(
 def _copier(
     request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool
 ) -> Object:
-    """The operator's own image, or another one with a shell and kubectl.
+    """The container that saves the results: the operator's image, or one with a shell and kubectl.
 
-    Values reach the script as arguments, so nothing of them is read by a shell.
+    Values are passed as arguments, so that no shell interprets them.
     """
     metadata = msgspec.json.encode({"metadata": _output_metadata(request)}).decode()
     output = names.profiling_output(request.metadata.name)
@@ -328,12 +326,12 @@ def _volumes(
 
 
 def _token_mount() -> Object:
-    """Where every client looks. The API server mounts no second token over it, nor leaves it out."""
+    """The token at the usual path, where admission then mounts no other one."""
     return {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
 
 
 def _token_sources() -> list[Object]:
-    """What Kubernetes gives a pod itself, unless the ServiceAccount opts out."""
+    """The sources that Kubernetes mounts by default, unless the ServiceAccount opts out."""
     certificate = {"key": "ca.crt", "path": "ca.crt"}
     namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
     return [
@@ -345,12 +343,12 @@ def _token_sources() -> list[Object]:
 
 @cache
 def script() -> str:
-    """The text of what the copier runs."""
+    """The text of the copier's script."""
     from importlib.resources import files
 
     return files("dynamo_graphs.render").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
 
 
 def _present(**fields: object) -> Object:
-    """The fields that say something."""
+    """The fields that are not empty."""
     return {name: value for name, value in fields.items() if value}

@@ -1,7 +1,7 @@
-"""The profiler's configuration, from the user's settings and those that the request fixes.
+"""The profiler's configuration: the user's, with the fields that the request sets.
 
-The profiler accepts two spellings of a key, and prefers the user's. So our settings use one spelling, and
-the other one is removed.
+The profiler accepts some keys in two spellings. Where the operator sets a key, it removes the other spelling,
+which would take precedence.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.files.yaml_depth import is_deep
+from dynamo_graphs.files.yaml_reader import is_deep
 from kube_runtime.kind import Object
 
 OUTPUT_FOLDER = "/data"
@@ -18,12 +18,12 @@ BASE_FILE = "disagg.yaml"
 BASE_FOLDER = "/config"
 DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
 _BUILT_BYTES = 200_000
-"""A spec with more JSON than this is refused, whatever its YAML is; see `validation.request`."""
+"""A larger configuration, as JSON, is rejected without building its YAML; see `validation.request`."""
 _STRING = "tag:yaml.org,2002:str"
 
 
 def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
-    """The user's configuration with what the request says in it.
+    """Return the user's configuration with the fields of the request.
 
     Raises:
         TypeError: `deployment` or `engine` is not an object; validation refuses that.
@@ -45,16 +45,16 @@ def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> O
 
 
 def profiler_config_text(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> str:
-    """The configuration as the one argument that the profiler gets: YAML with sorted keys."""
+    """Return the configuration as the profiler's argument: YAML with sorted keys."""
     config = _whole_numbers(profiler_config(spec, namespace))
     text: str = yaml.dump(config, Dumper=_Dumper, allow_unicode=True, width=1 << 20)
     return text
 
 
 def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> int:
-    """How long that argument is; 0 if there is none, because validation refuses the configuration.
+    """The length of that argument in bytes of UTF-8; 0 for a configuration that validation rejects.
 
-    Units: bytes of UTF-8; of JSON where that alone is far too long, since building YAML takes long then.
+    For a configuration that is far too large it is the length as JSON, since building YAML would take long.
     """
     config = spec.profiling_config.config or {}
     sections = (config.get("deployment"), config.get("engine"))
@@ -67,7 +67,7 @@ def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str
 
 
 def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
-    """Whether AI Configurator estimates what else is measured."""
+    """Whether AI Configurator estimates results instead of measuring them."""
     sweep: object = (spec.profiling_config.config or {}).get("sweep")
     if not isinstance(sweep, dict):
         return False
@@ -78,7 +78,7 @@ def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
 
 
 def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
-    """The PVC that holds models, and where it is mounted. None means: there is none."""
+    """The PVC with models and its mount path, or None."""
     deployment: object = (spec.profiling_config.config or {}).get("deployment")
     cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
     claim = cache.get("pvcName") if isinstance(cache, dict) else None
@@ -100,7 +100,7 @@ def _section(config: Object, name: str) -> Object:
 
 
 def _whole_numbers(value: object) -> object:
-    """The value with `250.0` as `250`, at every depth."""
+    """Convert floats such as `250.0` to integers, at every depth."""
     match value:
         case dict():
             return {key: _whole_numbers(child) for key, child in value.items()}
@@ -113,7 +113,7 @@ def _whole_numbers(value: object) -> object:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """PyYAML's emitter without aliases; what would be read as no text is put in double quotes."""
+    """PyYAML's emitter without aliases; text that would not be read as text is double-quoted."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
         return True

@@ -1,4 +1,4 @@
-"""ServiceAccounts of a graph's pods and their permissions."""
+"""ServiceAccounts of pods, with their Roles and RoleBindings."""
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.render.metadata import object_metadata
@@ -18,7 +18,7 @@ _DISCOVERY_RULES = (
 
 
 def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
-    """The ServiceAccount with which pods find each other through the API server, and its RBAC."""
+    """The ServiceAccount, Role and RoleBinding for discovery through the API server."""
     account = names.discovery_service_account(graph)
     role = names.discovery_role(graph)
     return (
@@ -34,7 +34,7 @@ def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
 
 
 def cluster_role_objects(namespace: str, account: str, cluster_role: str) -> tuple[Object, ...]:
-    """A fixed ServiceAccount and its binding to a ClusterRole that the installation provides."""
+    """A ServiceAccount and its RoleBinding to a ClusterRole of the installation."""
     binding = names.role_binding(account)
     return (
         service_account(namespace, account),
@@ -52,7 +52,7 @@ def service_account(namespace: str, name: str) -> Object:
 
 
 def role_binding(namespace: str, name: str, account: str, role_kind: str, role: str) -> Object:
-    """A RoleBinding of one ServiceAccount to one role."""
+    """A RoleBinding of one ServiceAccount to a Role or ClusterRole."""
     subject: Object = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
     return {
         "apiVersion": f"{_GROUP}/v1",

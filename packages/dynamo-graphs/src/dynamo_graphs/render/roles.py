@@ -1,7 +1,7 @@
-"""The roles: what a frontend, a worker, a planner and any other component is by default.
+"""The roles: the defaults of frontends, workers, planners, endpoint pickers and other components.
 
-Two sources give different numbers for the probes. `http` is what running graphs have; `documented` is the
-published API reference to the letter, whose frontend check needs curl and jq inside the image.
+There are two profiles of default probes: `http` is that of the Go operator; `documented` follows the
+published API reference to the letter, whose frontend check needs curl and jq in the image.
 """
 
 from typing import Literal
@@ -10,7 +10,7 @@ from dynamo_graphs.api.names import EPP_SERVICE_ACCOUNT, PLANNER_SERVICE_ACCOUNT
 from dynamo_graphs.render.interfaces import ComponentPlan, Role
 from dynamo_graphs.render.launch import SHELL
 from dynamo_graphs.render.merge import variable
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import InferencePool
 from kube_runtime.kind import Object
 
 HTTP_PORT = 8000
@@ -20,7 +20,7 @@ EPP_GRPC_PORT = 9002
 EPP_CONFIG_FILE = "epp-config-dynamo.yaml"
 
 TERMINATION_GRACE_SECONDS = 60
-"""How long a pod may take to stop, unless its spec says otherwise. Source: docs/reference."""
+"""Default grace period of pods."""
 
 _EPP_HEALTH_PORT = 9003
 _EPP_METRICS_PORT = 9090
@@ -92,7 +92,7 @@ _PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
 
 
 def _plain_container(_plan: ComponentPlan) -> Object:
-    """A container that hands its arguments to a shell."""
+    """A container that passes its arguments to a shell."""
     return {"name": "main", "command": list(SHELL)}
 
 
@@ -112,9 +112,9 @@ def _frontend_container(plan: ComponentPlan) -> Object:
 
 
 def _worker_container(plan: ComponentPlan) -> Object:
-    """A shell that starts the engine; health is what the engine's `generate` endpoint says."""
+    """A shell that starts the engine. Its health is that of the engine's `generate` endpoint."""
     probes = _PROBES[plan.settings.probe_profile]["worker"]
-    # How many misses a worker may have is for the administrator to say: a model may take an hour to load.
+    # Administrators choose the failure threshold, since a model may take an hour to load.
     failures = {"failureThreshold": plan.settings.worker_liveness_failures}
     return {
         "name": "main",
@@ -133,37 +133,37 @@ def _worker_container(plan: ComponentPlan) -> Object:
 
 
 def _drain(plan: ComponentPlan) -> Object:
-    """The `lifecycle` that keeps a terminating pod serving until frontends know, or {}.
+    """The `preStop` hook that keeps a terminating pod serving during its drain period, or {}.
 
-    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once. Frontends learn of it a
-    moment later, and runtime 0.9.0 ends on SIGTERM with requests on their way to it (figures:
-    docs/real-node.md). With etcd a worker leaves discovery only when its process ends, so that waiting would
+    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once, but frontends notice
+    later, and runtime 0.9.0 exits on SIGTERM while requests are on their way to it (see
+    docs/real-node.md). With etcd a worker leaves discovery only when its process ends, so waiting would
     not help.
     """
     own = plan.main_container.get("lifecycle") or {}
     if not plan.is_discovered_by_kubernetes or own.get("preStop"):
         return {}
     grace = plan.pod.get("terminationGracePeriodSeconds")
-    # The API server refuses a longer sleep than the grace period; half of it stays for running requests.
+    # The API server rejects a sleep longer than the grace period; half of it is left for running requests.
     longest = (TERMINATION_GRACE_SECONDS if grace is None else grace) // 2
     seconds = min(plan.settings.worker_drain_period_seconds, longest)
     return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds > 0 else {}
 
 
 def _planner_container(_plan: ComponentPlan) -> Object:
-    """A shell with the planner's metrics port; it has no probes."""
+    """A shell with the planner's metrics port, without probes."""
     ports = [{"name": "metrics", "containerPort": PLANNER_METRICS_PORT, "protocol": "TCP"}]
     env = [variable("PLANNER_PROMETHEUS_PORT", str(PLANNER_METRICS_PORT))]
     return {"name": "main", "command": list(SHELL), "ports": ports, "env": env}
 
 
 def _planner_pod(_plan: ComponentPlan) -> Object:
-    """The ServiceAccount that may scale the graph."""
+    """The ServiceAccount with permission to scale the graph."""
     return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}
 
 
 def _epp_container(plan: ComponentPlan) -> Object:
-    """The image's own entrypoint, with its pool and its configuration."""
+    """The image's entrypoint, with arguments for its pool and its configuration."""
     probe: Object = {
         "grpc": {"port": _EPP_HEALTH_PORT, "service": "inference-extension"},
         "initialDelaySeconds": 5,
@@ -207,7 +207,7 @@ def _epp_arguments(plan: ComponentPlan) -> list[str]:
 
 
 def _epp_pod(plan: ComponentPlan) -> Object:
-    """The picker's ServiceAccount, a long grace period, its configuration and a place for tokenizers."""
+    """ServiceAccount, a long grace period, and volumes for configuration and tokenizers."""
     source = plan.epp_config
     config = {
         "name": source.config_map,
@@ -235,7 +235,7 @@ _EPP_PORTS: tuple[Object, ...] = (
 _WORKER = Role(_SYSTEM_PORTS, _worker_container)
 
 DEFAULT_ROLE = Role(_SYSTEM_PORTS, _plain_container)
-"""A component of no particular type: a shell for what the user says."""
+"""The role of custom component types: a shell for the user's arguments."""
 
 ROLES = {
     "frontend": Role(_HTTP_PORTS, _frontend_container),
@@ -245,4 +245,4 @@ ROLES = {
     "planner": Role(_SYSTEM_PORTS, _planner_container, _planner_pod),
     "epp": Role(_EPP_PORTS, _epp_container, _epp_pod),
 }
-"""By `componentType`; every other type is `DEFAULT_ROLE`."""
+"""By `componentType`; every other type has `DEFAULT_ROLE`."""

@@ -1,7 +1,7 @@
-"""A service of a graph as a separate component: the common input of both providers.
+"""Convert a service of a graph to a DynamoComponentDeployment, the input of both providers.
 
-Nothing after this reads the graph, so a component carries everything that rendering needs: the graph's
-environment, its feature annotations and its framework are written into it.
+Nothing after this reads the graph, so the component contains everything that rendering needs, such as
+the graph's environment, feature annotations and framework.
 """
 
 from typing import Any
@@ -13,10 +13,10 @@ from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.deployment_config import as_configured
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import (
-    FOUND_BY,
+    NAMESPACE_PREFIX_VARIABLE,
     PLAIN,
-    WorkerGeneration,
-    can_be_isolated,
+    WorkerRevision,
+    has_revisions,
     worker_component_name,
 )
 from dynamo_graphs.render.merge import merged_environment, pruned, variable
@@ -30,40 +30,42 @@ from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import OwnerReference, R
 
-_HANDED_ON = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
-"""Annotations of the graph that its components follow."""
-
+_INHERITED = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
+"""Annotations of the graph that its components inherit."""
 
 _FINDS_WORKERS = ("frontend", "epp")
-"""Types of components that look for workers by a prefix of their Dynamo namespace."""
+"""Component types that look for workers by the prefix of their Dynamo namespace."""
 
 
 def component_resource(
     graph: DynamoGraphDeployment,
     key: str,
     settings: RenderSettings,
-    generation: WorkerGeneration = PLAIN,
+    revision: WorkerRevision = PLAIN,
 ) -> Object:
-    """The DynamoComponentDeployment of one service, with all that the graph says of it."""
+    """Return the DynamoComponentDeployment of one service."""
     service = as_configured(graph, key)
-    suffix = generation.suffix if can_be_isolated(service) else ""
-    graphs = graph.metadata.annotations
+    suffix = revision.suffix if has_revisions(service) else ""
     annotations = service_annotations(graph, service) | {
-        name: graphs[name] for name in _HANDED_ON if name in graphs
+        name: graph.metadata.annotations[name]
+        for name in _INHERITED
+        if name in graph.metadata.annotations
     }
-    spec = _spec(graph, key, service, annotations, generation)
-    if ours := _whereabouts(graph, service, generation):
-        spec["envs"] = merged_environment(ours, spec.get("envs", ()))
+    spec = _spec(graph, key, service, annotations, revision)
+    if variables := _namespace_variables(graph, service, revision):
+        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
-    noted = {name: annotations[name] for name in graph.spec.annotations if name in annotations}
-    if generation.content and can_be_isolated(service):
-        noted[labels.WORKER_CONTENT] = generation.content
+    own_annotations = {
+        name: annotations[name] for name in graph.spec.annotations if name in annotations
+    }
+    if revision.content and has_revisions(service):
+        own_annotations[labels.WORKER_CONTENT] = revision.content
     metadata = object_metadata(
         graph.metadata.namespace,
-        worker_component_name(graph, key, generation),
+        worker_component_name(graph, key, revision),
         spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
-        noted,
+        own_annotations,
     )
     return {
         "apiVersion": DynamoComponentDeployment.KIND.api_version,
@@ -78,10 +80,10 @@ def _spec(
     key: str,
     service: ComponentSpec,
     annotations: dict[str, str],
-    generation: WorkerGeneration,
+    revision: WorkerRevision,
 ) -> Object:
-    """What the service says, and what the graph says of all its services."""
-    suffix = generation.suffix if can_be_isolated(service) else ""
+    """The spec of the service, with what the graph sets for all of its services."""
+    suffix = revision.suffix if has_revisions(service) else ""
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
@@ -89,7 +91,7 @@ def _spec(
         labels.GRAPH: names.label_value(graph.metadata.name),
     }
     spec: Object = _explicit(pruned(msgspec.to_builtins(service)))
-    spec.pop("disruptionBudget", None)  # the graph makes it, over all generations of the service
+    spec.pop("disruptionBudget", None)  # the graph has one for all revisions of the service
     spec |= {
         "serviceName": key,
         "dynamoNamespace": dynamo_namespace,
@@ -99,38 +101,41 @@ def _spec(
         spec["backendFramework"] = graph.spec.backend_framework
     if annotations:
         spec["annotations"] = annotations
-    if key in generation.replicas:
-        spec["replicas"] = generation.replicas[key]
+    if key in revision.replicas:
+        spec["replicas"] = revision.replicas[key]
     if graph.spec.envs:
         spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
     return spec
 
 
-def _whereabouts(
-    graph: DynamoGraphDeployment, service: ComponentSpec, generation: WorkerGeneration
+def _namespace_variables(
+    graph: DynamoGraphDeployment, service: ComponentSpec, revision: WorkerRevision
 ) -> list[Object]:
-    """How the runtime puts workers into the Dynamo namespace of their generation, and finds them there.
+    """Variables that place workers in the Dynamo namespace of their revision, and let others find them there.
 
-    A variable that the user sets on the container stays the user's.
+    Variables that the user sets on the container are omitted.
     """
     variables: dict[str, str] = {}
-    if generation.suffix and can_be_isolated(service):
-        base = names.generations_dynamo_namespace(graph.metadata.namespace, graph.metadata.name)
-        variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": generation.suffix}
-    elif generation.found_by and service.component_type in _FINDS_WORKERS:
-        variables = {"DYN_NAMESPACE": generation.found_by, FOUND_BY: generation.found_by}
+    if revision.suffix and has_revisions(service):
+        base = names.revisions_namespace_prefix(graph.metadata.namespace, graph.metadata.name)
+        variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": revision.suffix}
+    elif revision.namespace_prefix and service.component_type in _FINDS_WORKERS:
+        variables = {
+            "DYN_NAMESPACE": revision.namespace_prefix,
+            NAMESPACE_PREFIX_VARIABLE: revision.namespace_prefix,
+        }
     container = (service.extra_pod_spec or {}).get("mainContainer") or {}
     users = {entry["name"] for entry in container.get("env") or ()}
     return [variable(name, value) for name, value in variables.items() if name not in users]
 
 
 def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:
-    """A component as its controller will read it: with the graph as its owner."""
+    """Convert a rendered component to the struct that its controller reads, with the graph as its owner."""
     return owned_by(graph, msgspec.convert(desired, DynamoComponentDeployment))
 
 
 def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:
-    """The object with the graph as its controlling owner."""
+    """Return the object with the graph as its controlling owner."""
     owner = OwnerReference(
         kind=DynamoGraphDeployment.KIND.name,
         name=graph.metadata.name,
@@ -143,7 +148,7 @@ def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:
 
 
 def default_ingress(graph: str, settings: RenderSettings) -> Object:
-    """The ingress of a frontend that names none; written even if off, since that was decided."""
+    """The ingress of a frontend without one; explicit even if disabled, to record the decision."""
     enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
     tls = settings.ingress_tls_secret_name
     ingress: Object = {
@@ -164,19 +169,19 @@ _EXPLICIT: dict[str, Object] = {
     "scalingAdapter": {"enabled": False},
     "tls": {"secretName": ""},
 }
-"""What an empty map of that name says."""
-_USERS_OWN = frozenset(("extraPodSpec", "eppConfig"))
+"""The explicit form of empty maps with these names."""
+_USER_DEFINED = frozenset(("extraPodSpec", "eppConfig"))
 
 
 def _explicit(value: object) -> Any:
-    """The value with every empty map of ours left out, or said in full if it means something.
+    """Drop empty maps of our types, or replace them by their explicit form if they have a meaning.
 
-    An empty map says nothing to a server-side apply: what the map held before would stay.
+    Server-side apply ignores an empty map: entries that the map had before would stay.
     """
     if not isinstance(value, dict):
         return value
     kept = {
-        name: child if name in _USERS_OWN else _explicit(child) for name, child in value.items()
+        name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()
     }
     explicit = {
         name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()

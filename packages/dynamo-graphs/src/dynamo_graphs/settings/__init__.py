@@ -1,8 +1,8 @@
-"""Every setting of the operator, in one frozen struct, read once at start.
+"""Every setting of the operator, in one frozen struct that is read once at start.
 
-Each field carries its one text and every spelling that it has outside: its flags, its key in the
-settings file (`SettingField.key`), its environment variable. `--help`, the settings file and
-`docs/settings.md` all come from here, so the three cannot disagree.
+Each field declares its help text, its flags and its environment variable; its key in the settings file
+follows from its name (`SettingField.key`). `--help`, the settings file and `docs/settings.md` are
+generated from here.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from dynamo_graphs.settings.process import (
     TimeFormat,
     WebhookSettings,
 )
-from dynamo_graphs.settings.rendering import RenderSettings
+from dynamo_graphs.settings.rendering import RenderSettings, installed_settings
 
 __all__ = [
     "HealthSettings",
@@ -40,11 +40,12 @@ __all__ = [
     "TimeFormat",
     "WebhookSettings",
     "fields",
+    "installed_settings",
 ]
 
 
 class Settings(Section, frozen=True, kw_only=True):
-    """Everything that can be set."""
+    """All settings of the operator."""
 
     render: RenderSettings = RenderSettings()
     metrics: MetricsSettings = MetricsSettings()
@@ -88,7 +89,7 @@ class Settings(Section, frozen=True, kw_only=True):
 
 
 class SettingField(NamedTuple):
-    """One setting: where it is in `Settings`, what it takes, and its default."""
+    """One setting: its path in `Settings`, its type and its default."""
 
     path: tuple[str, ...]
     type_: object
@@ -104,14 +105,14 @@ class SettingField(NamedTuple):
     def key(self) -> str:
         """The key in the settings file, such as `leaderElection.leaseDuration`.
 
-        What rendering needs stands at the top level, and a duration carries its own unit.
+        Settings of rendering are at the top level, and durations are written with a unit.
         """
         parts = self.path[1:] if self.path[0] == "render" else self.path
         return ".".join(_camel(part.removesuffix("_seconds")) for part in parts)
 
 
 def fields(section: type[Section] = Settings) -> Iterator[SettingField]:
-    """Every setting, in the order of the structs."""
+    """Yield every setting, in the order of the structs."""
     hints = get_type_hints(section, include_extras=True)
     for info in msgspec.structs.fields(section):
         hint = hints[info.name]

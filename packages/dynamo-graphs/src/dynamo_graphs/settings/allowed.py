@@ -1,4 +1,4 @@
-"""An administrator's lists of what is allowed, and which hosts and annotations are always dangerous."""
+"""Allow lists of administrators, and the hosts and annotations that are dangerous without one."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -13,27 +13,27 @@ _CONFIGURATION: Final = frozenset(
         "getambassador.io/config",
     )
 )
-"""Annotations whose value becomes configuration of a proxy as it is: of haproxy-ingress, whose prefix can be
-chosen, of Skipper, and of Emissary. Sources: the reference pages of these controllers."""
+"""Annotations whose value is passed to a proxy as configuration: of haproxy-ingress, under any prefix, of
+Skipper and of Emissary. Sources: the reference pages of these controllers."""
 
 _SNIPPETS: Final = ("-snippet", "-snippets")
-"""Endings of those of ingress-nginx (risk level "Critical" there), NGINX's own controller and HAProxy's,
-whatever their prefix."""
+"""Suffixes of such annotations of ingress-nginx (with risk level "Critical"), NGINX's controller and
+HAProxy's, under any prefix."""
 
 
 def entries(text: str) -> tuple[str, ...]:
-    """The entries of a list that is written with commas."""
+    """Split a comma-separated list."""
     return tuple(filter(None, (entry.strip() for entry in text.split(","))))
 
 
 def executes_configuration(key: str) -> bool:
-    """Whether the annotation's value becomes configuration of an ingress controller as it is."""
+    """Whether an ingress controller takes the annotation's value as configuration text."""
     name = key.rpartition("/")[2]
     return name.endswith(_SNIPPETS) or name in _CONFIGURATION or key in _CONFIGURATION
 
 
 def allows_key(key: str, allowed: Iterable[str]) -> bool:
-    """Whether an annotation is in the list. An entry that ends in `*` stands for all with that beginning."""
+    """Whether an annotation is in the list. An entry that ends in `*` matches as a prefix."""
     return any(
         key.startswith(entry.removesuffix("*")) if entry.endswith("*") else key == entry
         for entry in allowed
@@ -43,7 +43,8 @@ def allows_key(key: str, allowed: Iterable[str]) -> bool:
 def allows_host(host: str, suffixes: Iterable[str]) -> bool:
     """Whether a host is in one of the domains.
 
-    A wildcard over a whole domain of the list is not: it would take the hosts of everyone else there.
+    A wildcard for a whole domain of the list is not allowed: it would take over the hosts of all others
+    there.
     """
     base = host.removeprefix("*.")
     is_wildcard = base != host
@@ -54,9 +55,9 @@ def allows_host(host: str, suffixes: Iterable[str]) -> bool:
 
 
 def is_in_cluster(host: str, cluster_domain: str) -> bool:
-    """Whether a host is one of a Service in the cluster, or a wildcard that covers such names.
+    """Whether a host is the name of a Service in the cluster, or a wildcard that covers such names.
 
-    A name of a single label is one too: every pod resolves it in its own namespace first.
+    A single label counts too, since every pod resolves it in its own namespace first.
     """
     lowered = host.lower().rstrip(".")
     base = lowered.removeprefix("*.")

@@ -1,4 +1,4 @@
-"""How a setting is declared: its one text, and every spelling that it has outside."""
+"""How a setting is declared: its help text, flags and environment variable."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,17 +8,16 @@ import msgspec
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a field is for and how it is spelt outside.
+    """The help text and the external names of a field.
 
-    `flags` come without dashes, the preferred one first. `spelling` turns a value that only the
-    reference operator's users write into ours. `pending` says why the setting does nothing yet.
+    `flags` are without dashes, the preferred one first. `spelling` converts values of the Go operator's
+    flags.
     """
 
     text: str
     flags: tuple[str, ...]
     environment: str = ""
     spelling: Callable[[str], str] = str
-    pending: str = ""
 
 
 class Section(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,4 +1,4 @@
-"""The settings of the process: what it listens on, how several operators share the work, calls and logs."""
+"""Settings of the process: listeners, webhooks, leader election, calls to workers, logs."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -149,7 +149,7 @@ class WebhookSettings(Section, frozen=True, kw_only=True):
 
 
 class LeaderElectionSettings(Section, frozen=True, kw_only=True):
-    """Which of several operators acts."""
+    """Leader election among replicas."""
 
     enabled: Annotated[
         bool,
@@ -192,7 +192,7 @@ class LeaderElectionSettings(Section, frozen=True, kw_only=True):
 
 
 class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
-    """The Lease that excludes our namespace from a cluster-wide operator."""
+    """The Lease by which a restricted operator excludes its namespace from a cluster-wide one."""
 
     lease_duration_seconds: Annotated[
         float,
@@ -211,7 +211,7 @@ class NamespaceScopeSettings(Section, frozen=True, kw_only=True):
 
 
 class ModelSettings(Section, frozen=True, kw_only=True):
-    """Calls to workers."""
+    """Calls to workers that load and unload LoRAs."""
 
     calls: Annotated[
         Literal["auto", "always", "never"],
@@ -239,10 +239,10 @@ class ModelSettings(Section, frozen=True, kw_only=True):
 
 
 def usable(settings: ModelSettings) -> ModelSettings:
-    """The same settings.
+    """Return the settings if calls can be made with them.
 
     Raises:
-        ConfigError: with them no worker would ever be asked, or none could answer.
+        ConfigError: the timeout or the limit of concurrent calls is not positive.
     """
     if settings.call_timeout_seconds <= 0:
         raise ConfigError("models.callTimeout", "must be more than 0")
@@ -252,7 +252,7 @@ def usable(settings: ModelSettings) -> ModelSettings:
 
 
 def _level(word: str) -> str:
-    """Our name of a level that zap knows: a verbosity such as `2`, `warn` or `panic`."""
+    """Convert a level of zap: a verbosity such as `2`, or a name such as `warn` or `panic`."""
     if word.isdecimal():
         return "debug" if int(word) else "info"
     return {"warn": "warning", "dpanic": "error", "panic": "error", "fatal": "error"}.get(

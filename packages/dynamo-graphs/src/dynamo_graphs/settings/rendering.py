@@ -1,12 +1,13 @@
-"""The settings that change what is rendered."""
+"""Settings that change the rendered objects, and their values in an installation by the charts."""
 
 from typing import Annotated, Literal
 
+from dynamo_graphs.product import version
 from dynamo_graphs.settings.declare import Section, Setting
 
 
 class RenderSettings(Section, frozen=True, kw_only=True):
-    """The settings that change what we render."""
+    """Settings that change the rendered objects."""
 
     nats_address: Annotated[
         str,
@@ -254,3 +255,22 @@ class RenderSettings(Section, frozen=True, kw_only=True):
             environment="INTERNAL_IMAGES_DEBUGGER",
         ),
     ] = "python:3.12-slim"
+
+
+def installed_settings() -> RenderSettings:
+    """The settings of an operator that the charts installed into `dynamo-system` with their defaults."""
+    name = "dynamo-platform-dynamo-operator"
+    return RenderSettings(
+        mpi_secret_name="mpi-run-ssh-secret",  # noqa: S106  a name
+        mpi_secret_namespace="dynamo-system",  # noqa: S106  a name
+        mpi_secret_made=True,
+        grove_termination_delay_seconds=14_400,
+        allowed_gateways="*",
+        planner_cluster_role_name=f"{name}-planner",
+        epp_cluster_role_name=f"{name}-epp",
+        dgdr_profiling_cluster_role_name=f"{name}-dgdr-profiling",
+        dgdr_profiling_nodes_cluster_role_name=f"{name}-dgdr-profiling-nodes",
+        operator_image=f"dynamo-operator:{version()}",
+        disruption_budget_max_unavailable="1",
+        operator_account=f"dynamo-system/{name}-controller-manager",
+    )

@@ -15,7 +15,6 @@ from dynamo_graphs.api.component import (
     ServiceReplicaStatus,
 )
 from dynamo_graphs.api.framework import declared_or_detected
-from dynamo_graphs.api.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.metadata import component_labels
 from dynamo_graphs.render.plan import parent_graph
@@ -26,6 +25,7 @@ from dynamo_graphs.status.reasons import ComponentReason
 from dynamo_graphs.status.service import cause, diagnosed, is_updating, unexplained
 from dynamo_graphs.status.stop import Stop, refused
 from dynamo_graphs.status.workload import Readiness
+from dynamo_graphs.types.optional_apis import LEADER_WORKER_SET, withheld_text
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.apply.result import Blocked, Obstacle

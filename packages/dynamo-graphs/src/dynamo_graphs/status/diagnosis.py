@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from dynamo_graphs.api.service_status import BlockedPod
+from dynamo_graphs.api.component import BlockedPod
 from dynamo_graphs.status.pods import Blockage, is_over, pod_report
 from dynamo_graphs.status.reasons import POD_REASONS, PodReason
 from dynamo_graphs.types.grove import REPLICA_INDEX
-from dynamo_graphs.types.leaderworkerset import SET_NAME
+from dynamo_graphs.types.optional_apis import SET_NAME
 from kube_runtime.types.core import Pod
 
 BLOCKED_LIMIT = 5

@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove, kai_queue
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, LEADER_WORKER_SET, withheld_text
-from dynamo_graphs.api.provider import is_on_grove, kai_queue
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.provider import is_available
+from dynamo_graphs.plan.provider import is_available
 from dynamo_graphs.status.conditions import MESSAGE_LIMIT
 from dynamo_graphs.status.graph import GraphState, ready_condition
 from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.stop import Stop, refused
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import (
+    GROVE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    InferencePool,
+    withheld_text,
+)
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from kube_runtime.text import fitted

@@ -15,12 +15,12 @@ from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.labels import GROUP_HASH
 from dynamo_graphs.status.reasons import ComponentReason
 from dynamo_graphs.status.workload import Readiness
-from dynamo_graphs.types.leaderworkerset import (
+from dynamo_graphs.types.optional_apis import (
     LeaderWorkerSet,
     LeaderWorkerSetSpec,
     LeaderWorkerTemplate,
+    PodGroup,
 )
-from dynamo_graphs.types.volcano import PodGroup
 from kube_runtime.types.apps import PodTemplate, StatefulSet
 from kube_runtime.types.meta import Metadata, Resource, condition
 

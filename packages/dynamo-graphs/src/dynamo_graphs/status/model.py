@@ -13,8 +13,8 @@ from datetime import datetime
 import msgspec
 
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Place
-from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, adapter_of
+from dynamo_graphs.plan.lora_calls import Endpoint, EndpointId, Lora
+from dynamo_graphs.plan.model import ModelInputs, ModelPlan, ModelReason, lora_of
 from dynamo_graphs.status.conditions import new_condition, pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
@@ -78,16 +78,16 @@ def _trouble(inputs: ModelInputs, name: str) -> str:
 
 def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
     """Whether the endpoint serves the LoRA."""
-    if lora is None or endpoint.is_doubted:
+    if lora is None or endpoint.is_unconfirmed:
         return False
     return endpoint.is_callable and endpoint.loaded == lora
 
 
-def remembered(model: DynamoModel) -> dict[Place, Endpoint]:
+def remembered(model: DynamoModel) -> dict[EndpointId, Endpoint]:
     """The endpoints in the model's status, with what was done there."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    endpoints = (_endpoint(info, adapter_of(model.spec)) for info in infos)
-    return {endpoint.place: endpoint for endpoint in endpoints}
+    endpoints = (_endpoint(info, lora_of(model.spec)) for info in infos)
+    return {endpoint.id: endpoint for endpoint in endpoints}
 
 
 def _endpoint(info: EndpointInfo, lora: Lora | None) -> Endpoint:
@@ -124,7 +124,7 @@ def model_status(
     model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
 ) -> DynamoModelStatus:
     """The status of a valid model."""
-    lora = None if seen.holder else adapter_of(spec)
+    lora = None if seen.holder else lora_of(spec)
     serving_graphs = {
         endpoint.graph for endpoint in seen.endpoints if endpoint.graph and is_ready(lora, endpoint)
     }
@@ -192,7 +192,7 @@ def _info(
     if not endpoint.is_callable and has_lora:
         trouble = seen.trouble(endpoint.pod_name)
         message = f"{WAITING}: {trouble}" if trouble else WAITING
-    elif endpoint.is_doubted and has_lora:
+    elif endpoint.is_unconfirmed and has_lora:
         message = RESTARTED
     # Other workers of its graph serve the LoRA, so a prefill worker without a LoRA API does not matter.
     is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in serving_graphs
@@ -278,11 +278,11 @@ def _no_slices(spec: DynamoModelSpec) -> str:
 def is_recorded(model: DynamoModel, endpoint: Endpoint) -> bool:
     """Whether the stored status records what the endpoint has loaded and may have loaded."""
     infos = (*model.status.endpoints, *model.status.former_endpoints)
-    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.place)
+    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.id)
     return any(_record(_endpoint(info, None)) == _record(endpoint) for info in same)
 
 
-def recorded_places(status: DynamoModelStatus) -> frozenset[Place]:
+def recorded_places(status: DynamoModelStatus) -> frozenset[EndpointId]:
     """The places of the endpoints in a status; others did not fit."""
     infos = (*status.endpoints, *status.former_endpoints)
     return frozenset((info.pod_uid, info.address) for info in infos)

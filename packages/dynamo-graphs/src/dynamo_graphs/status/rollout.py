@@ -11,10 +11,10 @@ from enum import StrEnum
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.revision import digits
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.plan.revisions import Member, Revisions
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import GraphReason
@@ -41,13 +41,13 @@ def rolling_update(
     ongoing = stored if stored is not None and is_open and stored.to_hash == to else None
     is_recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH, "") == to
     is_over = not rollout.is_under_way and is_recorded
-    has_started = is_over or bool(rollout.generations.new or rollout.generations.successors)
+    has_started = is_over or bool(rollout.revisions.new or rollout.revisions.successors)
     return RollingUpdateStatus(
         phase=COMPLETED if is_over else IN_PROGRESS if has_started else PENDING,
         start_time=ongoing.start_time if ongoing else now,
         end_time=now if is_over else None,
         updated_services=rollout.through,
-        from_hash=ongoing.from_hash if ongoing else _replaced_revision(rollout.generations, to),
+        from_hash=ongoing.from_hash if ongoing else _replaced_revision(rollout.revisions, to),
         to_hash=to,
     )
 
@@ -65,7 +65,7 @@ def why_it_remains(old: Member, rollout: Rollout) -> str:
     if not scale.replicas:
         return "it has no pods left and is deleted once all services are replaced"
     successors = (
-        member.name for member in rollout.generations.successors if member.service == old.service
+        member.name for member in rollout.revisions.successors if member.service == old.service
     )
     revision = f"worker revision {rollout.target_hash}" if rollout.target_hash else ""
     return f"{next(successors, revision) or 'its successor'} is replacing it"

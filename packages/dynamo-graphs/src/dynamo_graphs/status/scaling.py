@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.annotations import is_on_grove, is_paused
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.roles import has_adapter
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.api.scaling import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
@@ -184,7 +183,7 @@ def _cliques(
 
     At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
     """
-    gang = gang_names_of(graph)
+    gang = grove_names_of(graph)
     group, name = gang.child(service), f"{gang.services[service]}{suffix}"
     return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 

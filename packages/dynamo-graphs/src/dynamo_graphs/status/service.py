@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.reasons import GraphReason
 

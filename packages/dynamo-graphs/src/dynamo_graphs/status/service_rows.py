@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import BlockedPod, DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.service_status import BlockedPod, ServiceReplicaStatus
 from dynamo_graphs.plan.replicas import effective_replicas
 from dynamo_graphs.plan.suspension import TYPE as SUSPENDED
 from dynamo_graphs.status.readiness import Stated

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.component import (
     ComponentSpec,
     DynamoComponentDeployment,
@@ -17,7 +18,6 @@ from dynamo_graphs.api.component import (
 )
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import group_name
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.rollout_plan import Rollout
 from dynamo_graphs.status.reasons import ComponentReason, GraphReason
 from dynamo_graphs.status.rollout import why_it_remains, with_old_revisions
@@ -35,7 +35,7 @@ def component_views(
     `components` maps each service to the name of its DynamoComponentDeployment and to the live object, or
     None if it does not exist. `rollout` has the components of older revisions.
     """
-    old = rollout.generations.old if rollout else ()
+    old = rollout.revisions.old if rollout else ()
     remaining: dict[str, list[str]] = defaultdict(list)
     if rollout:
         for member in old:

@@ -1,7 +1,7 @@
-"""grove.io/v1alpha1: PodCliqueSet, which we write, and what Grove makes of it.
+"""grove.io/v1alpha1: PodCliqueSet, which the operator writes, and the kinds that Grove creates from it.
 
-Of PodCliques and PodCliqueScalingGroups exactly the fields are here that readiness and scaling read,
-so exactly their changes wake a graph.
+PodCliques and PodCliqueScalingGroups have only the fields that readiness and scaling read, so that
+changes of others do not trigger a reconcile.
 """
 
 import msgspec
@@ -12,21 +12,21 @@ from kube_runtime.types.meta import Resource, Struct
 _GROUP, _VERSION = "grove.io", "v1alpha1"
 
 CLIQUE_NAME = "grove.io/podclique"
-"""The label that Grove puts on each pod: the name of its PodClique."""
+"""Label of each pod on Grove: the name of its PodClique."""
 
 REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
-"""The label that Grove puts on each pod of a replica that spans several nodes."""
+"""Label of each pod of a multinode replica on Grove."""
 
 
 class PodCliqueSetStatus(Struct):
-    """What Grove observed of a set; the hash stands for the template that it works towards."""
+    """Observed state of a set; the hash identifies the template that Grove rolls out."""
 
     observed_generation: int | None = None
     current_generation_hash: str | None = None
 
 
 class PodCliqueSet(Resource):
-    """A PodCliqueSet; its spec stays JSON text, because apply compares it as a whole."""
+    """A PodCliqueSet; its spec stays JSON text, which apply compares as a whole."""
 
     KIND = Kind(_GROUP, _VERSION, "PodCliqueSet", "podcliquesets")
 
@@ -35,13 +35,13 @@ class PodCliqueSet(Resource):
 
 
 class Scheduling(Struct):
-    """Who places the pods of a clique; "" is the default scheduler."""
+    """The scheduler of the pods of a clique; "" for the default."""
 
     scheduler_name: str = ""
 
 
 class CliqueSize(Struct):
-    """How many pods a template gives to one clique, how many the gang needs, who places them."""
+    """Number of pods of a clique in a template, their quorum, and their scheduler."""
 
     replicas: int = 1
     min_available: int | None = None
@@ -49,7 +49,7 @@ class CliqueSize(Struct):
 
 
 class CliqueTemplate(Struct):
-    """One clique in the template of a set: its size, and its annotations for the sake of restarts."""
+    """One clique in the template of a set: its size, and its annotations, which contain the last restart."""
 
     name: str
     annotations: dict[str, str] = {}
@@ -71,19 +71,19 @@ class PodCliqueSetTemplate(Struct):
 
 
 class PodCliqueSetSpec(Struct):
-    """The part of a set's spec that scaling reads."""
+    """The fields of a set's spec that scaling reads."""
 
     template: PodCliqueSetTemplate = PodCliqueSetTemplate()
 
 
 class ReplicasSpec(Struct):
-    """How many replicas there should be. None means: not set yet."""
+    """Desired replicas; None until they are set."""
 
     replicas: int | None = None
 
 
 class PodCliqueStatus(Struct):
-    """What Grove observed of the pods of one clique; the hash identifies the template of the set."""
+    """Observed state of a clique; the hash identifies the template of the set."""
 
     observed_generation: int | None = None
     current_pod_clique_set_generation_hash: str | None = None
@@ -102,7 +102,7 @@ class PodClique(Resource):
 
 
 class PodCliqueScalingGroupStatus(Struct):
-    """What Grove observed of the replicas of a scaling group, each a gang of cliques."""
+    """Observed state of a scaling group, each of whose replicas has one set of cliques."""
 
     observed_generation: int | None = None
     current_pod_clique_set_generation_hash: str | None = None
@@ -121,7 +121,7 @@ class PodCliqueScalingGroup(Resource):
 
 
 class PodCliqueScale(Resource):
-    """The scale subresource of a PodClique. It is not a PodClique, so it must not get into that store."""
+    """The scale subresource of a PodClique. Its own type keeps it out of the store of PodCliques."""
 
     KIND = PodClique.KIND
 

@@ -1,6 +1,7 @@
-"""Objects of core kinds that are watched by another label than the rest of their kind.
+"""Core kinds that are watched a second time, by another label.
 
-A label selector has no "or". A kind of which two sorts concern us has two watches, each with a type.
+A label selector has no "or", so a second group of objects of a kind requires a second watch, with a type
+of its own.
 """
 
 from kube_runtime.types.core import Service, ServiceAccount
@@ -11,4 +12,4 @@ class ModelService(Service):
 
 
 class PodServiceAccount(ServiceAccount):
-    """A ServiceAccount that an administrator has marked for the pods of components."""
+    """A ServiceAccount that an administrator labelled for the pods of components."""

@@ -7,10 +7,11 @@ manifests must stay valid: there the operator's values take precedence.
 import re
 from collections.abc import Iterator, Mapping
 
-from dynamo_graphs.api import history, labels
+from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_graphs.api.component import ComponentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
-from dynamo_graphs.api.label_entry import Use
+from dynamo_graphs.api.labels import Use
 from dynamo_graphs.api.revision import MODES
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.syntax import (
@@ -89,8 +90,8 @@ def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Proble
         )
         yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
     limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
-    if limit is not None and history.limit_of(limit) is None:
-        message = f'invalid number "{limit}" (expected 0 to {history.MOST_KEPT}, for example "10")'
+    if limit is not None and parsed_history_limit(limit) is None:
+        message = f'invalid number "{limit}" (expected 0 to {MAX_HISTORY_LIMIT}, for example "10")'
         at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
         yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
     for key in (labels.PAUSED, labels.SUSPEND):

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import InferencePool
 from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.endpoint_picker import TYPE
 

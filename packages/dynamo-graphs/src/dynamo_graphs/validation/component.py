@@ -13,8 +13,8 @@ from dynamo_graphs.api.component import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
 )
+from dynamo_graphs.api.component_fields import IngressSpec, ingress_host
 from dynamo_graphs.api.framework import framework
-from dynamo_graphs.api.ingress import IngressSpec, ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, component_path
 from dynamo_graphs.validation.annotations import metadata_problems

@@ -7,8 +7,8 @@ them. So it enforces the administrator's limits: at admission, in `dynamoctl lin
 from collections.abc import Iterator, Mapping
 
 from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component_fields import DEFAULT_HOST_SUFFIX, MESH, ingress_host
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.ingress import DEFAULT_HOST_SUFFIX, MESH, ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.settings.allowed import (
     allows_host,

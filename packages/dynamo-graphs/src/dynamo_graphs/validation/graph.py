@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.component import ComponentSpec, IngressSpec
+from dynamo_graphs.api.annotations import is_on_grove
+from dynamo_graphs.api.component import ComponentSpec, IngressSpec, is_under_factor
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.framework import as_component
 from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, WORKER_SUFFIX, gang_names_of
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.api.roles import is_under_factor
+from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, service_path
 from dynamo_graphs.validation.annotations import graph_annotation_problems, graph_metadata_problems
@@ -214,7 +213,7 @@ def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
 def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Report services whose cliques would have the same name: a multinode `w`, and `w-ldr`."""
     users: dict[str, str] = {}
-    for key, name in sorted(gang_names_of(graph).services.items()):
+    for key, name in sorted(grove_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1
         for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_multinode else ("",):
             user = users.setdefault(f"{name}{suffix}", key)

@@ -7,8 +7,8 @@ warning stays in the status for as long as the spec has the cause (`status/confi
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
-from dynamo_graphs.api.devices import gpus
+from dynamo_graphs.api.component import WORKER_TYPES, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.devices import Mode, gpus, mode, parallelism
 from dynamo_graphs.api.entry_point import (
     has_only_flags,
     is_python,
@@ -18,8 +18,6 @@ from dynamo_graphs.api.entry_point import (
 )
 from dynamo_graphs.api.framework import as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import WORKER_TYPES
-from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.multinode import WITH_COMMAND
 from dynamo_graphs.validation.pod import HANDLERS

@@ -8,9 +8,8 @@ support.
 from collections.abc import Iterator, Mapping
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeploymentSpec
+from dynamo_graphs.api.component import WORKER_TYPES, ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_graphs.api.names import PLANNER_SERVICE_ACCOUNT, PROFILING_SERVICE_ACCOUNT
-from dynamo_graphs.api.roles import WORKER_TYPES
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.environment import unique_environment_problems

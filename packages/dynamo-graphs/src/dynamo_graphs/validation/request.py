@@ -14,7 +14,7 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.files.yaml_depth import DEPTH_LIMIT, is_deep
+from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, is_deep
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems

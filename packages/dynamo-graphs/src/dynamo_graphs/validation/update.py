@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from dynamo_graphs.api import names
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, has_adapter
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.validation import Problem, ProblemKind, service_path
 
 ROLLING = ("Pending", "InProgress")

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
+from dynamo_graphs.api.component_fields import ResourceItem, Resources, ingress_host
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_graphs.api.ingress import ingress_host
-from dynamo_graphs.api.resources import ResourceItem, Resources
 from dynamo_graphs.validation import Problem, component_path, service_path
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext

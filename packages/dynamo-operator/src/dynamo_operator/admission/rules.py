@@ -12,8 +12,8 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.render.profiling_config import profiler_config_bytes
-from dynamo_graphs.render.provider import on_record
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, update
 from dynamo_graphs.validation import model as models
@@ -63,7 +63,7 @@ class Rules(Generic[R]):
 
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
     facts = Facts(grove_served=context.cluster.grove_served)
-    graph = on_record(graph, facts)  # as its controller validates it
+    graph = with_provider(graph, facts)  # as its controller validates it
     yield from graph_problems(graph, context.settings, context.most)
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then

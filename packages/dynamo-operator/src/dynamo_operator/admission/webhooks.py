@@ -9,9 +9,8 @@ from typing import Any, Generic
 from prometheus_client import CollectorRegistry
 
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.optional_apis import GROVE, INFERENCE_POOL, withheld_text
 from dynamo_graphs.settings import Settings, WebhookSettings
-from dynamo_graphs.types.inference import InferencePool
+from dynamo_graphs.types.optional_apis import GROVE, INFERENCE_POOL, InferencePool, withheld_text
 from dynamo_graphs.validation.cluster_context import ClusterContext
 from dynamo_operator.admission.cross_namespace import AccessReviews, CrossNamespace
 from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large

@@ -62,7 +62,7 @@ def flags() -> Iterator[Flag]:
         text = setting.text
         if get_origin(field.type_) is Literal:
             text += f" Choices: {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
-        yield Flag(setting.flags, text, field.type_ is bool, field, setting.pending)
+        yield Flag(setting.flags, text, field.type_ is bool, field)
     yield Flag(
         (DEVEL,),
         "Log for development: `true` means `--log-level=debug --log-format=console`, `false` "

@@ -21,10 +21,8 @@ from dynamo_graphs.status.component import component_stop, expensive_status
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.leaderworkerset import reduced
 from dynamo_graphs.status.stop import too_expensive
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import SET_NAME, LeaderWorkerSet, PodGroup, VirtualService
 from dynamo_graphs.types.selected import ModelService
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_operator.component.read import ComponentInputs, read_component
 from dynamo_operator.component.status import applied_status

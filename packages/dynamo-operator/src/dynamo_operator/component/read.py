@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.orchestrators.leaderworkerset import group_names
+from dynamo_graphs.render.orchestrators import group_names
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts
 from kube_runtime.cache.cache import Cache

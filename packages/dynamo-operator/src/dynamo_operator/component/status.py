@@ -2,13 +2,12 @@
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
-from dynamo_graphs.render.orchestrators.leaderworkerset import group_names
+from dynamo_graphs.render.orchestrators import group_names
 from dynamo_graphs.status.component import component_status
 from dynamo_graphs.status.diagnosis import Diagnosis
 from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
 from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamo_operator.component.read import ComponentInputs
 from kube_runtime.apply.result import Applied
 from kube_runtime.types.apps import Deployment

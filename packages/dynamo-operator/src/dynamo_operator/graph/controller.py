@@ -13,11 +13,11 @@ from typing import ClassVar
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import GROVE, is_on_grove, is_paused, recorded
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.provider import GROVE, is_on_grove, recorded
 from dynamo_graphs.plan.graph import GraphPlan, plan_graph
+from dynamo_graphs.plan.provider import runs_on_withheld_grove
 from dynamo_graphs.render.graph import (
     graph_model_objects,
     graph_objects,
@@ -25,15 +25,13 @@ from dynamo_graphs.render.graph import (
     pvc_objects,
     retained_pvcs,
 )
-from dynamo_graphs.render.provider import runs_on_withheld_grove
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.graph import GraphState
 from dynamo_graphs.status.graph_stop import graph_stop, stopped_status
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.stop import too_expensive
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
 from dynamo_graphs.types.selected import ModelService
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_operator.graph.read import GraphSnapshot, read_graph

@@ -8,14 +8,13 @@ from itertools import chain
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove, is_paused
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import LEADER_SUFFIX, gang_names_of
-from dynamo_graphs.api.names import workload_name
-from dynamo_graphs.api.pause import is_paused
-from dynamo_graphs.api.provider import is_on_grove
-from dynamo_graphs.plan.graph import GraphInputs, with_provider
-from dynamo_graphs.plan.observed import Observed, ServiceObserved
+from dynamo_graphs.api.names import LEADER_SUFFIX, grove_names_of, workload_name
+from dynamo_graphs.plan.graph import GraphInputs
+from dynamo_graphs.plan.provider import with_provider
+from dynamo_graphs.plan.replicas import Observed, ServiceObserved
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.services_on_components import is_current, is_ready
 from dynamo_graphs.status.services_on_grove import GroveMember, is_settled
@@ -68,7 +67,7 @@ def read_graph(
     live = live_objects(graph, cache, owns)
     facts = read_facts_for_graph(graph, cache, settings)
     inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
-    graph = with_provider(graph, inputs)
+    graph = with_provider(graph, inputs.facts, inputs.children)
     components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     grove = members(graph, cache) if is_on_grove(graph) else {}
     adapters = read_adapters(graph, cache, suppression)
@@ -147,7 +146,7 @@ def _observed(components: Sequence[DynamoComponentDeployment]) -> ServiceObserve
 
 
 def _services_on_grove(graph: DynamoGraphDeployment, cache: Cache) -> Observed:
-    names = gang_names_of(graph)
+    names = grove_names_of(graph)
     clique_set = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if clique_set is None or not controls(graph, clique_set):
         return {}

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import gang_names_of
-from dynamo_graphs.api.provider import is_on_grove
+from dynamo_graphs.api.names import grove_names_of
 from dynamo_graphs.api.revision import worker_component_name
 from dynamo_graphs.plan.graph import GraphPlan
 from dynamo_graphs.plan.replicas import graph_scale
@@ -68,7 +68,7 @@ def _views(
             key: diagnose(snapshot.pods.get(key, ()), nodes=service.nodes, now=now)
             for key, service in graph.spec.services.items()
         }
-        clique_set = applied.get(PodCliqueSet, gang_names_of(graph).set)
+        clique_set = applied.get(PodCliqueSet, grove_names_of(graph).set)
         return grove_views(graph, clique_set, with_wanted(graph, snapshot.members), diagnoses)
     names = {
         key: worker_component_name(graph, key, rollout.workers)

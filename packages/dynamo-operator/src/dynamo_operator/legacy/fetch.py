@@ -20,7 +20,7 @@ import aiohttp
 import msgspec
 import yaml
 
-from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.files.yaml_reader import ShallowLoader
 from dynamo_legacy.api.nim_request import HttpSource, OciSource, PvcSource, S3Source, Source
 from dynamo_legacy.build.image import parse_reference
 from dynamo_legacy.build.plan import COMPRESSED

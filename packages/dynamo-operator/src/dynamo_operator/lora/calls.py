@@ -18,12 +18,12 @@ import structlog
 
 from dynamo_graphs.api.model import EndpointInfo
 from dynamo_graphs.plan.lora_calls import (
-    AT_ONCE,
+    MAX_CONCURRENT_CALLS,
     Call,
     Ending,
     Endpoint,
+    EndpointId,
     LoraVerb,
-    Place,
     Reply,
     Work,
     after,
@@ -84,15 +84,15 @@ class KnownEndpoints:
     deleted model.
     """
 
-    endpoints: dict[Place, Endpoint]
+    endpoints: dict[EndpointId, Endpoint]
     written: tuple[Infos, Infos] | None = None
-    runs: dict[Place, Run] = field(default_factory=dict[Place, Run])
+    runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
     unloading: "asyncio.Task[int | None] | None" = None
 
     def record(self, endpoints: Iterable[Endpoint]) -> None:
         """Replace the known endpoints by these and those with running calls."""
         running = {place: run.endpoint for place, run in self.runs.items()}
-        self.endpoints = running | {endpoint.place: endpoint for endpoint in endpoints}
+        self.endpoints = running | {endpoint.id: endpoint for endpoint in endpoints}
 
 
 class ModelCalls:
@@ -106,7 +106,7 @@ class ModelCalls:
         self,
         connect: Callable[[], AbstractAsyncContextManager[Caller]],
         *,
-        at_once: int = AT_ONCE,
+        at_once: int = MAX_CONCURRENT_CALLS,
         may_call: Callable[[str], bool] = lambda _: True,
         observe: Observer = lambda *_: None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -159,7 +159,7 @@ class ModelCalls:
         self._uids[key] = uid
         return self._models.get(uid)
 
-    def learn(self, key: Key, uid: str, endpoints: Mapping[Place, Endpoint]) -> KnownEndpoints:
+    def learn(self, key: Key, uid: str, endpoints: Mapping[EndpointId, Endpoint]) -> KnownEndpoints:
         """Store the recorded endpoints of a model; running calls continue."""
         self._uids[key] = uid
         state = self._models.setdefault(uid, KnownEndpoints({}))
@@ -216,7 +216,7 @@ class ModelCalls:
         for work in chosen:
             run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
             run.task = self.begin(key, self._run_calls(key, run))
-            state.runs[work.endpoint.place] = run
+            state.runs[work.endpoint.id] = run
 
     def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Run `work` as a task that wakes the model at its end."""
@@ -254,7 +254,7 @@ async def unload_all(
     done: set[int] = set()
 
     async def at(number: int, endpoint: Endpoint) -> None:
-        await _loaded(state.runs.get(endpoint.place))
+        await _loaded(state.runs.get(endpoint.id))
         async with slots:
             # Try every name, even after a failure.
             replies = [

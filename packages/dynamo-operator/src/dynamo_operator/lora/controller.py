@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.plan.lora_calls import pending
 from dynamo_graphs.plan.model import ModelInputs, plan_model, plan_unloading
 from dynamo_graphs.status.events import model_status_events
@@ -95,7 +95,7 @@ class ModelController:
         model = await finalize(model, self.reporter.writer)
         status = model_status(model, spec, observed(planned, inputs))
         recorded = recorded_places(status)
-        due = [work for work in planned.due if work.endpoint.place in recorded]
+        due = [work for work in planned.due if work.endpoint.id in recorded]
         start = self.calls.chosen(state, due)
         times = planned.requeue_after_seconds
         wait = self._pace(model, status).wait(model, status)
@@ -165,7 +165,7 @@ class ModelController:
         inputs = self._read(model, state)
         if state.unloading is None:
             ends = plan_unloading(model, inputs)
-            state.endpoints = {endpoint.place: endpoint for endpoint in ends}
+            state.endpoints = {endpoint.id: endpoint for endpoint in ends}
             if ends and not self.calls.silence:
                 work = unload_all(self.calls, model.metadata.namespace, state, ends)
                 state.unloading = self.calls.begin(model.key, work)

@@ -7,18 +7,21 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.optional_apis import granted_by
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import (
+    SET_NAME,
+    InferencePool,
+    LeaderWorkerSet,
+    PodGroup,
+    Queue,
+    VirtualService,
+    granted_by,
+)
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import ModelService, PodServiceAccount
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.bounds import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
 from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR

@@ -10,16 +10,15 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import DynamoComponentDeployment, is_worker
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_worker
 from dynamo_graphs.plan.adoption import (
     Origin,
     has_kept_templates,
+    has_same_pods,
     is_of_earlier_operator,
     may_have_more_requests,
-    says_the_same,
     spec_digest,
     starts_to_drain,
     with_kept_templates,
@@ -28,7 +27,7 @@ from dynamo_graphs.plan.adoption import (
 )
 from dynamo_graphs.product import FIELD_MANAGER
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from dynamo_operator.reconcile.read import LiveObjects
 from kube_runtime.apply.drift import content_of
 from kube_runtime.client.requests import Client
@@ -133,7 +132,7 @@ def annotated(desired: Object, live: Resource | None) -> Object:
         return desired
     spec = msgspec.convert(defaulted(desired), DynamoComponentDeployment).spec
     digest = spec_digest(spec)
-    is_taken_over = is_earlier and _is_carried_out(live) and says_the_same(spec, live.spec)
+    is_taken_over = is_earlier and _is_carried_out(live) and has_same_pods(spec, live.spec)
     if not is_taken_over and annotations.get(labels.ADOPTED_SPEC) != digest:
         return desired
     metadata = desired["metadata"]

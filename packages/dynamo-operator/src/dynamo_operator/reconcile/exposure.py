@@ -12,7 +12,7 @@ from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.optional_apis import VirtualService
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.exposure import exposure_problems
 from kube_runtime.apply.result import Applied, Blocked, Obstacle

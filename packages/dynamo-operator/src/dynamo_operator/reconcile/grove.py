@@ -10,10 +10,10 @@ from dataclasses import replace
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove, kai_queue
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.grove_names import gang_names_of
-from dynamo_graphs.api.provider import is_on_grove, kai_queue
+from dynamo_graphs.api.names import grove_names_of
 from dynamo_graphs.facts import LiveTemplate
 from dynamo_graphs.status.services_on_grove import GroveMember
 from dynamo_graphs.types.grove import (
@@ -24,7 +24,7 @@ from dynamo_graphs.types.grove import (
     PodCliqueSet,
     PodCliqueSetSpec,
 )
-from dynamo_graphs.types.kai import Queue
+from dynamo_graphs.types.optional_apis import Queue
 from dynamo_operator.reconcile.patches import patch_replicas
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge
 from kube_runtime.apply.writer import Writer
@@ -39,7 +39,7 @@ _INDEX = "-0-"
 
 def members(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, GroveMember]:
     """The services of a graph on Grove by key, each with the live object that runs it."""
-    names = gang_names_of(graph)
+    names = grove_names_of(graph)
     by_service = {}
     for key, service in graph.spec.services.items():
         name = names.child(key)
@@ -66,7 +66,7 @@ def with_wanted(
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
     """The values in the template of a graph's set that rendering must keep, by clique and group."""
-    names = gang_names_of(graph)
+    names = grove_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
         return {}

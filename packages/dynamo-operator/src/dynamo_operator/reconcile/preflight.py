@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from structlog.contextvars import bind_contextvars
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.model import ModelReason

@@ -8,24 +8,24 @@ from typing import TypeAlias
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import (
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.optional_apis import (
     GROVE,
     INFERENCE_POOL,
     ISTIO,
     KAI,
     LEADER_WORKER_SET,
+    InferencePool,
+    LeaderWorkerSet,
     OptionalApi,
+    PodGroup,
+    Queue,
+    VirtualService,
 )
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import PodServiceAccount
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.ssh_keys import missing_ssh_keys
 from kube_runtime.cache.cache import Cache
@@ -122,7 +122,7 @@ def read_facts_for_graph(
         claims=frozenset(
             claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
         ),
-        gang=live_templates(graph, cache),
+        live_templates=live_templates(graph, cache),
         missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
     )
 

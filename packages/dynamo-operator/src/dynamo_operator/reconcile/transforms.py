@@ -17,7 +17,7 @@ from dynamo_graphs.facts import registry_of_credential
 from dynamo_graphs.plan.model_endpoints import READ_LABELS, restarts
 from dynamo_graphs.status.pods import READ_CONDITIONS, READY, is_over, is_ready
 from dynamo_graphs.types.grove import REPLICA_INDEX
-from dynamo_graphs.types.leaderworkerset import SET_NAME
+from dynamo_graphs.types.optional_apis import SET_NAME
 from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference, R, Resource

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import (
     Action,
@@ -130,13 +130,13 @@ class RequestController:
         self, request: DynamoGraphDeploymentRequest, act: Action, facts: RequestFacts
     ) -> Result:
         match act:
-            case Action.REST:
+            case Action.NOTHING:
                 return await self._rest(request)
-            case Action.REFUSE:
+            case Action.REJECT:
                 return await self._blocked(request, status.refused(request, facts.problems))
             case Action.ACCEPT if request.spec is not None:
                 return await self._report(request, status.accepted(request, request.spec))
-            case Action.CLEAR if facts.job is not None:
+            case Action.DELETE_OLD_JOB if facts.job is not None:
                 await self.actions.clear(request, facts.job)
                 return DONE
             case Action.WAIT:
@@ -146,31 +146,31 @@ class RequestController:
                 return await self._start(request, facts)
             case Action.OUTPUT_TAKEN:
                 return await self._blocked(request, status.output_taken(request))
-            case Action.BEGIN:
+            case Action.RECORD_START:
                 return await self._begin(request)
-            case Action.FAIL_START if facts.job is not None:
+            case Action.JOB_NAME_TAKEN if facts.job is not None:
                 return await self._job_name_taken(request, facts.job)
-            case Action.WATCH:
+            case Action.REPORT_PROGRESS:
                 return await self._watch(request, facts)
             case Action.FAIL if facts.job is not None:
                 return await self._fail(request, facts, facts.job)
-            case Action.VANISHED:
+            case Action.JOB_LOST:
                 return await self._fail(request, facts, None)
-            case Action.HARVEST:
+            case Action.COLLECT_RESULTS:
                 return await self._collect_results(request, facts)
             case Action.RENAME if request.status.generated_deployment is not None:
                 return await self._rename(request, request.status.generated_deployment, facts)
             case Action.CREATE:
                 return await self._create(request, facts.destination)
-            case Action.CONFLICT:
+            case Action.GRAPH_NAME_TAKEN:
                 text, taken = taken_graph(target_of(request)), RequestReason.NAME_CONFLICT
                 report = requested_graph.not_created(request, taken, text)
                 return await self._blocked(request, report)
-            case Action.MIRROR if facts.graph is not None:
+            case Action.SYNC_STATUS if facts.graph is not None:
                 return await self._sync_status(request, facts.graph, facts.destination)
-            case Action.LOSE:
+            case Action.MARK_DELETED:
                 return await self._report(request, requested_graph.lost(request))
-            case Action.SETTLE:
+            case Action.FINISH:
                 return await self._report(request, status.settled(request))
             case _:
                 raise AssertionError(f"{act} without its object")

@@ -18,7 +18,7 @@ from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.rbac import ClusterRoleBinding, Subject
 
-_BEFORE_THE_END = frozenset((Stage.JUDGED, Stage.STARTED, Stage.PROFILED))
+_BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
 """The state is not enough: a request that could not start is Failed, and may be starting right now."""
 
 

@@ -81,13 +81,13 @@ class RequestReader:
             OperatorError: a request to the API server failed.
         """
         match stage:
-            case Stage.JUDGED:
+            case Stage.VALIDATION:
                 return RequestFacts(problems=await self.problems(request))
-            case Stage.STARTED:
+            case Stage.START:
                 return await self._to_start(request)
-            case Stage.PROFILED:
+            case Stage.PROFILING:
                 return await self._to_profile(request)
-            case Stage.DEPLOYED:
+            case Stage.DEPLOYMENT:
                 return await self._to_deploy(request)
             case Stage.NOTHING:
                 return RequestFacts()

@@ -1,1 +1,1 @@
-"""Files and the objects in them: nothing here needs a cluster."""
+"""Work on files and the objects in them, without a cluster."""

@@ -1,4 +1,4 @@
-"""`dynamoctl convert`: manifests of the older generation as objects of today."""
+"""`dynamoctl convert`: convert manifests of the older generation to current kinds."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.api.crd import filled, whole_schema
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
@@ -31,7 +31,7 @@ from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_
 from dynamo_legacy.settings import read_legacy_settings
 from dynamo_operator.cli.configuration import text_of
 from dynamoctl.authoring.manifests import Manifest
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
@@ -43,13 +43,13 @@ R = TypeVar("R", bound=Resource)
 
 _CONVERTED = (DynamoDeployment, DynamoNimDeployment)
 _READ = (DynamoNim, DynamoNimRequest)
-"""Kinds of which nothing becomes an object: they say which image a tag has."""
+"""Kinds that are not converted: they have the images of tags."""
 _KINDS = {type_.KIND.name: type_ for type_ in (*_CONVERTED, *_READ)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """What the objects are resolved by: images by name of the DynamoNim, configurations by ConfigMap."""
+    """What objects refer to: images by DynamoNim, graph configurations by ConfigMap."""
 
     images: Mapping[tuple[str, str], DynamoNimSpec]
     configurations: Mapping[tuple[str, str], str]
@@ -61,10 +61,9 @@ class _Context:
 def convert(
     manifests: Sequence[Manifest], choices: ConvertOptions, *, prints_others: bool = True
 ) -> ExitCode:
-    """Prints what the objects become, and on stderr one line for each remark; others as they are, on demand.
+    """Print the converted objects, with `prints_others` also the others, and each remark on stderr.
 
-    Nothing is printed on stdout when anything is wrong. With `--strict`, it is a problem if something of an
-    object was dropped or guessed.
+    On any error, nothing is printed on stdout. With `--strict`, dropped or guessed fields are a problem.
 
     Raises: ExceptionGroup of ConfigError.
     """
@@ -98,7 +97,7 @@ def convert(
 
 
 async def convert_cluster(where: Where, choices: ConvertOptions) -> ExitCode:
-    """Prints what the objects in a namespace of a cluster become.
+    """Convert the objects in a namespace of a cluster.
 
     Raises: OperatorError; ExceptionGroup of ConfigError.
     """
@@ -140,13 +139,13 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
             if isinstance(text, str):
                 configurations[place] = text
     at = ConversionContext(
-        rendering_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
+        render_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
     )
     return _Context(images, configurations, choices, at, graph)
 
 
 def _built(request: DynamoNimRequest) -> DynamoNimSpec | None:
-    """The image that a request names, or has built."""
+    """The image that a request names or has built."""
     exists = condition(request.status.conditions, "ImageExists")
     is_there = exists is not None and exists.status == "True"
     image = request.spec.image or (exists.message if exists and is_there else "")
@@ -185,7 +184,7 @@ def _image(manifest: Manifest, namespace: str, nim: str, context: _Context) -> D
 def _graph_of(
     manifest: Manifest, deployment: DynamoDeployment, name: str, context: _Context
 ) -> GraphConfig:
-    """The configuration beside the object; else its own services are the graph."""
+    """The configuration in a ConfigMap; else the object's own services are the graph."""
     annotations = deployment.metadata.annotations
     chosen = annotations.get(GRAPH_CONFIG) or name
     text = context.configurations.get((deployment.metadata.namespace, chosen))
@@ -214,7 +213,7 @@ def _decoded(manifest: Manifest, type_: type[R]) -> R:
 def _refused(
     manifest: Manifest, objects: Iterable[Object], settings: RenderSettings
 ) -> Iterator[ConfigError]:
-    """What today's operator would say against the result."""
+    """The problems that the current operator would report about the result."""
     facts = Facts(istio_served=True)
     for body in objects:
         if body["apiVersion"].startswith(f"{GROUP}/"):
@@ -239,7 +238,7 @@ def _identity(manifest: Manifest) -> tuple[str, str]:
 
 
 def _parent(manifest: Manifest) -> tuple[str, str] | None:
-    """The DynamoDeployment that made a component, which is converted in its place."""
+    """The DynamoDeployment that owns a component, and is converted instead of it."""
     owners = manifest.metadata.get("ownerReferences")
     for owner in owners if isinstance(owners, list) else ():
         if isinstance(owner, dict) and owner.get("kind") == DynamoDeployment.KIND.name:

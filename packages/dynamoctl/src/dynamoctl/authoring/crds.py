@@ -1,46 +1,29 @@
-"""`dynamoctl crds`: prints our CustomResourceDefinitions."""
+"""`dynamoctl crds`: print the CustomResourceDefinitions."""
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Literal
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
-from kube_runtime.commandline.application import application
 from kube_runtime.crd.definition import definition_of
 from kube_runtime.types.meta import Resource
 
-app = application("crds", "Print the CustomResourceDefinitions.")
 
+def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
+    """Print the CustomResourceDefinitions of these kinds, or of all current kinds.
 
-@app.default
-def crds(
-    *kinds: str,
-    legacy: bool = False,
-    output: Annotated[Literal["yaml", "json"], Parameter(name=["--output", "-o"])] = "yaml",
-) -> None:
-    """Print the CustomResourceDefinitions, for `kubectl apply --server-side -f -`.
-
-    Parameters
-    ----------
-    kinds:
-        Kinds, plurals or short names, for example `dgd` (default: all of today).
-    legacy:
-        Add those of the older generation, such as DynamoDeployment.
-    output:
-        Output format: `yaml` prints a stream of documents, `json` one List.
+    Raises: CycloptsError for an unknown kind.
     """
     chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
     definitions = [custom_resource_definition(resource) for resource in chosen]
-    write = write_yaml if output == "yaml" else write_json
-    write(definitions, sys.stdout)
+    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
 
 
 def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
-    """The kinds with these names, in the order asked for; all kinds of today if there is no name.
+    """The kinds with these names, in this order; without names, all current kinds.
 
     Raises: CycloptsError for a name that no kind has.
     """
@@ -53,7 +36,7 @@ def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
 
 
 def kinds_by_name(resources: Sequence[type[Resource]]) -> dict[str, type[Resource]]:
-    """The kinds by every name that kubectl takes, in lower case."""
+    """The kinds by every name that kubectl accepts, in lower case."""
     return {
         name.lower(): resource
         for resource in resources

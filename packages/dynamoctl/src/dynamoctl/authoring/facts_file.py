@@ -1,4 +1,4 @@
-"""What `dynamoctl render` knows of a cluster: the file of `--facts`, and objects in the files."""
+"""Facts about the cluster for `dynamoctl render`: from `--facts`, and from objects in the files."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ import msgspec
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_reader import Document, documents
-from dynamo_graphs.offline.expansion import Beside
+from dynamo_graphs.offline import Beside
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.validation.schema import schema_problems
 from dynamo_graphs.validation.syntax import nearest
@@ -27,10 +27,9 @@ _PULL_SECRET = "kubernetes.io/dockerconfigjson"  # noqa: S105  the type of one
 
 
 class FactsFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """What a cluster serves, and what the namespace has that its own documents do not show.
+    """The facts that a user can state; None keeps the default.
 
-    `pull_secrets` are names of Secrets by the registry host that they are for. None means: as without the
-    file.
+    `pull_secrets` are names of Secrets by registry host.
     """
 
     grove_served: bool | None = None
@@ -42,7 +41,7 @@ class FactsFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 def with_facts_file(facts: Facts, file: Path) -> Facts:
-    """The facts, with those of a file in their place.
+    """The facts, overridden by those of a file.
 
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each mistake.
     """
@@ -77,10 +76,10 @@ def _decoded(document: Document) -> FactsFile:
 def surroundings(
     objects: Sequence[Object], facts: Facts, namespace: str
 ) -> dict[str, tuple[Facts, Beside]]:
-    """By namespace, the facts and what exists there, as objects in files show it.
+    """By namespace, the facts and the other objects, as found in the files.
 
-    `namespace` is that of objects that name none. Malformed objects of other projects count as absent: the
-    API server refuses them.
+    `namespace` is that of objects that name none. Malformed objects of other kinds are ignored: the API
+    server refuses them.
     """
     groups: dict[str, list[Object]] = defaultdict(list)
     for body in objects:
@@ -111,7 +110,7 @@ def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
 
 
 def _pull_secret(body: Object) -> PullSecret | None:
-    """The pull secret in a manifest, also where its values are written as text."""
+    """The pull secret in a manifest, from `data` and `stringData`."""
     if body.get("kind") != "Secret" or body.get("type") != _PULL_SECRET:
         return None
     written, encoded = (_texts(body.get(field)) for field in ("stringData", "data"))
@@ -131,7 +130,7 @@ def _beside(objects: Sequence[Object]) -> Beside:
     for body in objects:
         if body.get("kind") == DynamoGraphDeploymentScalingAdapter.KIND.name:
             if schema_problems(body):
-                continue  # which are reported where it stands
+                continue  # reported as problems of that object
             adapter = msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
             if adapter.spec is not None:
                 reference = adapter.spec.dgd_ref
@@ -142,6 +141,6 @@ def _beside(objects: Sequence[Object]) -> Beside:
 
 
 def _texts(value: object) -> dict[str, str]:
-    """The entries of a map of texts; a value that is none is left out."""
+    """The string entries of a mapping; others are left out."""
     entries = value.items() if isinstance(value, dict) else ()
     return {name: text for name, text in entries if isinstance(text, str)}

@@ -17,7 +17,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
-"""The newest draft that the common language servers for YAML know."""
+"""The newest draft that common YAML language servers support."""
 
 _NOTES = ("description", "default")
 _RULES = (
@@ -34,7 +34,7 @@ _RULES = (
 
 @dataclass(frozen=True, slots=True)
 class FieldSchema:
-    """A field: its path as it is written in an object, its schema, and whether it must be there."""
+    """A field: its path in an object, its schema, and whether it is required."""
 
     path: str
     schema: Object
@@ -42,7 +42,7 @@ class FieldSchema:
 
 
 def print_field(path: str, output: str) -> None:
-    """Print what a field means, and the fields below it; `path` begins with a kind, or a graph is meant.
+    """Print a field and the fields below it; `path` may begin with a kind (default: the graph).
 
     Raises: CycloptsError if there is no such field.
     """
@@ -64,7 +64,7 @@ def print_schema(kinds: Sequence[str]) -> None:
 
 
 def editor_schema(resources: Sequence[type[Resource]]) -> Object:
-    """A JSON schema that accepts objects of these kinds, with the texts and defaults of their fields."""
+    """A JSON schema of these kinds, with descriptions and defaults."""
     schemas = [_of_kind(resource) for resource in resources]
     if len(schemas) == 1:
         return {"$schema": _DRAFT, **schemas[0]}
@@ -87,7 +87,7 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
 
 
 def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
-    """The field at a path such as `dgd.spec.services.resources`; names of map entries may be left out.
+    """The field at a path such as `dgd.spec.services.resources`; keys of maps may be left out.
 
     Raises: CycloptsError.
     """
@@ -101,7 +101,7 @@ def field_of(path: str) -> tuple[type[Resource], FieldSchema]:
         resource = by_name[parts.pop(0)]
     schema = whole_schema(resource)
     if parts and parts[0] not in schema["properties"]:
-        parts.insert(0, "spec")  # what users write
+        parts.insert(0, "spec")  # may be left out
     field = FieldSchema("", schema, is_required=True)
     for part, following in zip_longest(parts, parts[1:], fillvalue=""):
         field = _below(field, part, following)
@@ -154,20 +154,20 @@ def _below(field: FieldSchema, part: str, following: str) -> FieldSchema:
         field = FieldSchema(f"{field.path}.<name>", entry, is_required=False)
         fields = entry.get("properties", {})
         if part.startswith("<") or not fields or (part not in fields and following in fields):
-            return field  # the name that a user gave to the entry
+            return field  # a key that the user chose
     elif "items" in field.schema:
         field = FieldSchema(f"{field.path}[]", field.schema["items"], is_required=False)
     fields = field.schema.get("properties", {})
     name = part.removesuffix("[]")
     if name not in fields:
         hint = nearest(name, fields) or _listed(fields)
-        raise CycloptsError(f"unknown field {name!r} of {field.path or 'the object'}{hint}")
+        raise CycloptsError(f'unknown field "{name}" of {field.path or "the object"}{hint}')
     is_required = name in field.schema.get("required", ())
     return FieldSchema(f"{field.path}.{name}".lstrip("."), fields[name], is_required)
 
 
 def _inner(schema: Object) -> Object:
-    """The schema whose fields a user writes: that of the entries of a map or a list."""
+    """The schema of the entries of a map or list, else the schema itself."""
     for keyword in ("additionalProperties", "items"):
         if keyword in schema:
             return _inner(schema[keyword])

@@ -1,6 +1,6 @@
-"""`dynamoctl lint`: everything that admission would say about the objects in files, without a cluster.
+"""`dynamoctl lint`: check objects in files with the rules of the webhooks, without a cluster.
 
-The same rules as in the webhooks and the same words, with the line where each field stands.
+Rules and messages are those of the webhooks; each finding has the line of its field.
 """
 
 import sys
@@ -27,7 +27,7 @@ from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, ReviewContext
 from dynamoctl.ages import counted
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, read_manifests
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, table
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
@@ -45,7 +45,7 @@ _LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """One problem or warning, and where it is. `place` is `FILE:LINE:COLUMN`."""
+    """A problem or warning. `place` is `FILE:LINE:COLUMN`."""
 
     place: str
     level: Level
@@ -57,11 +57,11 @@ class Finding:
 def lint(
     files: Sequence[str], *, settings: Path | None, namespace: str, output: Output
 ) -> ExitCode:
-    """Validates the objects of our kinds in files, by file and line; others are not checked.
+    """Print the findings about objects of our kinds, by file and line, and a summary on stderr.
 
-    A summary goes to stderr. Raises: ExceptionGroup of ConfigError, for what cannot be read.
+    Raises: ExceptionGroup of ConfigError for files that cannot be read.
     """
-    rendering = rendering_settings(settings)
+    rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
     manifests = read_manifests(files)
     contexts = neighbours(manifests, chosen)
@@ -89,7 +89,7 @@ def findings_of(
     settings: RenderSettings,
     contexts: Mapping[str, ClusterContext] | None = None,
 ) -> Iterator[Finding]:
-    """Problems and warnings of one object. `contexts` are by namespace."""
+    """The problems and warnings of one object. `contexts` are by namespace."""
     if not _is_checked(manifest):
         return
     placed = manifest.placed("", namespace)
@@ -106,7 +106,7 @@ def findings_of(
             msgspec.json.encode(filled(without(placed, wrong), whole_schema(kinds[kind]))),
         )
     except DecodeError:
-        return  # a required field is missing, which the schema has said
+        return  # a required field is missing, which the schema has reported
     place = (contexts or {}).get(sound.metadata.namespace, UNKNOWN)
     at = ReviewContext(settings, cluster=place)
     reported = {problem.path for problem in wrong}
@@ -121,20 +121,20 @@ def findings_of(
 
 
 def _is_checked(manifest: Manifest) -> bool:
-    """Whether it is an object of ours, or is meant to be one; other files may be in the same folder."""
+    """Whether the object is of our kinds, or meant to be; others may be in the same folder."""
     version, kind = manifest.value.get("apiVersion"), manifest.value.get("kind")
-    return manifest.is_ours and (kind in KINDS or str(version).partition("/")[0] == GROUP)
+    return manifest.is_ours and (str(kind) in KINDS or str(version).partition("/")[0] == GROUP)
 
 
 def _is_reported(path: str, reported: AbstractSet[str]) -> bool:
-    """Whether the path, or a part of the document above it, has a problem of the schema."""
+    """Whether the schema has reported a problem at the path or above it."""
     if path in reported:
         return True
     return any(path[end] in ".[" and path[:end] in reported for end in range(len(path)))
 
 
 def _position(finding: Finding) -> tuple[int, int, str]:
-    """Line and column, as numbers; errors before warnings."""
+    """The sort key: line, column, errors before warnings."""
     _, *numbers = finding.place.rsplit(":", 2)
     line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
     return line, column, finding.level
@@ -199,9 +199,9 @@ def _result(finding: Finding) -> Object:
 
 
 def neighbours(manifests: Sequence[Manifest], namespace: str) -> dict[str, ClusterContext]:
-    """By namespace, the PersistentVolumeClaims and ConfigMaps of files.
+    """By namespace, the PVCs and ConfigMaps in the files; the rest of the cluster is unknown.
 
-    `namespace` is that of objects that name none. What else is in the cluster stays unknown.
+    `namespace` is that of objects that name none.
     """
     claims: dict[str, dict[str, tuple[str, ...]]] = defaultdict(dict)
     maps: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)

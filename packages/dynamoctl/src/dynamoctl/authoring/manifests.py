@@ -1,4 +1,4 @@
-"""The objects in files, folders and standard input, each with its place."""
+"""Read objects from files, folders and standard input, each with its position."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ from kube_runtime.kind import Object
 
 STANDARD_INPUT = "-"
 DEFAULT_NAMESPACE = "default"
-"""Of objects that name none, where neither a command line nor a context names one."""
+"""The namespace of objects where neither they nor the command line name one."""
 KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object and where it was written: a document, or an item of a List."""
+    """An object and its position: a document, or an item of a List."""
 
     value: Object
     document: Document
@@ -30,17 +30,17 @@ class Manifest:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of a kind of ours, is probably meant to be, or is not a Kubernetes object."""
+        """Whether the object is of our kinds, is probably meant to be, or has no kind at all."""
         version, kind = self.value.get("apiVersion"), self.value.get("kind")
         if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
             return True
         if version.partition("/")[0] != GROUP:
-            return False  # of another project, though its name may be like one of ours
+            return False  # of another project, even with a similar name
         return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
 
     @property
     def metadata(self) -> Object:
-        """The metadata; {} if there is none, or none that is a mapping."""
+        """The metadata; {} unless it is a mapping."""
         metadata = self.value.get("metadata")
         return metadata if isinstance(metadata, dict) else {}
 
@@ -50,13 +50,13 @@ class Manifest:
         return self.document.source
 
     def problem(self, path: str, message: str) -> ConfigError:
-        """A problem of one field, with the line where it stands."""
+        """A problem of one field, with its position."""
         return ConfigError(self.place(path), f"{path}: {message}")
 
     def placed(self, given: str, default: str) -> Object:
         """The object with its namespace: its own, else the given one, else the default.
 
-        Raises: ConfigError if its own is not the given one.
+        Raises: ConfigError if its own differs from the given one.
         """
         metadata = self.value.get("metadata")
         if not isinstance(metadata, dict):
@@ -94,16 +94,17 @@ def read_manifests(files: Sequence[str]) -> list[Manifest]:
             except ExceptionGroup as group:
                 mistakes += group.exceptions
     if not manifests and not mistakes:
-        mistakes.append(ConfigError(", ".join(files), "no objects found"))
+        names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
+        mistakes.append(ConfigError(", ".join(names), "no objects found"))
     if mistakes:
         raise ExceptionGroup("manifests", mistakes)
     return manifests
 
 
 def _sources(file: str) -> Sequence[str]:
-    """The file itself, or the files of a folder by name; a folder inside it is not searched.
+    """The file itself, or the files of a folder by name, without its subfolders.
 
-    Raises: ConfigError for a folder without any.
+    Raises: ConfigError for a folder without YAML and JSON files.
     """
     folder = Path(file)
     if file == STANDARD_INPUT or not folder.is_dir():

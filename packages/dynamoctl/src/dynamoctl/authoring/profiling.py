@@ -1,4 +1,4 @@
-"""`dynamoctl profile` and `dynamoctl new`: a graph from a model, GPUs and targets, without a cluster."""
+"""`dynamoctl profile` and `dynamoctl new`: find a graph for a model, GPUs and targets, without a cluster."""
 
 import csv
 import json
@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from cyclopts import CycloptsError
+
 from dynamo_graphs import Latency
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_profiler.charts import COLUMNS, row
 from dynamo_profiler.pareto import Candidate
 from dynamo_profiler.progress import Progress
@@ -33,7 +36,7 @@ _HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where pictures go; None means: nowhere."""
+    """The files to write; None writes none."""
 
     plot: Path | None = None
     report: Path | None = None
@@ -63,10 +66,12 @@ def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
 
 
 def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
-    """Print the manifest of a graph for a model: the smallest engine that meets the targets, so many times.
+    """Print the manifest of a graph for a model: the smallest engine that meets the targets, replicated.
 
-    Raises: OperatorError: a value is invalid, or the model does not fit.
+    Raises: CycloptsError: the name is invalid; OperatorError: a value is, or the model does not fit.
     """
+    if not is_subdomain(name):
+        raise CycloptsError(f'invalid name "{name}" (expected a name, for example chat)')
     result = _study(options, name)
     graph = result.documents[0]
     for service in graph["spec"]["services"].values():

@@ -1,4 +1,4 @@
-"""`dynamoctl render`: the objects that the controllers would apply, offline, through the same code."""
+"""`dynamoctl render`: the objects that the controllers would apply, from the same code, without a cluster."""
 
 import sys
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_json, write_yaml
-from dynamo_graphs.offline.expansion import NOTHING, RENDERED, expanded, identity
+from dynamo_graphs.offline import NOTHING, RENDERED, expanded, identity
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.facts_file import surroundings, with_facts_file
 from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests
-from dynamoctl.installation.installed import rendering_settings
+from dynamoctl.installation.manifests import render_settings
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 
@@ -24,11 +24,10 @@ def print_objects(
     output: str,
     facts: Path | None = None,
 ) -> None:
-    """Prints what the objects in the files become. Nothing is printed when anything is wrong.
+    """Print the objects that the operator would create, and others unchanged, in order; nothing on any error.
 
-    Objects that do not become others, of whatever kind, are printed as they are, where they stand.
-    `orchestrator` is what the cluster has beside Deployments: `lws`, `grove` or nothing. `facts` is a file
-    that says more of the cluster.
+    `orchestrator` is what the cluster serves beside Deployments: `lws`, `grove` or `deployment` for none.
+    `facts` is a file with more facts about the cluster.
 
     Raises: ConfigError, or ExceptionGroup of ConfigError, one for each problem.
     """
@@ -37,23 +36,21 @@ def print_objects(
     )
     if facts is not None:
         cluster_facts = with_facts_file(cluster_facts, facts)
-    objects = rendered(
-        read_manifests(files), namespace, cluster_facts, rendering_settings(settings)
-    )
+    objects = rendered(read_manifests(files), namespace, cluster_facts, render_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 
 def rendered(
     manifests: Sequence[Manifest], namespace: str, facts: Facts, settings: RenderSettings
 ) -> list[Object]:
-    """The objects that all manifests together become.
+    """Render all manifests together.
 
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
     values = [manifest.value for manifest in manifests]
     by_namespace = surroundings(values, facts, namespace or DEFAULT_NAMESPACE)
     anywhere = (facts, NOTHING)
-    objects: dict[tuple[str, ...], Object] = {}  # what several components share is there once
+    objects: dict[tuple[str, ...], Object] = {}  # objects that components share appear once
     problems: list[ConfigError] = []
     places: dict[tuple[str, ...], str] = {}
     for index, manifest in enumerate(manifests):

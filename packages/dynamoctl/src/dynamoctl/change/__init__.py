@@ -1,1 +1,1 @@
-"""What writes to the cluster, or says what a write would do."""
+"""Change the cluster, or show what a change would do."""

@@ -1,6 +1,7 @@
 """`dynamoctl apply`: server-side apply of objects of any kind, and waiting until they are ready."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import Conflict, NotFound
 from kube_runtime.kind import Kind, Object, key_of
 
+_VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
+_PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
+"""What may be a name in a URL; with anything else the request would be about another object."""
+
 _KNOWN_LATER = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
 """Metadata that the API server writes."""
 
@@ -32,7 +37,7 @@ async def bodies_of(
 ) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
-    Raises: ConfigError for one that the cluster does not serve, or that does not fit the command line.
+    Raises: ConfigError for a kind that is not served, or a namespace other than that of the command line.
     """
     bodies = []
     for manifest in manifests:
@@ -53,8 +58,14 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
     version, name = value.get("apiVersion"), value.get("kind")
     if not isinstance(version, str) or not isinstance(name, str):
         raise manifest.problem("kind", "missing (expected an object with apiVersion and kind)")
+    if not _VERSION.fullmatch(version):
+        raise manifest.problem("apiVersion", f'invalid value "{version}" (for example apps/v1)')
     if not isinstance(manifest.metadata.get("name"), str):
         raise manifest.problem("metadata.name", "missing")
+    for field in ("name", "namespace"):
+        text = manifest.metadata.get(field)
+        if isinstance(text, str) and not _PATH_SEGMENT.fullmatch(text):
+            raise manifest.problem(f"metadata.{field}", f'invalid {field} "{text}"')
     group, _, plain = version.rpartition("/")
     path = f"/apis/{group}/{plain}" if group else f"/api/{plain}"
     try:
@@ -69,7 +80,7 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """An object after an apply, and what that did: `created`, `configured` or `unchanged`."""
+    """An object after an apply, and the effect in kubectl's words."""
 
     verb: Literal["created", "configured", "unchanged"]
     body: Object
@@ -91,7 +102,7 @@ async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) ->
 async def server_apply(
     reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool
 ) -> Object:
-    """The object as it is after the apply, or would be if that is a dry run.
+    """Apply an object; the result, with `is_dry` of a dry run.
 
     Raises:
         Conflict: another manager owns a field that would change, and `force` is not set.
@@ -110,7 +121,7 @@ async def server_apply(
 
 
 def comparable(body: Object | None) -> Object:
-    """An object without its status and without what the API server writes; {} if there is none."""
+    """An object without its status and the fields that the API server writes; {} for None."""
     if body is None:
         return {}
     metadata = {k: v for k, v in body["metadata"].items() if k not in _KNOWN_LATER}
@@ -133,9 +144,9 @@ _TYPES = {type_.KIND.name: type_ for type_ in STATED}
 async def print_applied(
     manifests: Sequence[Manifest], where: Where, *, force: bool, wait: bool, timeout_seconds: float
 ) -> ExitCode:
-    """Apply the objects in their order and print what became of each; 1 if they are not ready in time.
+    """Apply the objects in order and print the effect on each; 1 if they are not ready in time.
 
-    Raises: OperatorError, or a group of ConfigError. What was applied before an error stays.
+    Raises: OperatorError, or a group of ConfigError. Objects applied before an error stay.
     """
     targets: list[Target[Stated]] = []
     async with cluster(where) as at:

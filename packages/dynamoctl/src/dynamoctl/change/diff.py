@@ -14,17 +14,18 @@ from rich.text import Text
 
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.files.yaml_writer import write_yaml
 from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamoctl.authoring.manifests import Manifest
 from dynamoctl.change.apply import bodies_of, comparable, server_apply
 from dynamoctl.change.restarts import Effect, effects, workloads
 from dynamoctl.cluster.members import served_groups
-from dynamoctl.cluster.target import Cluster, cluster
-from dynamoctl.installation.installed import rendering_settings
-from dynamoctl.installation.running import rendering_settings as running_settings
+from dynamoctl.cluster.target import cluster
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.manifests import render_settings
+from dynamoctl.installation.running import running_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table, warn
 from kube_runtime.commandline.errors import ExitCode, visible
@@ -38,7 +39,7 @@ _VERBS = {"restart": "yellow", "delete": "red", "create": "green", "scale": "cya
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What would become of one object; `lines` are a unified diff of YAML, empty if nothing changes."""
+    """The planned change of one object; `lines` are a unified diff of YAML, empty if nothing changes."""
 
     name: str
     verb: str
@@ -60,7 +61,7 @@ async def print_diff(
     """
     async with cluster(where) as at:
         bodies = await bodies_of(manifests, at, where)
-        changes = await planned_changes(at, bodies, force=force)
+        changes = await planned_changes(at.reading, bodies, force=force)
     if output == "json":
         show_json([_json(change) for change in changes])
     else:
@@ -76,40 +77,40 @@ def unified(before: Object, after: Object, name: str) -> tuple[str, ...]:
 
 
 async def planned_changes(
-    at: Cluster, bodies: Iterable[tuple[Kind, Object]], *, force: bool
+    reading: Reading, bodies: Iterable[tuple[Kind, Object]], *, force: bool
 ) -> list[Change]:
-    """What applying the objects would change; nothing is written.
+    """What applying the objects would change; writes nothing.
 
     Raises: OperatorError.
     """
-    scene: tuple[Facts, RenderSettings] | None = None
+    rendering: tuple[Facts, RenderSettings] | None = None
     changes = []
     for kind, body in bodies:
-        live = await at.reading.raw(kind, key_of(body))
-        after = await server_apply(at.reading, kind, body, is_dry=True, force=force)
+        live = await reading.raw(kind, key_of(body))
+        after = await server_apply(reading, kind, body, is_dry=True, force=force)
         before, planned = comparable(live), comparable(after)
         name = f"{kind.name} {key_of(body)}"
         impact: tuple[Effect, ...] = ()
         if before != planned and kind.name in _RENDERED:
-            scene = scene or await _scene(at)
-            impact = _impact(before, planned, *scene)
+            rendering = rendering or await _rendering_inputs(reading)
+            impact = _impact(before, planned, *rendering)
         verb = "create" if live is None else "change" if before != planned else "unchanged"
         changes.append(Change(name, verb, unified(before, planned, name), impact))
     return changes
 
 
-async def with_effects(at: Cluster, change: Change, before: Object, after: Object) -> Change:
-    """A change of a graph in the cluster with its diff and with what happens to its pods.
+async def with_effects(reading: Reading, change: Change, before: Object, after: Object) -> Change:
+    """The change of a graph, with its diff and the effects on its pods.
 
     Raises: ConfigError if the graph cannot be rendered; OperatorError.
     """
-    impact = _impact(before, after, *await _scene(at))
+    impact = _impact(before, after, *await _rendering_inputs(reading))
     return replace(change, lines=unified(before, after, change.name), effects=impact)
 
 
-async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
-    """What the cluster serves, and how its operator renders; the defaults if that cannot be read."""
-    groups = await served_groups(at.reading.client)
+async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
+    """The APIs of the cluster and the settings of its operator; the defaults if they cannot be read."""
+    groups = await served_groups(reading.client)
     served = {api.key: all(kind.group in groups for kind in api.kinds) for api in OPTIONAL_APIS}
     facts = Facts(
         lws_served=served["leaderWorkerSet"],
@@ -119,10 +120,10 @@ async def _scene(at: Cluster) -> tuple[Facts, RenderSettings]:
         inference_pools_served=served["inferencePool"],
     )
     try:
-        return facts, await running_settings(at.reading)
+        return facts, await running_settings(reading)
     except (ApiError, ConfigError) as error:
         warn(f"the settings of the running operator are not known ({error}); using the defaults")
-    return facts, rendering_settings(None)
+    return facts, render_settings(None)
 
 
 def _impact(
@@ -136,7 +137,7 @@ def _impact(
 
 
 def print_changes(changes: Sequence[Change]) -> None:
-    """Print the diffs, then what happens to each service, and on stderr a summary."""
+    """Print the diffs, then the effects on each service, and on stderr a summary."""
     for change in changes:
         if change.lines:
             show(*(_line(line) for line in change.lines))

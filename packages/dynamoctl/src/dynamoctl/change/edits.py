@@ -1,8 +1,7 @@
 """`dynamoctl scale`, `suspend`, `resume` and `rollout`: each writes one field of one object.
 
-A person could do so with kubectl; what follows is the operator's work.
-
-A write is for the very object that was read, and an edit that is fulfilled already is not written.
+The operator does the rest, as after an edit with kubectl. A write names the uid that was read, and nothing is
+written if the object already has the value.
 """
 
 import sys
@@ -13,8 +12,8 @@ from datetime import UTC, datetime
 from cyclopts import CycloptsError
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import has_adapter
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import has_adapter
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
 from dynamoctl.change.patches import (
@@ -25,9 +24,8 @@ from dynamoctl.change.patches import (
     replicas_by_adapter,
     replicas_by_graph,
     restarted,
-    service_of,
 )
-from dynamoctl.cluster.target import GRAPHS, STATED, Target, place
+from dynamoctl.cluster.target import GRAPHS, STATED, Target, parse_service, service_of, target_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from kube_runtime.client.requests import Client
@@ -38,7 +36,7 @@ _TRIES = 5
 """Most attempts to read a graph and patch it when a conflicting write came between."""
 
 MANAGER = "dynamoctl"
-"""The field manager of what people write with this program."""
+"""The field manager of all writes of this program."""
 
 
 async def scale(name: str, replicas: int, where: Where) -> None:
@@ -46,18 +44,18 @@ async def scale(name: str, replicas: int, where: Where) -> None:
 
     Raises: CycloptsError; OperatorError.
     """
-    graph, slash, service = name.rpartition("/")
-    if not slash or not graph or not service:
+    graph, service = parse_service(name)
+    if not service:
         raise CycloptsError(
-            f"invalid target {name!r}: expected GRAPH/SERVICE, for example chat/Decode"
+            f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)'
         )
-    async with place(graph, where, GRAPHS) as at:
+    async with target_of(graph, where, GRAPHS) as at:
         done = await scaled(at, service, replicas)
-    tell(done.said, done.obstacles)
+    print_edit(done.said, done.obstacles)
 
 
 async def suspend(name: str, where: Where, *, is_on: bool) -> None:
-    """Suspend a graph, or end that.
+    """Suspend a graph, or resume it.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -65,7 +63,7 @@ async def suspend(name: str, where: Where, *, is_on: bool) -> None:
 
 
 async def pause(name: str, where: Where, *, is_on: bool) -> None:
-    """Pause an object of ours, or end that.
+    """Pause an object of our kinds, or resume it.
 
     Raises: CycloptsError; OperatorError.
     """
@@ -73,20 +71,20 @@ async def pause(name: str, where: Where, *, is_on: bool) -> None:
 
 
 async def restart(name: str, where: Where) -> None:
-    """Have all services of a graph restarted.
+    """Restart all services of a graph.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         edit = restarted(graph, datetime.now(UTC))
         await _fulfil(at.reading.client, graph, edit)
-    tell(edit.message, obstacles(graph))
+    print_edit(edit.message, obstacles(graph))
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """What was written, as a sentence without its dot, and why nothing will come of it for now."""
+    """The change, as a sentence without its full stop, and what prevents it for now."""
 
     said: str
     obstacles: tuple[str, ...]
@@ -96,7 +94,8 @@ async def scaled(at: Target[DynamoGraphDeployment], service: str, replicas: int)
     """Set the replicas of a service, of its scaling adapter if it has one.
 
     Raises:
-        Unwritable: there is no such service, or the graph's factor makes no such number.
+        Missing: there is no such graph or service.
+        Unwritable: the number is not a multiple of the graph's `spec.replicas`.
         OperatorError: the API server refuses it.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -126,16 +125,16 @@ async def _scaled_as_read(
 async def _mark(
     name: str, where: Where, types: tuple[type[Stated], ...], key: str, *, is_on: bool
 ) -> None:
-    async with place(name, where, types) as at:
+    async with target_of(name, where, types) as at:
         stated = await at.get()
         edit = marked(stated, key, is_on=is_on)
         await _fulfil(at.reading.client, stated, edit)
     besides = (key,) if key == labels.SUSPEND else (key, labels.SUSPEND)
-    tell(edit.message, obstacles(stated, besides))
+    print_edit(edit.message, obstacles(stated, besides))
 
 
 async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
-    """Write the edit, unless the object already has it."""
+    """Write the edit, unless there is nothing to change."""
     if edit.patch is not None:
         uid = stated.metadata.uid
         await client.merge_patch(
@@ -143,8 +142,8 @@ async def _fulfil(client: Client, stated: Stated, edit: Edit) -> None:
         )
 
 
-def tell(done: str, blocked_by: Iterable[str]) -> None:
-    """Print what was done, a sentence without its dot, and on stderr what blocks it."""
+def print_edit(done: str, blocked_by: Iterable[str]) -> None:
+    """Print the change, a sentence without its full stop, and on stderr what prevents it."""
     print(visible(f"{done}."))
     for obstacle in blocked_by:
         print(visible(f"note: {obstacle}"), file=sys.stderr)

@@ -1,9 +1,8 @@
-"""`dynamoctl rollout history` and `rollout undo`: the former specs of a graph, and the way back to one.
+"""`dynamoctl rollout history` and `rollout undo`: list the former specs of a graph, and return to one.
 
-The operator keeps each spec in a ControllerRevision, without the fields that have their defaults. An undo is
-a merge patch of what differs from the present spec in the same form, for exactly the version that was read.
-Replicas and the restart stay as they are, as with `kubectl rollout undo`: scaling adapters, autoscalers and
-`dynamoctl scale` own them.
+The operator keeps each spec in a ControllerRevision, without fields at their defaults. An undo is a merge
+patch of the differences to the live spec, for exactly the version that was read. As with `kubectl rollout
+undo`, replicas and `spec.restart` stay: scaling adapters, autoscalers and `dynamoctl scale` own them.
 """
 
 import sys
@@ -15,15 +14,15 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.plan.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
 from dynamoctl.ages import short_age
 from dynamoctl.change.apply import comparable
 from dynamoctl.change.diff import Change, print_changes, with_effects
-from dynamoctl.change.edits import MANAGER, tell
+from dynamoctl.change.edits import MANAGER, print_edit
 from dynamoctl.change.patches import Unwritable, obstacles
 from dynamoctl.change.restarts import differences
-from dynamoctl.cluster.target import GRAPHS, Cluster, Target, place
+from dynamoctl.cluster.target import GRAPHS, Target, target_of
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table
 from kube_runtime.client.requests import MERGE_PATCH
@@ -50,7 +49,7 @@ async def print_history(name: str, where: Where, output: str, number: int | None
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
     if number is not None:
@@ -67,11 +66,11 @@ async def print_history(name: str, where: Where, output: str, number: int | None
 
 
 async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> None:
-    """Bring a former spec back: that of a revision, or the one before the current.
+    """Return to the spec of a revision, or to the one before the current.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
         chosen = (
@@ -86,7 +85,7 @@ async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> 
             await _print_effects(at, graph, patch)
             return
         await _patched(at, graph, patch, is_dry=False)
-    tell(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
+    print_edit(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
 
 
 def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
@@ -103,7 +102,7 @@ def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
 
 
 def undone(live: Object, revision: Object) -> Object:
-    """The spec of a revision with the numbers and the restart that the graph has now."""
+    """The spec of a revision with the live replicas and restart."""
     kept = {name: live[name] for name in SIZES if name in live}
     present = live.get("services", {})
     services = {
@@ -115,7 +114,7 @@ def undone(live: Object, revision: Object) -> Object:
 
 
 def merge_patch(before: Object, after: Object) -> Object:
-    """The JSON merge patch (RFC 7386) that makes one of the other; {} if they are alike."""
+    """The JSON merge patch (RFC 7386) from `before` to `after`; {} if they are equal."""
     patch: Object = {name: None for name in before if name not in after}
     for name, value in after.items():
         present = before.get(name)
@@ -128,7 +127,7 @@ def merge_patch(before: Object, after: Object) -> Object:
 
 
 def _resized(service: Object, present: Object | None) -> Object:
-    """A service as it was, with its present number; one that was removed gets its former number back."""
+    """A former service with its live replicas; one that was removed keeps its former number."""
     if present is None:
         return service
     rest = {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
@@ -161,18 +160,17 @@ async def _revisions(
 async def _print_effects(
     at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object
 ) -> None:
-    """Print what the API server would store, and what that does to the pods."""
+    """Print what the API server would store, and the effects on the pods."""
     live = await at.reading.raw(DynamoGraphDeployment.KIND, graph.key)
     after = await _patched(at, graph, patch, is_dry=True)
-    scene = Cluster(at.reading, graph.metadata.namespace)
     change = Change(f"{DynamoGraphDeployment.KIND.name} {graph.key}", "change")
-    print_changes([await with_effects(scene, change, comparable(live), comparable(after))])
+    print_changes([await with_effects(at.reading, change, comparable(live), comparable(after))])
 
 
 async def _patched(
     at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object, *, is_dry: bool
 ) -> Object:
-    """The graph after the patch, or as it would be."""
+    """Patch the graph, with `is_dry` as a dry run; the result."""
     version = {"uid": graph.metadata.uid, "resourceVersion": graph.metadata.resource_version}
     query = {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
     kind = DynamoGraphDeployment.KIND

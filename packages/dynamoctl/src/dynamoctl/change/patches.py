@@ -1,7 +1,7 @@
-"""What `dynamoctl scale`, `suspend`, `resume` and `rollout` write. Pure: objects in, patch and sentence out.
+"""The patches of `dynamoctl scale`, `suspend`, `resume` and `rollout`, with a sentence for the user. Pure.
 
-A number of replicas belongs to the service's scaling adapter where there is one; else to the service, whose
-own number the graph's `spec.replicas` multiplies.
+A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas` multiplies the
+service's own number.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
+from dynamo_graphs.api.component import is_under_factor
 from dynamo_graphs.api.deployment_config import as_configured, base_replicas
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.roles import is_under_factor
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.status.readiness import Stated
-from dynamo_graphs.validation.syntax import nearest
 from dynamo_graphs.validation.update import ROLLING
 from dynamoctl.ages import counted
 from dynamoctl.cluster.target import NOUNS
@@ -26,33 +24,19 @@ _MARKS = {
     labels.PAUSED: ("paused", "rollout resume", "Pausing"),
     labels.SUSPEND: ("suspended", "resume", "Suspending"),
 }
-"""Annotations that stop the operator's work: the object's state, the command that ends it, the verb."""
+"""Annotations that stop the operator: the state of the object, the command that removes it, the verb."""
 
 
 class Unwritable(OperatorError):
-    """What was asked for cannot be written on this object."""
+    """The object does not allow the requested change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A merge patch of one object (None: nothing to change), and a sentence for the user without its dot."""
+    """A merge patch of one object (None: nothing to change), and a sentence without its full stop."""
 
     patch: Object | None
     message: str
-
-
-def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
-    """The service of that name.
-
-    Raises:
-        Unwritable: the graph has none; the message names those that it has.
-    """
-    services = graph.spec.services
-    if name not in services:
-        listing = f" (services: {', '.join(sorted(services))})" if services else ""
-        hint = nearest(name, services)
-        raise Unwritable(f"graph {graph.key}: service {name} not found{hint or listing}")
-    return services[name]
 
 
 def adapter_of(
@@ -60,7 +44,7 @@ def adapter_of(
     service: str,
     adapters: Iterable[DynamoGraphDeploymentScalingAdapter],
 ) -> DynamoGraphDeploymentScalingAdapter:
-    """The scaling adapter that the operator created for a service; any other has no effect.
+    """The scaling adapter that the operator created for a service; others have no effect.
 
     Raises:
         Unwritable: there is none yet.
@@ -83,7 +67,7 @@ def adapter_of(
 
 
 def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: int) -> Edit:
-    """So many replicas, asked of the adapter."""
+    """Set the replicas on the adapter."""
     before = None if adapter.spec is None else adapter.spec.replicas
     ref = None if adapter.spec is None else adapter.spec.dgd_ref
     place = f"{adapter.metadata.namespace}/"
@@ -95,10 +79,10 @@ def replicas_by_adapter(adapter: DynamoGraphDeploymentScalingAdapter, replicas: 
 
 
 def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int) -> Edit:
-    """So many replicas in all, asked of the graph.
+    """Set the total replicas of a service in the graph.
 
     Raises:
-        Unwritable: the graph's factor makes no such number.
+        Unwritable: the number is not a multiple of the graph's `spec.replicas`.
     """
     spec = graph.spec.services[service]
     factor = 1 if graph.spec.replicas is None or not is_under_factor(spec) else graph.spec.replicas
@@ -115,13 +99,13 @@ def replicas_by_graph(graph: DynamoGraphDeployment, service: str, replicas: int)
     was = before if has_number or factor != 1 else None
     by = "" if factor == 1 else f" ({own} \N{MULTIPLICATION SIGN} spec.replicas {factor})"
     version = {"resourceVersion": graph.metadata.resource_version}
-    # The version keeps a service that is gone by now from being made again, of nothing but a number.
+    # Without the version, a service that was removed meanwhile would be created with replicas only.
     patch = {"metadata": version, "spec": {"services": {service: {"replicas": own}}}}
     return Edit(patch, _scaling(f"{graph.key}/{service}", was, replicas, by))
 
 
 def marked(stated: Stated, key: str, *, is_on: bool) -> Edit:
-    """The annotation with the value `true`, or no such annotation."""
+    """Set an annotation to `true`, or remove it."""
     word, _, verb = _MARKS[key]
     subject = f"{NOUNS[type(stated)]} {stated.key}"
     present = stated.metadata.annotations.get(key)
@@ -133,10 +117,10 @@ def marked(stated: Stated, key: str, *, is_on: bool) -> Edit:
 
 
 def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
-    """A restart whose id is the time; the order of the one before stays.
+    """A restart with the time as id; its order stays that of the spec.
 
     Raises:
-        Unwritable: a managed rollout is in progress; webhooks, where there are any, refuse it as well.
+        Unwritable: a managed rollout is in progress; webhooks refuse a restart then, too.
     """
     rolling = graph.status.rolling_update
     if rolling is not None and rolling.phase in ROLLING:
@@ -150,7 +134,7 @@ def restarted(graph: DynamoGraphDeployment, now: datetime) -> Edit:
 
 
 def obstacles(stated: Stated, besides: Collection[str] = ()) -> Iterator[str]:
-    """Why nothing will come of an edit for now. `besides` are annotations that do not count."""
+    """What prevents an edit for now. `besides` are annotations that do not count."""
     noun, name = NOUNS[type(stated)], stated.metadata.name
     kind = type(stated).DEFINITION.short_names[0]
     if stated.metadata.deletion_timestamp:

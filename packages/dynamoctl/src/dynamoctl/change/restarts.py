@@ -1,14 +1,14 @@
-"""What a changed graph would do to its pods: the same rendering of both specs, compared. Pure."""
+"""The effects of a changed graph on its pods: both specs are rendered and compared. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.expansion import expanded
+from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet
 from kube_runtime.kind import Fields, Object
 from kube_runtime.types.apps import Deployment
 
@@ -20,7 +20,7 @@ _TEMPLATE = {Deployment.KIND.name: "template", LeaderWorkerSet.KIND.name: "leade
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The pods of one service: their template, and how many there are; None if it is not known."""
+    """The pod template and the replicas of one service; None if they are unknown."""
 
     template: Object
     replicas: int | None
@@ -28,7 +28,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What happens to one service: `create`, `delete`, `restart` or `scale`."""
+    """An effect on one service; `verb` is `create`, `delete`, `restart` or `scale`."""
 
     service: str
     verb: str
@@ -36,9 +36,9 @@ class Effect:
 
 
 def workloads(graph: Object, facts: Facts, settings: RenderSettings) -> dict[str, Workload]:
-    """The pods that the operator would create for a graph, by service.
+    """The workloads that the operator would create for a graph, by service.
 
-    Raises: ValueError with the problems of a graph that cannot be rendered.
+    Raises: ValueError with the problems of an invalid graph.
     """
     expansion = expanded(graph, facts, settings)
     if expansion.problems:
@@ -53,7 +53,7 @@ def workloads(graph: Object, facts: Facts, settings: RenderSettings) -> dict[str
 
 
 def effects(before: Mapping[str, Workload], after: Mapping[str, Workload]) -> list[Effect]:
-    """What happens to each service, by its name."""
+    """The effects on each service, by name."""
     return [
         effect
         for service in sorted({*before, *after})
@@ -62,7 +62,7 @@ def effects(before: Mapping[str, Workload], after: Mapping[str, Workload]) -> li
 
 
 def differences(before: object, after: object, path: str = "") -> Iterator[str]:
-    """The paths that differ, each with both values. Entries of lists are told apart by their names."""
+    """The paths that differ, each with both values. List entries are matched by name."""
     if before == after:
         return
     left, right = _by_name(before), _by_name(after)
@@ -112,7 +112,7 @@ def _by_name(value: object) -> Fields | None:
 
 
 def _is_bookkeeping(path: str) -> bool:
-    """Whether a change of labels or annotations, which follows from other changes and is named last."""
+    """Whether labels or annotations differ, which follows from other changes and comes last."""
     return "metadata." in path.partition(":")[0]
 
 

@@ -1,43 +1,40 @@
-"""`dynamoctl uninstall`: removes the finalizers that nothing serves any more, and says what remains.
+"""`dynamoctl uninstall`: remove the finalizers of a removed operator, and list what remains.
 
-A DynamoModel keeps `nvidia.com/finalizer` while an adapter may be loaded; the Go operator put the same on
-graphs and components. Once the operator is gone nothing removes it, and the object and its namespace hang in
-deletion.
+A DynamoModel keeps `nvidia.com/finalizer` while a LoRA may be loaded; the Go operator also put it on graphs
+and components. Without an operator nothing removes it, and the object and its namespace hang in deletion.
 """
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_operator.reconcile.patches import FINALIZER
+from dynamoctl.ages import counted
 from dynamoctl.cluster.target import cluster
-from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.running import operators
+from dynamoctl.installation.cluster_reader import Reading, StoredObject, stored_type
+from dynamoctl.installation.running import ELECTION_LEASE, operators
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound
-from kube_runtime.kind import Key, Object
+from kube_runtime.kind import Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
-from kube_runtime.types.meta import Resource
 
-_ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _GROUP_SUFFIX = ".nvidia.com"
 
 
 @dataclass(slots=True)
 class _Remains:
-    """What there is of ours in a cluster."""
+    """Objects of our kinds: those with our finalizer, counts by kind, and kinds that cannot be listed."""
 
-    held: list[Resource] = field(default_factory=list[Resource])
+    held: list[StoredObject] = field(default_factory=list[StoredObject])
     counts: dict[str, int] = field(default_factory=dict[str, int])
     unseen: list[str] = field(default_factory=list[str])
 
 
 async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
-    """Remove our finalizers in a namespace, or in all; print what was done and what remains.
+    """Remove our finalizers in a namespace, or in all; print each, and what remains.
 
     Raises: OperatorError.
     """
@@ -51,7 +48,7 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
         for resource in remains.held:
             if not is_dry:
                 await _release(reading, resource)
-            _tell_release(resource, is_dry=is_dry)
+            _print_release(resource, is_dry=is_dry)
         for line in (*_remaining(remains), *await _cluster_objects(reading)):
             print(visible(line))
         for kind in remains.unseen:
@@ -60,7 +57,7 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
 
 
 async def _running(reading: Reading, namespace: str) -> str:
-    """That an operator still acts there; "" if none is seen."""
+    """The warning that an operator still runs there; "" if none is visible."""
     try:
         running = await operators(reading)
     except Forbidden:
@@ -80,7 +77,7 @@ async def _read_remains(reading: Reading, namespace: str) -> _Remains:
     remains = _Remains()
     for type_ in RESOURCES:
         try:
-            every: Sequence[Resource] = await reading.all(type_, namespace=namespace)
+            every = await reading.all(stored_type(type_.KIND), namespace=namespace)
         except NotFound:
             continue  # not installed
         except Forbidden:
@@ -94,10 +91,10 @@ async def _read_remains(reading: Reading, namespace: str) -> _Remains:
     return remains
 
 
-async def _release(reading: Reading, resource: Resource) -> None:
-    """Remove our finalizer from an object; those of others stay."""
+async def _release(reading: Reading, resource: StoredObject) -> None:
+    """Remove our finalizer from an object, and no other."""
     type_, uid = type(resource), resource.metadata.uid
-    live: Resource | None = resource
+    live: StoredObject | None = resource
     while live is not None and live.metadata.uid == uid and FINALIZER in live.metadata.finalizers:
         others = [finalizer for finalizer in live.metadata.finalizers if finalizer != FINALIZER]
         version = live.metadata.resource_version
@@ -109,16 +106,21 @@ async def _release(reading: Reading, resource: Resource) -> None:
         live = await reading.one(type_, live.key)
 
 
-def _tell_release(resource: Resource, *, is_dry: bool) -> None:
+def _print_release(resource: StoredObject, *, is_dry: bool) -> None:
     verb = "would remove" if is_dry else "removed"
     print(visible(f"{verb} the finalizer of {resource.KIND.name} {resource.key}"))
-    if isinstance(resource, DynamoModel):
-        loaded = sum(
-            bool(endpoint.loaded_name or endpoint.tried_name)
-            for endpoint in resource.status.endpoints
-        )
-        if loaded:
-            print(f"  {loaded} worker(s) keep its LoRA until they restart")
+    if resource.KIND == DynamoModel.KIND and (loaded := _loaded(resource.status)):
+        workers = f"{counted(loaded, 'worker')} {'keeps' if loaded == 1 else 'keep'}"
+        print(f"  {workers} its LoRA until {'it restarts' if loaded == 1 else 'they restart'}")
+
+
+def _loaded(status: object) -> int:
+    """How many endpoints of a model's status may have loaded it."""
+    endpoints = status.get("endpoints") if isinstance(status, dict) else None
+    return sum(
+        isinstance(endpoint, dict) and bool(endpoint.get("loadedName") or endpoint.get("triedName"))
+        for endpoint in (endpoints if isinstance(endpoints, list) else ())
+    )
 
 
 def _remaining(remains: _Remains) -> list[str]:
@@ -132,7 +134,7 @@ def _remaining(remains: _Remains) -> list[str]:
 
 
 async def _cluster_objects(reading: Reading) -> list[str]:
-    """What else remains, as far as it may be seen: webhooks that would refuse every write, the Lease."""
+    """Lines about webhooks, which refuse every write now, and the Lease, if the user may read them."""
     lines: list[str] = []
     try:
         for configuration in await reading.all(ValidatingWebhookConfiguration):
@@ -140,8 +142,10 @@ async def _cluster_objects(reading: Reading) -> list[str]:
                 name = configuration.metadata.name
                 lines.append(f"remaining: ValidatingWebhookConfiguration {name}")
                 lines.append("  without its operator it refuses writes of Dynamo kinds: delete it")
-        if await reading.one(Lease, _ELECTION) is not None:
-            lines.append(f"remaining: Lease {_ELECTION.name} in namespace {_ELECTION.namespace}")
+        if await reading.one(Lease, ELECTION_LEASE) is not None:
+            lines.append(
+                f"remaining: Lease {ELECTION_LEASE.name} in namespace {ELECTION_LEASE.namespace}"
+            )
     except Forbidden as error:
         print(visible(f"note: {error}"), file=sys.stderr)
     return [

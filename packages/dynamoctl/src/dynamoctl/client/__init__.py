@@ -1,4 +1,4 @@
-"""Graphs of `dynamo_graphs` in a cluster: what the commands do, for Python."""
+"""The commands of dynamoctl for Python, with graphs of `dynamo_graphs`."""
 
 from dynamoctl.client.asynchronous import AsyncCluster, Logs, NotReady
 from dynamoctl.client.blocking import Cluster

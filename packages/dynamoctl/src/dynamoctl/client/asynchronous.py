@@ -29,7 +29,7 @@ from kube_runtime.kind import Key, Object
 
 
 class NotReady(OperatorError):
-    """A graph that was not ready in time; `explanation` is why, and what to do about it."""
+    """A graph was not ready in time; `explanation` has the cause and what to do about it."""
 
     def __init__(self, graph: Key, seconds: float, explanation: Explanation) -> None:
         lines = (f"{graph} was not ready within {seconds:g} s", *explanation.lines)
@@ -39,7 +39,7 @@ class NotReady(OperatorError):
 
 @dataclass(slots=True)
 class Logs:
-    """Lines with the name of their pod, pod by pod; `unread` is why the log of a pod could not be read."""
+    """Lines with the name of their pod, pod by pod; `unread` has the pods without a readable log, and why."""
 
     lines: list[tuple[str, LogLine]] = field(default_factory=list[tuple[str, LogLine]])
     unread: list[str] = field(default_factory=list[str])
@@ -55,7 +55,7 @@ class Logs:
 class AsyncCluster:
     """A cluster of a kubeconfig, for `async with`. Graphs are given as `Graph` or by name.
 
-    All methods raise `OperatorError`: `Missing` for what is not there, `ApiError` for what is refused.
+    All methods raise `OperatorError`: `Missing` for what does not exist, `ApiError` for what is refused.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class AsyncCluster:
         """A cluster as kubectl finds it: by default the current context and its namespace.
 
         Raises:
-            ConfigError: the namespace cannot be one.
+            ConfigError: the namespace is not a valid name.
         """
         if namespace and not NAME.fullmatch(namespace):
             raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
@@ -102,19 +102,19 @@ class AsyncCluster:
         """Apply an object, as `dynamoctl apply` does. `force` takes over fields of other field managers.
 
         Raises:
-            InvalidObject: it has problems; nothing was asked of the cluster.
+            InvalidObject: it has problems; no request was sent.
             Conflict: other field managers own fields that would change.
         """
         body = await self._placed(wanted)
         return await applied(self._at.reading, wanted.TYPE.KIND, body, force=force)
 
     async def diff(self, wanted: ApiObject, *, force: bool = False) -> Change:
-        """What `apply` would change, and the pods that it would restart. Nothing is changed.
+        """What `apply` would change, and the pods that it would restart; changes nothing.
 
         Raises: as `apply`.
         """
         body = await self._placed(wanted)
-        (change,) = await planned_changes(self._at, [(wanted.TYPE.KIND, body)], force=force)
+        (change,) = await planned_changes(self._at.reading, [(wanted.TYPE.KIND, body)], force=force)
         return change
 
     async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
@@ -134,7 +134,7 @@ class AsyncCluster:
         """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
 
         Raises:
-            NotReady: it is not ready within that many seconds; with the reason.
+            NotReady: it is not ready within that many seconds; with the cause.
             Missing: it was deleted.
         """
         at = self._target(graph)
@@ -179,21 +179,21 @@ class AsyncCluster:
         return logs
 
     async def scale(self, graph: Graph | str, service: str, replicas: int) -> Scaled:
-        """Set the replicas of a service where they belong, as `dynamoctl scale` does.
+        """Set the replicas of a service, as `dynamoctl scale` does.
 
         Raises:
-            Missing: there is no such graph.
-            Unwritable: there is no such service, or the graph's factor makes no such number.
+            Missing: there is no such graph or service.
+            Unwritable: the number is not a multiple of the graph's `spec.replicas`.
         """
         if replicas < 0:
             raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")
         return await scaled(self._target(graph), service, replicas)
 
     async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
-        """Delete the graph with all that belongs to it, and wait until it is gone.
+        """Delete the graph and all that it owns, and wait until it is gone.
 
         Raises:
-            Missing: it is not there.
+            Missing: it does not exist.
             TimeoutError: it is still there after that many seconds.
         """
         at = self._target(graph)
@@ -216,7 +216,7 @@ class AsyncCluster:
         max_tokens: int = 512,
         write: Callable[[str], None] = ignore,
     ) -> Completion:
-        """The model's answer, with its times. `write` gets each piece of text as it comes.
+        """The model's answer, with its times. `write` gets each piece of text as it arrives.
 
         Raises:
             Missing: there is no frontend, or it serves no such model.
@@ -242,7 +242,7 @@ class AsyncCluster:
         return Target(self._at.reading, DynamoGraphDeployment, key)
 
     async def _placed(self, resource: ApiObject) -> Object:
-        """The document in its namespace, without what the API server writes.
+        """The object in its namespace, without fields that the API server writes.
 
         Raises: InvalidObject.
         """
@@ -255,7 +255,7 @@ class AsyncCluster:
 
 
 _WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
-"""The metadata that users write."""
+"""Metadata that users write."""
 
 
 def _as_graph(graph: DynamoGraphDeployment) -> Graph:

@@ -1,7 +1,7 @@
-"""`Cluster`: the same for programs that are not asynchronous, and for notebooks.
+"""`Cluster`: the client for notebooks and programs without asyncio.
 
-Each call has a connection of its own, so there is nothing to close. In Jupyter an event loop is already
-running in the thread; calls then run in another one.
+Each call opens and closes its own connection. Jupyter already runs an event loop in the thread; calls then
+run in another one.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class Cluster:
         return self._run(lambda at: at.apply(wanted, force=force))
 
     def diff(self, wanted: ApiObject, *, force: bool = False) -> Change:
-        """What `apply` would change, and the pods that it would restart. Nothing is changed."""
+        """What `apply` would change, and the pods that it would restart; changes nothing."""
         return self._run(lambda at: at.diff(wanted, force=force))
 
     def wait(
@@ -79,11 +79,11 @@ class Cluster:
         return self._run(lambda at: at.logs(graph, service, tail=tail, container=container))
 
     def scale(self, graph: Graph | str, service: str, replicas: int) -> Scaled:
-        """Set the replicas of a service where they belong."""
+        """Set the replicas of a service."""
         return self._run(lambda at: at.scale(graph, service, replicas))
 
     def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
-        """Delete the graph with all that belongs to it, and wait until it is gone."""
+        """Delete the graph and all that it owns, and wait until it is gone."""
         self._run(lambda at: at.delete(graph, seconds=seconds))
 
     def chat(
@@ -95,7 +95,7 @@ class Cluster:
         max_tokens: int = 512,
         write: Callable[[str], None] = ignore,
     ) -> Completion:
-        """The model's answer, with its times. `write` gets each piece of text as it comes."""
+        """The model's answer, with its times. `write` gets each piece of text as it arrives."""
         return self._run(
             lambda at: at.chat(graph, prompt, model=model, max_tokens=max_tokens, write=write)
         )
@@ -109,7 +109,7 @@ class Cluster:
 
 
 def _finished(work: Callable[[], Coroutine[object, object, T]]) -> T:
-    """What the work returns, also where an event loop is already running."""
+    """Run the work to its end, also where an event loop is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,1 +1,1 @@
-"""The cluster of a command line, and what belongs to an object in it."""
+"""The cluster of a command line, and the objects that belong to a graph."""

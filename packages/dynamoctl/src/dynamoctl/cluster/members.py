@@ -1,8 +1,8 @@
-"""Read the objects that belong to a graph, created by the operator, Kubernetes or Grove.
+"""Read the objects that belong to a graph, whether the operator, Kubernetes or Grove created them.
 
-A namespace may have the pods of a hundred graphs, so each kind is selected by the labels that its objects
-carry; kinds of other projects are read only where they are served. Objects that Grove and PVC provisioners
-create have no label of ours: those kinds are few, and are listed completely.
+A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects of Grove and
+PVCs have none of our labels: there are few of them, and they are listed completely. Kinds of other projects
+are listed only where they are served.
 """
 
 import asyncio
@@ -14,10 +14,13 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.inference import InferencePool
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.leaderworkerset import SET_NAME, LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import (
+    SET_NAME,
+    InferencePool,
+    LeaderWorkerSet,
+    PodGroup,
+    VirtualService,
+)
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Key
@@ -32,7 +35,7 @@ from kube_runtime.types.rbac import Role, RoleBinding
 _OF_GRAPH = f"{labels.GRAPH}={{graph}}"
 _OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
 _OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
-"""The Service of a base model belongs to all graphs that serve it, so it has the label of none."""
+"""The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
 
 _SELECTED: tuple[tuple[type[Resource], str], ...] = (
     (ServiceAccount, _OURS),
@@ -60,7 +63,7 @@ _SELECTED: tuple[tuple[type[Resource], str], ...] = (
     (InferencePool, _OF_GRAPH),
     (PodDisruptionBudget, _OF_GRAPH),
 )
-"""What is listed, in the order in which a tree shows it: each kind, and which of its objects."""
+"""Each kind with the selector of its objects, in the order of a tree."""
 
 ORDER: Mapping[type[Resource], int] = {
     type_: position for position, (type_, _) in enumerate(_SELECTED)
@@ -70,14 +73,14 @@ ORDER: Mapping[type[Resource], int] = {
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The objects by the uid of each owner, and what could not be read."""
+    """The objects by the uid of each owner, and a line for whatever could not be read."""
 
     by_owner: Mapping[str, list[Resource]]
     unread: tuple[str, ...]
 
 
 async def members(client: Client, graph: Key) -> Members:
-    """All that may belong to the graph. A kind that may not be listed is reported, and left out.
+    """Read the objects that may belong to the graph; a kind that the user may not list is reported.
 
     Raises:
         ExceptionGroup: of ApiError and Unreachable.
@@ -103,7 +106,7 @@ async def members(client: Client, graph: Key) -> Members:
 
 
 async def served_groups(client: Client) -> set[str]:
-    """The API groups that the cluster has; the core group is always there."""
+    """The API groups of the cluster; "" is the core group."""
     answer = await client.get_json("/apis")
     return {"", *(group["name"] for group in answer["groups"])}
 
@@ -111,7 +114,7 @@ async def served_groups(client: Client) -> set[str]:
 async def _listed(
     client: Client, type_: type[Resource], namespace: str, selector: str
 ) -> tuple[list[Resource], list[str]]:
-    """The objects of a kind, and what could not be read of it."""
+    """The objects of a kind, and a line for whatever could not be read."""
     resources: list[Resource] = []
     notes: list[str] = []
     try:
@@ -120,6 +123,6 @@ async def _listed(
             notes += (str(error) for error in page.broken)
     except Forbidden as error:
         notes.append(f"cannot list {type_.KIND}: {error.message}")
-    except NotFound:  # the group is there, this kind or version of it is not
+    except NotFound:  # the group is served, but not this kind or version
         return [], []
     return resources, notes

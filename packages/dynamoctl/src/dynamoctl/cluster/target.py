@@ -1,4 +1,4 @@
-"""The cluster of a command line, and the object in it that a command is about: `chat` or `dgd/chat`."""
+"""The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.product import user_agent
 from dynamo_graphs.status.readiness import Stated
-from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.installation.cluster_reader import Reading, stored_type
 from dynamoctl.options import Where
 from kube_runtime.client.connect import connect, default_namespace
 from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
@@ -25,7 +25,7 @@ from kube_runtime.types.meta import Resource
 S = TypeVar("S", bound=Stated)
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-"""What the API server takes as a name. Anything else would be another path of its URL."""
+"""A name that the API server accepts. Anything else could lead to another path of its URL."""
 
 GRAPHS = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = (
@@ -45,31 +45,63 @@ NOUNS: Mapping[type[Resource], str] = {
 }
 
 
-def named(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
-    """The type and the name of the object; without a type the first one is meant.
+def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
+    """The type and the name in `NAME` or `KIND/NAME`; without a kind, the first of the types.
 
     Raises:
-        CycloptsError: it is another kind, or no name.
+        CycloptsError: it is another kind, or not a name.
     """
     kind, slash, name = text.rpartition("/")
     if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
         raise CycloptsError(
-            f"invalid name {text!r} (expected NAME or KIND/NAME, for example dgd/chat)"
+            f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)'
         )
     if not slash:
         return types[0], name
     return type_named(kind, types), name
 
 
+def parse_service(text: str) -> tuple[str, str]:
+    """The graph and the service of `GRAPH/SERVICE` or `dgd/GRAPH/SERVICE`; "" as service of a graph alone.
+
+    Raises: CycloptsError.
+    """
+    kind, _, rest = text.partition("/")
+    target = rest if rest and kind.lower() in _names(DynamoGraphDeployment) else text
+    graph, slash, service = target.partition("/")
+    if not NAME.fullmatch(graph) or (slash and not service):
+        raise CycloptsError(
+            f'invalid target "{text}" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)'
+        )
+    return graph, service
+
+
+def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
+    """The service of that name.
+
+    Raises:
+        Missing: the graph has none; the message names those that it has.
+    """
+    from dynamo_graphs.validation.syntax import nearest
+
+    services = graph.spec.services
+    if name not in services:
+        listing = f" (services: {', '.join(sorted(services))})" if services else ""
+        hint = nearest(name, services) or listing
+        raise Missing(f'graph {graph.key}: service "{name}" not found{hint}')
+    return services[name]
+
+
 def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
-    """The type by any name that kubectl takes for its kind.
+    """The type by any name that kubectl accepts for its kind.
 
     Raises: CycloptsError.
     """
     chosen = next((type_ for type_ in types if kind.lower() in _names(type_)), None)
     if chosen is None:
-        names = ", ".join(type_.DEFINITION.short_names[0] for type_ in types)
-        raise CycloptsError(f"unsupported kind {kind!r} (expected one of {names})")
+        names = [type_.DEFINITION.short_names[0] for type_ in types]
+        expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+        raise CycloptsError(f'unsupported kind "{kind}" (expected {expected})')
     return chosen
 
 
@@ -83,7 +115,7 @@ def _names(type_: Any) -> set[str]:
 
 
 class Missing(OperatorError):
-    """There is no such object, no such kind of object, or no such part of it."""
+    """An object, its kind, or a part of it does not exist."""
 
 
 class _Namespace(Resource):
@@ -94,7 +126,7 @@ class _Namespace(Resource):
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster that answers requests, and the namespace of the command line or of the context."""
+    """A connected cluster, and the namespace of the command line or of the context."""
 
     reading: Reading
     namespace: str
@@ -102,7 +134,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Target(Generic[S]):
-    """The object, and how it is read."""
+    """An object of a cluster: its type and key."""
 
     reading: Reading
     type_: type[S]
@@ -112,7 +144,7 @@ class Target(Generic[S]):
         """The object.
 
         Raises:
-            Missing: it is not there; with similar names, or that the namespace does not exist.
+            Missing: it does not exist; the message suggests similar names or names a missing namespace.
         """
         try:
             return await self.reading.client.get(self.type_, self.key)
@@ -134,22 +166,23 @@ class Target(Generic[S]):
         return body
 
     def missing(self) -> Missing:
-        """That the object is not there."""
+        """The error for an object that does not exist."""
         return Missing(
             f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
         )
 
     async def _hint(self) -> str:
-        """What the user may have meant; "" if nothing is similar, or the user may not know."""
+        """A hint at what the user may have meant; "" if nothing is similar or visible to the user."""
         from dynamo_graphs.validation.syntax import nearest
 
         name, namespace = self.key.name, self.key.namespace
+        kind = stored_type(self.type_.KIND)
         text = await absent_namespace(self.reading, namespace)
         try:
-            every = await self.reading.all(self.type_, namespace="")
+            every = await self.reading.all(kind, namespace="")
         except Forbidden:
             try:
-                every = [] if text else await self.reading.all(self.type_, namespace=namespace)
+                every = [] if text else await self.reading.all(kind, namespace=namespace)
             except Forbidden:
                 every = []
         beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})
@@ -160,36 +193,36 @@ class Target(Generic[S]):
 
 
 def not_served(type_: type[Resource]) -> Missing:
-    """That the cluster has no such kind."""
+    """The error for a kind that the cluster does not serve."""
     return Missing(f"{type_.KIND} is not served; `dynamoctl check` reports what is")
 
 
 async def absent_namespace(reading: Reading, namespace: str) -> str:
-    """`: namespace NAME does not exist`; "" if it exists or the user may not ask."""
+    """`: namespace NAME does not exist`; "" if it exists or the user may not read it."""
     try:
         if await reading.one(_Namespace, Key("", namespace)) is None:
             return f": namespace {namespace} does not exist"
-    except ApiError:  # the answer that asked for this hint is reported either way
+    except ApiError:  # only a hint; the error that led here is reported either way
         return ""
     return ""
 
 
-def named_place(namespace: str) -> str:
-    """A namespace in words; "" is any."""
+def namespace_in_words(namespace: str) -> str:
+    """A namespace in words; "" is any namespace."""
     return f"namespace {namespace}" if namespace else "any namespace"
 
 
 @asynccontextmanager
 async def cluster(where: Where) -> AsyncIterator[Cluster]:
-    """The cluster of a command line, with a connection that is closed afterwards.
+    """Connect to the cluster of a command line.
 
     Raises:
-        CycloptsError: the namespace cannot be one; it would be another path of the API server's URL.
+        CycloptsError: the namespace is not a valid name.
         OperatorError: there are no usable credentials.
     """
     if where.namespace and not NAME.fullmatch(where.namespace):
         raise CycloptsError(
-            f"invalid namespace {where.namespace!r} (expected a name, for example prod)"
+            f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
         )
     async with await connect(
         where.kubeconfig, where.context or None, user_agent=user_agent()
@@ -198,11 +231,13 @@ async def cluster(where: Where) -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def place(name: str, where: Where, types: tuple[type[S], ...]) -> AsyncIterator[Target[S]]:
-    """Where the object of that name is, with a connection that is closed afterwards.
+async def target_of(
+    name: str, where: Where, types: tuple[type[S], ...]
+) -> AsyncIterator[Target[S]]:
+    """Connect to the cluster of the object with that name.
 
     Raises: CycloptsError; OperatorError.
     """
-    type_, plain = named(name, types)
+    type_, plain = parse_object(name, types)
     async with cluster(where) as at:
         yield Target(at.reading, type_, Key(at.namespace, plain))

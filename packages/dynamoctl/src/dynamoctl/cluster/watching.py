@@ -19,7 +19,7 @@ from kube_runtime.watch.selector import Selector
 
 _OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _TRIES = 6
-"""So often in a row a watch may fail before it is given up: half a minute or more."""
+"""Failures in a row after which a watch gives up: half a minute or more."""
 
 
 async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, None]:
@@ -52,9 +52,9 @@ async def states(client: Client, type_: type[R], key: Key) -> AsyncGenerator[R, 
 async def snapshots(
     client: Client, type_: type[R], selection: Selector
 ) -> AsyncGenerator[dict[Key, R], None]:
-    """All selected objects now, and after each change of one of them. The dictionary is updated in place.
+    """All selected objects now, and after each change. The dictionary is updated in place.
 
-    An object that does not fit its type is left out.
+    Objects that do not fit their type are left out.
 
     Raises:
         OperatorError: they may not be watched, or the API server has not answered for half a minute.
@@ -82,7 +82,7 @@ async def snapshots(
 async def _events(
     client: Client, type_: type[R], selection: Selector
 ) -> AsyncGenerator[Event[R], None]:
-    """The events of a watch, through outages up to the limit."""
+    """The events of a watch, which survives outages up to the limit."""
     watch = Watch(client, type_, selection)
     failures = 0
     try:

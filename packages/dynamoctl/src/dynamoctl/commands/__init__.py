@@ -1,1 +1,1 @@
-"""The commands as they are typed: signatures and help. What they do is imported when they are called."""
+"""Signatures and help of the commands. Each imports its code when it is called."""

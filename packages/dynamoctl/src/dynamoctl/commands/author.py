@@ -1,22 +1,24 @@
-"""The commands that help to write objects and command lines, as they are typed."""
+"""Commands that help to write objects and command lines."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from dynamoctl.options import Name, ProfileOptions, TextOrJson
+from dynamoctl.options import Name, ProfileOptions, TextOrJson, YamlOutput
 
 
 def explain(
-    field: Annotated[str, Parameter(metavar="FIELD", show_default=False)] = "",
+    field: Annotated[str, Parameter(show_default=False)] = "",
     /,
     *,
     output: TextOrJson = "text",
 ) -> None:
     """Explain a field of a graph or of another kind: type, default, rules and the fields below it.
 
-    It needs no cluster. Example: dynamoctl explain services.resources.limits
+    It needs no cluster.
+    Example: dynamoctl explain services.resources.limits
 
     Parameters
     ----------
@@ -31,12 +33,12 @@ def explain(
 
 
 def schema(
-    *kinds: Annotated[str, Parameter(metavar="KIND", show_default=False)],
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
 ) -> None:
     """Print a JSON schema for editors.
 
-    Example: dynamoctl schema > dynamo.json, and as the first line of a YAML file
-    # yaml-language-server: $schema=dynamo.json
+    A YAML file names it in its first line: # yaml-language-server: $schema=dynamo.json
+    Example: dynamoctl schema > dynamo.json
 
     Parameters
     ----------
@@ -48,8 +50,31 @@ def schema(
     print_schema(kinds)
 
 
+def crds(
+    *kinds: Annotated[str, Parameter(name="KIND", show_default=False)],
+    legacy: bool = False,
+    output: YamlOutput = "yaml",
+) -> None:
+    """Print the CustomResourceDefinitions for `kubectl apply --server-side -f -`.
+
+    Example: dynamoctl crds | kubectl apply --server-side -f -
+
+    Parameters
+    ----------
+    kinds
+        Kinds, plurals or short names, for example dgd (default: all of today).
+    legacy
+        Add those of the older generation, such as DynamoDeployment.
+    output
+        Output format: `yaml` prints one document per object, `json` one List.
+    """
+    from dynamoctl.authoring.crds import print_crds
+
+    print_crds(kinds, legacy=legacy, output=output)
+
+
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(metavar="SHELL")],
+    shell: Literal["bash", "zsh", "fish"],
     /,
 ) -> None:
     """Print a script that completes commands, options and names from the cluster.
@@ -84,7 +109,7 @@ def profile(
     Parameters
     ----------
     output
-        Output format: `yaml` is the graph, the others are the candidates.
+        Output format: `yaml` prints the graph, the others print the candidates.
     plot
         SVG file to write: the speed of a GPU against that of an answer.
     report
@@ -100,7 +125,9 @@ def new(
     /,
     *,
     options: ProfileOptions,
-    replicas: Annotated[int, Parameter(metavar="NUMBER", show_default=False)] = 0,
+    replicas: Annotated[
+        int, Parameter(metavar="NUMBER", show_default=False, validator=Number(gte=0, lte=2**31 - 1))
+    ] = 0,
 ) -> None:
     """Print the manifest of a graph for a model, with sizes derived from its shape.
 

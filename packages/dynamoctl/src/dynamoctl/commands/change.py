@@ -1,4 +1,4 @@
-"""The commands that compare, apply and convert files, as they are typed."""
+"""Commands that compare, apply and convert files."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from dynamoctl.options import (
     Paths,
     TextOutput,
     Where,
-    given,
+    all_files,
     run,
 )
 
@@ -27,10 +27,11 @@ def diff(
     exit_code: bool = False,
     output: TextOutput = "text",
 ) -> int:
-    """Show what files would change in the cluster, and which pods that restarts.
+    """Show what files would change in the cluster, and which pods would restart.
 
     Nothing is changed: the API server makes a dry run, and the operator's own code renders
-    the graph as it is and as it would be. Example: dynamoctl diff -f graph.yaml
+    the graph as it is and as it would be.
+    Example: dynamoctl diff -f graph.yaml
 
     Parameters
     ----------
@@ -42,8 +43,8 @@ def diff(
     from dynamoctl.authoring.manifests import read_manifests
     from dynamoctl.change.diff import print_diff
 
-    # Not in the event loop, where the first Ctrl-C does not end a read of standard input.
-    manifests = read_manifests(given(paths, files))
+    # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
+    manifests = read_manifests(all_files(paths, files))
     return run(print_diff(manifests, where, output, force=force, has_exit_code=exit_code))
 
 
@@ -55,7 +56,7 @@ def apply(
     wait: bool = False,
     timeout: Annotated[str, Parameter(metavar="DURATION")] = "30m",
 ) -> int:
-    """Apply files on the server, and with --wait follow the graphs in them until they are ready.
+    """Apply files on the server, and with --wait follow their graphs until they are ready.
 
     Exits with 1 and the cause if one is not ready in time.
     Example: dynamoctl apply -f graph.yaml --wait --timeout 1h
@@ -74,7 +75,7 @@ def apply(
     from dynamoctl.change.apply import print_applied
 
     limit = seconds(timeout)
-    manifests = read_manifests(given(paths, files))  # before the event loop, as above
+    manifests = read_manifests(all_files(paths, files))  # before the event loop, as above
     return run(print_applied(manifests, where, force=force, wait=wait, timeout_seconds=limit))
 
 
@@ -102,7 +103,7 @@ def convert(
     from dynamoctl.authoring.manifests import read_manifests
 
     if not cluster:
-        return int(convert_manifests(read_manifests(given(paths, files)), choices))
+        return int(convert_manifests(read_manifests(all_files(paths, files)), choices))
     if paths or files:
         raise CycloptsError(msg="--cluster reads no files")
     return run(convert_cluster(where, choices))

@@ -1,6 +1,6 @@
 """Shell completion: commands, options and their values, and names from the cluster.
 
-A shell asks with every key, so a cluster that does not answer within a moment counts as empty.
+A shell asks at every Tab, so a cluster that does not answer within a moment counts as empty.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _COLLECTIONS = {
     "models": "dynamomodels",
     **dict.fromkeys(("requests", "requests why"), "dynamographdeploymentrequests"),
 }
-"""The objects that the first argument of a command names."""
+"""The plural of the kind that the first argument of a command names."""
 
 _WITH_SERVICE = ("logs", "scale")
 _KINDS = ("dgd", "dcd", "dgdsa", "dm", "dgdr")
@@ -78,14 +78,14 @@ complete -c dynamoctl -a '(dynamoctl __complete (commandline -opc)[2..] (command
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word that may stand at the cursor, and what it is for."""
+    """A word that may be completed at the cursor, and its description."""
 
     word: str
     text: str = ""
 
 
 def print_candidates(app: App, words: Sequence[str]) -> None:
-    """Print the candidates at the cursor, the end of `words`, one per line, each with its text."""
+    """Print the candidates at the end of `words`, one per line, each with its description."""
     for candidate in candidates(app, words):
         print(f"{candidate.word}\t{candidate.text}" if candidate.text else candidate.word)
 
@@ -99,7 +99,7 @@ def kubectl() -> None:
 
 
 def candidates(app: App, words: Sequence[str]) -> list[Candidate]:
-    """The candidates at the cursor, which is at the end of `words`; an empty text begins a new word."""
+    """The candidates at the end of `words`; "" at the end begins a new one."""
     *before, begun = words or ("",)
     command, path, rest = _command(app, before)
     if begun.startswith("-"):
@@ -116,7 +116,7 @@ def candidates(app: App, words: Sequence[str]) -> list[Candidate]:
 
 
 def _command(app: App, words: Sequence[str]) -> tuple[App, str, list[str]]:
-    """The command that the words name, its name, and the words after it."""
+    """The command that the words name, its full name, and the words after it."""
     path: list[str] = []
     rest = list(words)
     while rest and not rest[0].startswith("-") and rest[0] in _visible(app):
@@ -188,7 +188,7 @@ def _names(path: str, begun: str, words: Sequence[str]) -> list[Candidate]:
 
 
 def _asked(collection: str, words: Sequence[str], graph: str = "") -> list[str]:
-    """Names in the cluster that the words are about: of objects, or of the services of a graph."""
+    """Names in the cluster: of the objects of a kind, or of the services of a graph."""
     try:
         return asyncio.run(asyncio.wait_for(_listed(collection, _where(words), graph), _SECONDS))
     except (OSError, TimeoutError, OperatorError):

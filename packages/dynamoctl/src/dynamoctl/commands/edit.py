@@ -1,4 +1,4 @@
-"""The commands that write, as they are typed: what they do is imported when they are called."""
+"""Commands that change objects in the cluster."""
 
 import re
 from collections.abc import Sequence
@@ -6,38 +6,50 @@ from typing import Annotated
 
 from cyclopts import App, Parameter, Token
 
-from dynamoctl.options import HERE, GraphName, ObjectName, TextOutput, Where, run
+from dynamoctl.options import (
+    ANYWHERE,
+    HERE,
+    GraphName,
+    ObjectName,
+    TextOutput,
+    Where,
+    WhereAll,
+    run,
+)
 from kube_runtime.commandline.application import application
 
 _LARGEST = 2**31 - 1
-_Revision = Annotated[int | None, Parameter(metavar="N", show_default=False)]
+_Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False)]
 
 
 def _count(_type: type, tokens: Sequence[Token]) -> int:
-    """A number of replicas: digits and no more, for half a replica must not become none."""
+    """A number of replicas: digits only, so that half a replica does not become none."""
     text = tokens[0].value
     if not re.fullmatch("[0-9]{1,10}", text) or int(text) > _LARGEST:
-        raise ValueError(f"expected a whole number from 0 to {_LARGEST}, got {text!r}")
+        raise ValueError(f'expected a whole number from 0 to {_LARGEST}, got "{text}"')
     return int(text)
 
 
 def scale(
-    name: Annotated[str, Parameter(metavar="GRAPH/SERVICE", show_default=False)],
+    name: Annotated[str, Parameter(name="GRAPH/SERVICE")],
     /,
     *,
-    replicas: Annotated[int, Parameter(converter=_count, allow_leading_hyphen=True)],
+    replicas: Annotated[
+        int, Parameter(converter=_count, metavar="NUMBER", allow_leading_hyphen=True)
+    ],
     where: Where = HERE,
 ) -> None:
     """Set the replicas of a service, through its scaling adapter where it has one.
 
     An autoscaler that controls the adapter overwrites this number.
+    Example: dynamoctl scale chat/Decode --replicas 4
 
     Parameters
     ----------
     name
         Graph and the key of one of its services, for example chat/Decode.
     replicas
-        The desired number.
+        Desired number of replicas.
     """
     from dynamoctl.change import edits
 
@@ -48,6 +60,7 @@ def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
     """Scale all services of a graph to zero, workers first.
 
     The spec keeps its numbers; volumes, Services and configuration stay.
+    Example: dynamoctl suspend chat
     """
     from dynamoctl.change import edits
 
@@ -55,7 +68,10 @@ def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
 
 
 def resume(name: GraphName, /, *, where: Where = HERE) -> None:
-    """Restore the replicas of a suspended graph, frontends first."""
+    """Restore the replicas of a suspended graph, frontends first.
+
+    Example: dynamoctl resume chat
+    """
     from dynamoctl.change import edits
 
     run(edits.suspend(name, where, is_on=False))
@@ -80,7 +96,11 @@ def _status(
     where: Where = HERE,
     output: TextOutput = "text",
 ) -> int:
-    """Print the status of a graph on each change until it is ready: `dynamoctl status --watch`."""
+    """Show the status of a graph on each change until it is ready: `dynamoctl status --watch`.
+
+    Exits with 1 if the graph is deleted, 3 if the cluster does not answer.
+    Example: dynamoctl rollout status chat
+    """
     from dynamoctl.inspect.views import print_status
 
     return run(print_status(name, where, output, watch=True))
@@ -91,6 +111,7 @@ def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
 
     Running pods keep running, and Kubernetes keeps working on existing objects. A
     paused graph can be edited and deleted.
+    Example: dynamoctl rollout pause chat
     """
     from dynamoctl.change import edits
 
@@ -98,7 +119,10 @@ def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
 
 
 def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
-    """Resume the reconciliation of an object and roll out pending changes at once."""
+    """Resume the reconciliation of an object and roll out pending changes at once.
+
+    Example: dynamoctl rollout resume chat
+    """
     from dynamoctl.change import edits
 
     run(edits.pause(name, where, is_on=False))
@@ -109,6 +133,7 @@ def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
 
     It sets `spec.restart.id` to the current time. It is refused during a managed
     rollout, which replaces the workers anyway.
+    Example: dynamoctl rollout restart chat
     """
     from dynamoctl.change import edits
 
@@ -127,6 +152,7 @@ def _history(
 
     The operator keeps the last 10, or as many as the graph's annotation
     `nvidia.com/revision-history-limit` says. Scaling and restarts make no revision.
+    Example: dynamoctl rollout history chat --revision 3
 
     Parameters
     ----------
@@ -157,24 +183,24 @@ def _undo(
     to_revision
         Revision to return to (default: the one before the current).
     dry_run
-        Show what would change, and which pods that restarts, without changing it.
+        Show what would change, and which pods would restart, without changing it.
     """
     from dynamoctl.change.history import undo
 
     run(undo(name, where, to_revision, is_dry=dry_run))
 
 
-def uninstall(*, dry_run: bool = False, where: Where = HERE) -> int:
+def uninstall(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:
     """Remove the finalizers of a removed operator and list what remains.
 
-    Run it after `helm uninstall`. Without --namespace it covers all namespaces. It
-    deletes nothing: no graph, no PVC, no CRD. While an operator still runs there,
-    it exits with 1 and changes nothing.
+    Run it after `helm uninstall`. It deletes nothing: no graph, no PVC, no CRD.
+    While an operator still runs there, it exits with 1 and changes nothing.
+    Example: dynamoctl uninstall --dry-run
 
     Parameters
     ----------
     dry_run
-        Print what would change, without changing it.
+        Show what would change, without changing it.
     """
     from dynamoctl.change.uninstall import uninstall as remove_finalizers
 

@@ -1,9 +1,9 @@
-"""The commands that list and follow what graphs are made of, as they are typed."""
+"""Commands that list and show objects, Events and logs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from dynamoctl.options import (
     HERE,
@@ -24,8 +24,17 @@ _Selector = Annotated[
     str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)
 ]
 _Rows = Annotated[
-    Literal["table", "wide", "json", "yaml", "name"], Parameter(name=["--output", "-o"])
+    Literal["table", "wide", "json", "yaml", "name"],
+    Parameter(
+        name=["--output", "-o"],
+        help="Output format: `wide` adds columns, `name` prints one KIND/NAME per line.",
+    ),
 ]
+_WatchRows = Annotated[
+    Watch,
+    Parameter(help="Redraw the table on each change until Ctrl-C; a pipe gets each changed row."),
+]
+_AllNamespaces = Annotated[Everywhere, Parameter(help="List all namespaces.")]
 
 
 def get(
@@ -33,9 +42,9 @@ def get(
     /,
     *,
     where: Where = HERE,
-    everywhere: Everywhere = False,
+    everywhere: _AllNamespaces = False,
     selector: _Selector = "",
-    watch: Watch = False,
+    watch: _WatchRows = False,
     output: _Rows = "table",
 ) -> int:
     """List graphs, or the objects of another kind: dgd, dcd, dgdsa, dm or dgdr.
@@ -46,14 +55,8 @@ def get(
     ----------
     kind
         Kind to list (default: dgd, the graphs).
-    everywhere
-        List all namespaces.
     selector
         Label selector, for example team=search.
-    watch
-        Redraw the table on each change until Ctrl-C; a pipe gets each changed row.
-    output
-        Output format: `wide` adds columns, `name` prints one KIND/NAME per line.
     """
     from dynamoctl.inspect.listing import print_list
 
@@ -67,11 +70,11 @@ def models(
     /,
     *,
     where: Where = HERE,
-    everywhere: Everywhere = False,
-    watch: Watch = False,
+    everywhere: _AllNamespaces = False,
+    watch: _WatchRows = False,
     output: _Rows = "table",
 ) -> int:
-    """List models, or show where one is loaded and why not everywhere.
+    """List models, or show where one is loaded, and why not everywhere.
 
     Example: dynamoctl models support-lora
 
@@ -79,12 +82,6 @@ def models(
     ----------
     name
         Model to show: its endpoints with their load state (default: list all models).
-    everywhere
-        List all namespaces.
-    watch
-        Redraw the list on each change until Ctrl-C.
-    output
-        Output format.
     """
     return _listed_or_shown("dm", name, where, everywhere, watch, output)
 
@@ -102,8 +99,8 @@ def _requests(
     /,
     *,
     where: Where = HERE,
-    everywhere: Everywhere = False,
-    watch: Watch = False,
+    everywhere: _AllNamespaces = False,
+    watch: _WatchRows = False,
     output: _Rows = "table",
 ) -> int:
     """List profiling requests, or show the phase of one and why it is there.
@@ -114,12 +111,6 @@ def _requests(
     ----------
     name
         Request to show (default: list all requests).
-    everywhere
-        List all namespaces.
-    watch
-        Redraw the list on each change until Ctrl-C.
-    output
-        Output format.
     """
     return _listed_or_shown("dgdr", name, where, everywhere, watch, output)
 
@@ -127,6 +118,8 @@ def _requests(
 def _listed_or_shown(
     kind: str, name: str, where: Where, everywhere: bool, watch: bool, output: str
 ) -> int:
+    if name and (everywhere or watch):
+        raise CycloptsError("--all-namespaces and --watch list: expected no NAME")
     if name:
         from dynamoctl.inspect.details import print_detail
 
@@ -149,7 +142,7 @@ def _why(
     It reads the metrics of each frontend pod through the API server, twice, and
     says which target is missed, by how much, and what to do. Without requests in
     between, it shows the means since the frontends started. Exits with 1 if a
-    target is missed or nothing can be measured.
+    target is missed or nothing can be measured, 3 if the cluster does not answer.
     Example: dynamoctl requests why llama-sla
 
     Parameters
@@ -172,7 +165,7 @@ def events(
     /,
     *,
     where: Where = HERE,
-    warnings: Annotated[bool, Parameter(name="--warnings")] = False,
+    warnings: bool = False,
     output: TextOutput = "text",
 ) -> int:
     """Show the Events of a graph and of every object that it owns, the newest last.
@@ -190,7 +183,7 @@ def events(
 
 
 def logs(
-    name: Annotated[str, Parameter(metavar="NAME[/SERVICE]", show_default=False)],
+    name: Annotated[str, Parameter(name="GRAPH")],
     /,
     *,
     where: Where = HERE,
@@ -203,7 +196,7 @@ def logs(
     Parameters
     ----------
     name
-        Graph, or a graph and the key of one of its services, for example chat/Decode.
+        Graph, or GRAPH/SERVICE for one of its services, for example chat/Decode.
     """
     from dynamoctl.inspect.logs import print_logs
 

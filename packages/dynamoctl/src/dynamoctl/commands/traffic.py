@@ -1,10 +1,23 @@
-"""The commands that talk to the frontend of a graph, as they are typed."""
+"""Commands that send requests to the frontends of graphs, or read their metrics."""
 
+import re
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from dynamoctl.options import HERE, Everywhere, GraphName, Name, TextOrJson, Watch, Where, run
+
+
+def _not_empty(_type: object, value: str) -> None:
+    """An empty address would listen on all networks."""
+    if not value:
+        raise ValueError("expected an address, for example 127.0.0.1")
+
+
+def _is_method(_type: object, value: str) -> None:
+    if value and not re.fullmatch("[A-Za-z]+", value):
+        raise ValueError("expected letters, for example PUT")
 
 
 def chat(
@@ -14,10 +27,10 @@ def chat(
     *,
     where: Where = HERE,
     model: Annotated[str, Parameter(metavar="MODEL", show_default=False)] = "",
-    max_tokens: Annotated[int, Parameter(metavar="COUNT")] = 512,
+    max_tokens: Annotated[int, Parameter(metavar="TOKENS", validator=Number(gte=1))] = 512,
     output: TextOrJson = "text",
 ) -> int:
-    """Ask the model of a graph; shows the time to the first token and tokens per second.
+    """Ask the model of a graph, and show the time to the first token and the tokens per second.
 
     The request goes through the API server to the frontend, so no port has to be forwarded.
     Example: dynamoctl chat chat "What is a pod?"
@@ -29,7 +42,7 @@ def chat(
     model
         Model or LoRA to ask (default: the first one that the frontend lists).
     max_tokens
-        Longest answer, in tokens.
+        Most tokens of an answer.
     output
         Output format: `text` streams the answer, `json` prints it with its times at the end.
     """
@@ -45,7 +58,10 @@ def curl(
     *,
     where: Where = HERE,
     request: Annotated[
-        str, Parameter(name=["--request", "-X"], metavar="METHOD", show_default=False)
+        str,
+        Parameter(
+            name=["--request", "-X"], metavar="METHOD", show_default=False, validator=_is_method
+        ),
     ] = "",
     data: Annotated[
         str | None, Parameter(name=["--data", "-d"], metavar="DATA", show_default=False)
@@ -67,7 +83,7 @@ def curl(
     """
     from dynamoctl.frontend.chat import body_of, print_answer
 
-    # Not in the event loop, where the first Ctrl-C does not end a read of standard input.
+    # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
     body = body_of(data)
     return run(print_answer(name, where, path, method=request, body=body))
 
@@ -77,8 +93,10 @@ def port_forward(
     /,
     *,
     where: Where = HERE,
-    port: Annotated[int, Parameter(name=["--port", "-p"], metavar="PORT")] = 8000,
-    address: Annotated[str, Parameter(metavar="ADDRESS")] = "127.0.0.1",
+    port: Annotated[
+        int, Parameter(name=["--port", "-p"], metavar="PORT", validator=Number(gte=0, lte=65535))
+    ] = 8000,
+    address: Annotated[str, Parameter(metavar="ADDRESS", validator=_not_empty)] = "127.0.0.1",
 ) -> int:
     """Forward HTTP requests to a local port to the frontend of a graph, until Ctrl-C.
 
@@ -111,7 +129,8 @@ def top(
 
     It reads the metrics of each frontend pod through the API server, twice, and
     shows what happened in between. `-` means that no request came, or that
-    metrics are missing; stderr says why. Example: dynamoctl top -A --watch
+    metrics are missing; stderr says why.
+    Example: dynamoctl top -A --watch
 
     Parameters
     ----------

@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 16
 _BETWEEN_READS_SECONDS = 0.2
 
-app = application(
-    "dev", ("Run local control planes: real API server and controllers, fake GPU nodes.")
-)
+app = application("dev")
 _kinds = application("crds", "Install the CRDs of other projects in a local control plane.")
 app.command(_kinds)
 app.command(
@@ -39,7 +37,10 @@ app.command(
 )
 
 Follow = Annotated[bool, Parameter(name=["--follow", "-f"])]
-NodeCount = Annotated[int | None, Parameter(validator=validators.Number(gte=0, lte=1000))]
+NodeCount = Annotated[
+    int | None, Parameter(metavar="NUMBER", validator=validators.Number(gte=0, lte=1000))
+]
+InstanceOption = Annotated[str, Parameter(metavar="NAME", help="Instance.")]
 
 
 @app.command
@@ -66,24 +67,24 @@ def up(
     *,
     nodes: NodeCount = None,
     real: bool = False,
-    crds: str = "",
+    crds: Annotated[str, Parameter(metavar="NAMES", show_default=False)] = "",
     no_operator: bool = False,
 ) -> None:
-    """Start a control plane and the operator, or what of it does not run.
+    """Start a control plane and the operator; what already runs is left alone.
 
     The operator runs in the background, installed as by the chart: CRDs, webhooks, ClusterRoles.
 
     Parameters
     ----------
-    name:
+    name
         Instance. Several run side by side.
-    nodes:
+    nodes
         Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
-    real:
+    real
         Add one real node that runs containers, in namespaces of its own. Requires root. Without the operator.
-    crds:
+    crds
         CRDs of other projects to install, comma-separated: see `crds install`.
-    no_operator:
+    no_operator
         Start the control plane only.
     """
     instance = Instance(name)
@@ -111,7 +112,7 @@ def env(name: str = DEFAULT_NAME, /) -> None:
 
     Parameters
     ----------
-    name:
+    name
         Instance.
     """
     instance = Instance(name)
@@ -129,10 +130,10 @@ def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
 
     Parameters
     ----------
-    name:
+    name
         Instance.
-    follow:
-        Print what is added, until interrupted.
+    follow
+        Follow the log until Ctrl-C.
     """
     instance = Instance(name)
     if not instance.exists:
@@ -150,11 +151,13 @@ def logs(name: str = DEFAULT_NAME, /, *, follow: Follow = False) -> None:
 
 @app.command
 def restart(name: str = DEFAULT_NAME, /) -> None:
-    """Restart the operator, with the code as it is now. The control plane and its objects stay.
+    """Restart the operator, with the code as it is now.
+
+    The control plane and its objects stay.
 
     Parameters
     ----------
-    name:
+    name
         Instance.
     """
     with shown() as progress:
@@ -163,16 +166,15 @@ def restart(name: str = DEFAULT_NAME, /) -> None:
 
 @app.command(name="exec")
 def execute(
-    *command: Annotated[str, Parameter(allow_leading_hyphen=True)], instance: str = DEFAULT_NAME
+    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    instance: InstanceOption = DEFAULT_NAME,
 ) -> None:
-    """Run a command in the network of a real node, which reaches Services and pods.
+    """Run a command in the network of a real node, from where Services and pods are reachable.
 
     Parameters
     ----------
-    command:
+    command
         Command and arguments, after `--`.
-    instance:
-        Instance.
     """
     if not command:
         raise ConfigError(
@@ -184,20 +186,25 @@ def execute(
 
 @app.command
 def image(
-    source: Path = Path(), /, *, name: str, output: Path, label: list[str] | None = None
+    source: Path = Path(),
+    /,
+    *,
+    name: Annotated[str, Parameter(metavar="IMAGE")],
+    output: Annotated[Path, Parameter(metavar="FILE")],
+    label: Annotated[list[str] | None, Parameter(metavar="NAME=VALUE")] = None,
 ) -> None:
     """Build an image from a Containerfile, without a container engine or a registry. Requires root.
 
     Parameters
     ----------
-    source:
+    source
         Folder with the Containerfile and the files it copies.
-    name:
+    name
         Name of the image, for example `localhost/dynamo-operator:0.1.0`.
-    output:
+    output
         OCI archive to write.
-    label:
-        Label as NAME=VALUE. Repeatable.
+    label
+        Label of the image. Repeatable.
     """
     labels = dict(_label(pair) for pair in label or ())
     with shown() as progress:
@@ -206,15 +213,13 @@ def image(
 
 
 @app.command
-def load(file: Path, /, *, instance: str = DEFAULT_NAME) -> None:
+def load(file: Path, /, *, instance: InstanceOption = DEFAULT_NAME) -> None:
     """Load the images of an OCI archive into a real node.
 
     Parameters
     ----------
-    file:
+    file
         Archive, as written by `dynamoctl dev image`.
-    instance:
-        Instance.
     """
     with shown() as progress:
         progress.step(f"loading {file.name}")
@@ -227,9 +232,9 @@ def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A00
 
     Parameters
     ----------
-    name:
+    name
         Instance.
-    all:
+    all
         Stop every instance.
     """
     if all and name:
@@ -242,11 +247,13 @@ def down(name: str | None = None, /, *, all: bool = False) -> None:  # noqa: A00
 
 @app.command
 def status(name: str | None = None, /) -> ExitCode:
-    """Show the processes of control planes. Exits with 1 if one does not run.
+    """Show the processes of control planes.
+
+    Exits with 1 if one does not run.
 
     Parameters
     ----------
-    name:
+    name
         Instance (default: all).
     """
     made = (instance for instance in Instance.all() if instance.exists)
@@ -260,9 +267,9 @@ def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
 
     Parameters
     ----------
-    name:
+    name
         Instance.
-    content:
+    content
         Print the file's content instead.
     """
     path = Instance(name).kubeconfig
@@ -270,15 +277,13 @@ def kubeconfig(name: str = DEFAULT_NAME, /, *, content: bool = False) -> None:
 
 
 @_kinds.command
-def install(*names: str, instance: str = DEFAULT_NAME) -> None:
+def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
     """Install CRDs of other projects: grove, inferencepool, istio, kai, lws, podgroup.
 
     Parameters
     ----------
-    names:
+    names
         Projects (default: all).
-    instance:
-        Instance.
     """
     with shown() as progress:
         Instance(instance).install_crds(names or optional_crds.NAMES, progress=progress)

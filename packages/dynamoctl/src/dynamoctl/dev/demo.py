@@ -1,29 +1,31 @@
-"""`dynamoctl dev demo`: a graph becomes ready on a local control plane, and its objects are shown.
+"""`dynamoctl dev demo`: bring a graph up on a local control plane and show its objects.
 
-Everything is as in a cluster but for the nodes and their pods, which are simulated: a real API server, the
-operator with its webhooks and roles, and a graph as a user writes it.
+Only the nodes and pods are simulated: the API server is real, and the operator runs with its webhooks and
+roles.
 """
 
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import yaml
+from cyclopts import Parameter
 from rich.console import Console
 from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.files.yaml_depth import ShallowLoader
+from dynamo_graphs.files.yaml_reader import ShallowLoader
 from dynamo_graphs.product import user_agent
 from dynamo_graphs.status.readiness import is_ready, summary
 from dynamoctl.cluster.members import members
 from dynamoctl.cluster.watching import states
 from dynamoctl.dev.commands import print_next, program
 from dynamoctl.dev.playground.control import Playground
-from dynamoctl.inspect.tree import drawn, grown
+from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.connect import connect
 from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError, OperatorError
@@ -37,16 +39,22 @@ class DemoError(OperatorError):
     """The graph did not become ready."""
 
 
-def demo(graph: Path, /, *, name: str = "demo", keep: bool = False) -> None:
+def demo(
+    graph: Path,
+    /,
+    *,
+    name: Annotated[str, Parameter(metavar="NAME")] = "demo",
+    keep: bool = False,
+) -> None:
     """Start a control plane and the operator, apply a graph, wait until it is ready, show its objects.
 
     Parameters
     ----------
-    graph:
+    graph
         File with one DynamoGraphDeployment.
-    name:
+    name
         Instance to create, and to remove at the end.
-    keep:
+    keep
         Keep the control plane and the operator running.
     """
     desired = _graph(graph)
@@ -97,7 +105,7 @@ async def _show(instance: Instance, desired: Object, progress: ProgressReporter)
         progress.step(f"waiting for {key_of(desired)}")
         graph = await _ready(client, desired, progress)
         dependents = await members(client, graph.key)
-        return drawn(grown(graph, dependents.by_owner, now=datetime.now(UTC)))
+        return drawn(tree_of(graph, dependents.by_owner, now=datetime.now(UTC)))
 
 
 async def _ready(
@@ -105,8 +113,8 @@ async def _ready(
 ) -> DynamoGraphDeployment:
     """The graph, once it is applied and ready.
 
-    Raises:
-        DemoError: it takes too long; with what the status says.
+    Raises
+        DemoError: it takes too long; with the message of the status.
     """
     graph = await client.apply(DynamoGraphDeployment, desired, force=True)
     try:

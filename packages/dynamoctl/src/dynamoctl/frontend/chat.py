@@ -4,9 +4,8 @@ import asyncio
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl
 
-from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.completions import completion, served_model
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.log_lines import visible_lines
@@ -22,11 +21,11 @@ _ERRORS = 400
 async def print_chat(
     name: str, where: Where, prompt: str, *, model: str, max_tokens: int, output: str
 ) -> ExitCode:
-    """Ask once, or without a prompt as long as the user types; the times are printed after each answer.
+    """Ask once, or without a prompt for each line that the user types; print the times after each answer.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         chosen = await served_model(frontend, model)
         if prompt:
@@ -35,7 +34,7 @@ async def print_chat(
             return ExitCode.OK
         print(visible(f"{chosen} on {at.key}; Ctrl-D ends the conversation"), file=sys.stderr)
         messages = []
-        while (line := await typed()) is not None:
+        while (line := await typed_line()) is not None:
             if not line:
                 continue
             messages.append({"role": "user", "content": line})
@@ -52,16 +51,14 @@ async def print_chat(
 async def print_answer(
     name: str, where: Where, path: str, *, method: str, body: bytes | None
 ) -> ExitCode:
-    """Send one request to the frontend and print its answer as it comes; 1 for an HTTP error.
+    """Send one request to the frontend and print the answer as it arrives; 1 for an HTTP error.
 
     Raises: CycloptsError; OperatorError.
     """
-    bare, _, query = path.partition("?")
-    pairs = dict(parse_qsl(query, keep_blank_values=True))
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         verb = method or ("POST" if body is not None else "GET")
-        answer = await frontend.send(verb, bare, body=body, query=pairs)
+        answer = await frontend.send(verb, path, body=body)
         try:
             async for chunk in answer.body:
                 sys.stdout.buffer.write(_printed(chunk))
@@ -74,20 +71,23 @@ async def print_answer(
     return ExitCode.OK
 
 
-async def typed() -> str | None:
-    """A line of the user, without spaces around it; None at the end."""
+async def typed_line() -> str | None:
+    """The next line that the user types, stripped; None at the end."""
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)
-        # A terminal has whole lines. In a thread the read would outlive Ctrl-C, and the end wait for it.
+        # A terminal has whole lines. In a thread, the read would outlive Ctrl-C and delay the exit.
         await _readable()
         line = sys.stdin.readline()
     else:
-        line = await asyncio.to_thread(sys.stdin.readline)
+        try:
+            line = await asyncio.to_thread(sys.stdin.readline)
+        except UnicodeDecodeError as error:
+            raise ConfigError("<stdin>", "expected UTF-8 text") from error
     return line.strip() if line else None
 
 
 async def _readable() -> None:
-    """Wait until there is something to read from standard input, or its end."""
+    """Wait until standard input has data or ends."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(sys.stdin, ready.set)
     try:
@@ -124,11 +124,11 @@ def _write(text: str) -> None:
 
 
 def ignore(_text: str) -> None:
-    """For what is used as a whole, and not as it comes."""
+    """Drop the pieces of an answer that is used as a whole."""
 
 
 def body_of(data: str | None) -> bytes | None:
-    """What to send: the text, or with @ the content of a file or of stdin. None: nothing.
+    """The body to send: the text, or after @ the content of a file or of stdin; None without data.
 
     Raises: ConfigError.
     """
@@ -143,7 +143,7 @@ def body_of(data: str | None) -> bytes | None:
 
 
 def _printed(chunk: bytes) -> bytes:
-    """A chunk as it is for a file or a pipe; on a terminal as text without control characters."""
+    """The chunk for a file or a pipe; on a terminal as text without control characters."""
     if not sys.stdout.isatty():
         return chunk
     return visible_lines(chunk.decode("utf-8", "replace")).encode()

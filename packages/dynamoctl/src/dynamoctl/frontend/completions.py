@@ -1,4 +1,4 @@
-"""Chat completions as they stream in, with the times that a user of a model asks for."""
+"""Stream chat completions and time them."""
 
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
@@ -12,6 +12,7 @@ from dynamoctl.ages import counted
 from dynamoctl.cluster.target import Missing
 from dynamoctl.frontend.proxy import Frontend
 from dynamoctl.log_lines import bounded_lines
+from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ServerFailure
 from kube_runtime.kind import Object
 
@@ -22,9 +23,10 @@ _DONE = b"[DONE]"
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A completed answer. `first_seconds` is the time to the first token, `seconds` that to the last one.
+    """A completed answer.
 
-    None means: no token came. `tokens` is what the frontend counts, else the number of chunks.
+    `seconds` is the time to the last token, `first_seconds` to the first; None without one. `tokens` is the
+    count of the frontend, else the number of chunks.
     """
 
     text: str
@@ -51,7 +53,7 @@ class Completion:
 
 
 async def served_model(frontend: Frontend, model: str) -> str:
-    """The model to ask for: the named one, else the first one that is served.
+    """The named model, else the first one that is served.
 
     Raises:
         Missing: no model is served, or not the named one.
@@ -65,7 +67,7 @@ async def served_model(frontend: Frontend, model: str) -> str:
     if not names:
         raise Missing(f"{frontend.service} serves no model yet")
     if model and model not in names:
-        raise Missing(f"{frontend.service} does not serve {model!r} (it serves {', '.join(names)})")
+        raise Missing(f'{frontend.service} does not serve "{model}" (it serves {", ".join(names)})')
     return model or names[0]
 
 
@@ -78,7 +80,7 @@ async def completion(
     write: Callable[[str], None],
     clock: Callable[[], float] = time.monotonic,
 ) -> Completion:
-    """One answer; `write` gets each piece of text as it comes.
+    """Ask for one answer; `write` gets each piece of text as it arrives.
 
     Raises:
         ApiError: the frontend answers with an error.
@@ -101,16 +103,17 @@ async def completion(
         aclosing(_chunks(answer.body)) as chunks,
     ):
         async for chunk in chunks:
-            usage = chunk.get("usage")
-            if isinstance(usage, dict):
-                counted = usage.get("completion_tokens")
-            text = _text(chunk)
+            usage = _mapping(chunk.get("usage"))
+            if isinstance(tokens := usage.get("completion_tokens"), int):
+                counted = tokens
+            choice = _choice(chunk)
+            text = _text(choice)
             if text:
                 last = clock()
                 first = last - begun if first is None else first
                 pieces.append(text)
                 write(text)
-            elif _is_token(chunk):
+            elif choice and not choice.get("finish_reason"):
                 silent.append(clock() - begun)
     if first is None and counted and silent:
         return Completion("", counted, silent[0], silent[-1])
@@ -127,7 +130,7 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
                 return
             try:
                 chunk = msgspec.json.decode(data)
-            except msgspec.DecodeError as error:
+            except UNREADABLE as error:
                 raise ServerFailure(
                     200, "", f"the frontend sent unreadable data: {error}"
                 ) from error
@@ -137,18 +140,18 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
                 yield chunk
 
 
-def _is_token(chunk: Any) -> bool:
-    """Whether a chunk is part of the answer, and not its end or the usage."""
+def _choice(chunk: Object) -> Object:
+    """The first choice of a chunk; {} at the end of the answer, which may have the usage only."""
     choices = chunk.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return isinstance(first, dict) and not first.get("finish_reason")
+    return _mapping(choices[0] if isinstance(choices, list) and choices else None)
 
 
-def _text(chunk: Any) -> str:
-    """The text of a chunk, or the model's reasoning."""
-    choices = chunk.get("choices")
-    delta = choices[0].get("delta") if isinstance(choices, list) and choices else None
-    if not isinstance(delta, dict):
-        return ""
+def _text(choice: Object) -> str:
+    """The text of a choice, or the model's reasoning."""
+    delta = _mapping(choice.get("delta"))
     text = delta.get("content") or delta.get("reasoning_content")
     return text if isinstance(text, str) else ""
+
+
+def _mapping(value: object) -> Object:
+    return value if isinstance(value, dict) else {}

@@ -9,35 +9,34 @@ import sys
 
 from aiohttp import web
 
-from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
 from kube_runtime.errors import ConfigError, OperatorError
 
 _LARGEST_BYTES = 64 * 1024**2
-"""Of a request: images of multimodal prompts are the largest."""
+"""Most bytes of a request: images of multimodal prompts are the largest."""
 
 _BAD_GATEWAY = 502
 _BAD_REQUEST = 400
 
 
 async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCode:
-    """Forward until Ctrl-C. Port 0 means: any free one.
+    """Forward until Ctrl-C. Port 0 is any free one.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         runner = web.AppRunner(application_of(frontend), access_log=None)
         await runner.setup()
         try:
             try:
                 await web.TCPSite(runner, address, port).start()
-            except OSError as error:
-                raise ConfigError(
-                    f"{address}:{port}", f"cannot listen: {error.strerror}"
-                ) from error
+            except (OSError, UnicodeError) as error:  # a name that is too long cannot be encoded
+                reason = error.strerror if isinstance(error, OSError) else error
+                raise ConfigError(f"{address}:{port}", f"cannot listen: {reason}") from error
             opened = runner.addresses[0][1]
             print(f"http://{address}:{opened}", flush=True)
             to = visible(f"{at.key}, service {frontend.service}:{frontend.port}")
@@ -58,9 +57,8 @@ def application_of(frontend: Frontend) -> web.Application:
         try:
             answer = await frontend.send(
                 request.method,
-                request.raw_path.partition("?")[0],
+                request.raw_path,
                 body=await request.read() or None,
-                query=request.query,
                 content_type=request.content_type,
             )
         except ConfigError as error:

@@ -1,7 +1,6 @@
-"""What the metrics of a frontend say about load: the difference of two scrapes. Pure.
+"""The load on frontends, from the difference of two scrapes of their metrics. Pure.
 
-The names are those of Dynamo's frontend. Counters of all models and labels are added up. Other
-lines are skipped, in time linear to their length.
+Counters are summed over all models and labels. Other metrics are skipped, in time linear to their length.
 """
 
 import math
@@ -27,7 +26,7 @@ Sample = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What frontends did between two scrapes. None: there was nothing to measure.
+    """The load on frontends between two scrapes; None where there was nothing to measure.
 
     `requests` is per second, `in_flight` a number of requests, `ttft` and `itl` are mean seconds, `isl`
     and `osl` mean tokens of prompts and answers.
@@ -55,7 +54,7 @@ def sample_of(text: str) -> Sample:
 
 
 def load_of(pairs: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
-    """The load of several frontends, each with its scrapes before and after so many seconds."""
+    """The load on several frontends, each with two scrapes that many seconds apart."""
     measured = [(before, after) for before, after in pairs if after]
     if not measured or seconds <= 0:
         return Load()
@@ -75,7 +74,7 @@ def load_of(pairs: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
 
 
 def _increase(before: float, after: float) -> float:
-    """What was added to a counter, which begins again at 0 with its process."""
+    """The increase of a counter, which restarts at 0 with its process."""
     return after - before if after >= before else after
 
 

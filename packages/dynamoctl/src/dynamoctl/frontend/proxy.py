@@ -1,10 +1,10 @@
 """The frontend of a graph, reached through the API server's proxy of Services.
 
-It needs the permissions `get` and `create` for `services/proxy`, and no way to the pods.
+This needs the permissions `get` and `create` for `services/proxy`, and no network route to the pods.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -17,6 +17,7 @@ from dynamo_graphs.api.names import label_value
 from dynamoctl.cluster.target import Missing, Target
 from kube_runtime.client.api_errors import error_of_answer
 from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Struct
@@ -52,10 +53,11 @@ class Frontend:
         path: str,
         *,
         body: bytes | None = None,
-        query: Mapping[str, str] | None = None,
         content_type: str = "application/json",
     ) -> Answer:
-        """The answer of the frontend, whatever its status; its body may still be on the way.
+        """Send a request; the answer, whatever its status, may still be arriving.
+
+        The query in `path` is sent as it is written.
 
         Raises:
             ConfigError: the path leads out of the Service.
@@ -63,18 +65,21 @@ class Frontend:
         """
         absolute = path if path.startswith("/") else f"/{path}"
         # The transport joins such segments, and the request would reach another object of the API server.
-        segments = re.split("/|%2f", absolute, flags=re.IGNORECASE)
+        segments = re.split("/|%2f", absolute.partition("?")[0], flags=re.IGNORECASE)
         if any(unquote(segment) in (".", "..") for segment in segments):
             raise ConfigError(path, "invalid path (expected no . and .. segments)")
         request = Request(
-            *(method, f"{self.path}{absolute}", dict(query or {}), body, content_type),
+            method,
+            f"{self.path}{absolute}",
+            body=body,
+            content_type=content_type,
             timeout_seconds=None,
             accept="*/*",
         )
         return await self.transport.send(request)
 
     async def json(self, path: str) -> object:
-        """The JSON that the frontend has at a path.
+        """The JSON at a path of the frontend.
 
         Raises:
             ApiError: the frontend, or the API server in front of it, answers with an error.
@@ -84,7 +89,7 @@ class Frontend:
             body = await answer.read()
         try:
             return msgspec.json.decode(body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Missing(f"{self.service}{path} is not JSON: {error}") from error
 
     @asynccontextmanager
@@ -110,7 +115,7 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
     """The frontend of a graph.
 
     Raises:
-        Missing: the graph is not there, or has no frontend, or that has no Service yet.
+        Missing: the graph does not exist, or has no frontend, or that has no Service yet.
     """
     graph = await at.get()
     keys = [key for key, it in graph.spec.services.items() if it.component_type == "frontend"]

@@ -1,6 +1,6 @@
 """The metrics of frontend pods, read through the API server's proxy of pods.
 
-The proxy of Services would reach another pod each time, and rates are differences of one pod's counters.
+The proxy of Services would reach another pod each time, and a rate is the difference of one pod's counters.
 """
 
 import asyncio
@@ -17,25 +17,25 @@ from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 
 _AT_ONCE = 16
-"""Frontends that are asked at the same time."""
+"""Most frontends that are scraped at the same time."""
 _ANSWER_SECONDS = 5.0
 _MOST_BYTES = 8 * 1024 * 1024
-"""Of the metrics of one pod. A user's container may answer without an end."""
+"""Most bytes of one scrape: a user's container may send an endless answer."""
 
 PodName = tuple[str, str]
 """Namespace and name."""
 
 
 class _NoMetrics(OperatorError):
-    """A frontend did not answer in time, or not with metrics."""
+    """A frontend did not answer in time, or answered without metrics."""
 
 
 async def frontends(
     reading: Reading, namespace: str, name: str
 ) -> dict[PodName, list[tuple[PodName, int]]]:
-    """The frontend pods that run with the ports of their metrics, by namespace and label of the graph.
+    """The running frontend pods with the ports of their metrics, by namespace and label of the graph.
 
-    An empty namespace means all, an empty name all graphs.
+    "" as namespace is all namespaces, "" as name all graphs.
 
     Raises: OperatorError.
     """
@@ -52,7 +52,7 @@ async def frontends(
 
 
 def _port(pod: Object) -> int:
-    """The port named `http` of a pod: frontends have their metrics there."""
+    """The port named `http`, where frontends serve their metrics."""
     ports = (port for container in pod["spec"]["containers"] for port in container.get("ports", ()))
     return next((it["containerPort"] for it in ports if it.get("name") == "http"), HTTP_PORT)
 
@@ -60,7 +60,7 @@ def _port(pod: Object) -> int:
 async def samples(
     reading: Reading, pods: Sequence[tuple[PodName, int]]
 ) -> tuple[dict[PodName, Sample], list[str]]:
-    """The samples of pods, and why others have none."""
+    """The samples of pods, and for each other pod the reason, in words."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def sample(pod: PodName, port: int) -> Sample | str:

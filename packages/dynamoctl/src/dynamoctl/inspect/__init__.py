@@ -1,1 +1,1 @@
-"""What is there, and why: nothing here writes to the cluster."""
+"""Show objects and explain their state. Nothing here writes to the cluster."""

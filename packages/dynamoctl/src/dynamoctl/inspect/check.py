@@ -1,31 +1,31 @@
-"""`dynamoctl check`: reads a cluster and says what it lacks. It changes nothing."""
+"""`dynamoctl check`: check a cluster for missing prerequisites, read-only."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
+from cyclopts import CycloptsError
 from rich.text import Text
 
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.reconcile.transforms import registries_only
-from dynamoctl.cluster.target import cluster
+from dynamoctl.cluster.target import NAME, cluster
 from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
-from dynamoctl.installation.checks import CheckResult, Finding
+from dynamoctl.installation.checks import CheckResult, Finding, ResourceQuota, StorageClass
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition, ResourceQuota, StorageClass
-from dynamoctl.installation.kinds import PROJECTS
+from dynamoctl.installation.kinds import PROJECTS, Definition
 from dynamoctl.installation.permissions import MARKER_LEASE
-from dynamoctl.installation.running import operators, rendering_settings
+from dynamoctl.installation.running import ELECTION_LEASE, operators, running_settings
 from dynamoctl.installation.upgrade_preview import PULL_SECRETS
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
 from kube_runtime.commandline.errors import ExitCode, visible
-from kube_runtime.errors import ConfigError, Forbidden, NotFound, Unreachable
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.errors import Forbidden, NotFound, Unreachable
+from kube_runtime.kind import Kind, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
 from kube_runtime.types.core import Node, Pod
@@ -33,14 +33,13 @@ from kube_runtime.types.core import Node, Pod
 T = TypeVar("T")
 
 _STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
-_ELECTION = Key("kube-system", "dynamo.nvidia.com")
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
 
 
 async def print_findings(options: CheckOptions, output: str) -> ExitCode:
-    """Print what was found; the exit code that it means.
+    """Print the findings; the exit code.
 
-    Raises: CycloptsError: the namespace cannot be one; OperatorError.
+    Raises: CycloptsError for an invalid namespace or ServiceAccount; OperatorError.
     """
     findings, code = await _findings(options)
     if output == "json":
@@ -66,6 +65,8 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
 
 
 async def _findings(options: CheckOptions) -> tuple[list[Finding], ExitCode]:
+    if options.account:
+        _user(options.account)  # raises before anything is asked of the cluster
     try:
         async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
             findings = [finding async for finding in _checked(at.reading, options)]
@@ -103,7 +104,7 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
 
 
 async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
-    """The finding, or that the one who asks may not look."""
+    """The finding, or a warning if the user may not read what it needs."""
     try:
         return await finding
     except Forbidden as error:
@@ -117,7 +118,7 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
 
 
 async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
-    """The finding about objects of the cluster, or that the one who asks may not read them."""
+    """The finding about objects of the cluster, or a warning if the user may not read them."""
 
     async def finding() -> Finding:
         return judge(await objects)
@@ -144,9 +145,9 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
 async def _forbidden(
     reading: Reading, options: CheckOptions, present: Collection[str]
 ) -> dict[Kind, list[str]] | None:
-    """The ServiceAccounts of operators that may not read an installed kind of an optional API, by that kind.
+    """By installed kind of an optional API, the operators' ServiceAccounts that may not read it.
 
-    None if no operator is known, or if only the operator itself may ask.
+    None if no operator is known, or if the user may not create access reviews.
     """
     forbidden: dict[Kind, list[str]] = {}
     installed = [kind for api in OPTIONAL_APIS for kind in api.kinds if str(kind) in present]
@@ -162,7 +163,7 @@ async def _forbidden(
 
 
 async def _accounts(reading: Reading, options: CheckOptions) -> list[tuple[str, str, str]]:
-    """Whose permissions to check: a name to show, a user name ("" is the caller), and a namespace or ""."""
+    """Whose permissions to check: a title, a user name ("" is the current user), and a namespace or ""."""
     if options.is_self:
         return [("the current user", "", options.namespace)]
     if options.account:
@@ -174,16 +175,18 @@ async def _accounts(reading: Reading, options: CheckOptions) -> list[tuple[str, 
 
 
 def _user(account: str) -> str:
-    """The user name of a ServiceAccount. Raises: ConfigError if it is not NAMESPACE/NAME."""
-    namespace, slash, name = account.partition("/")
-    if not slash:
-        raise ConfigError("--account", f"expected NAMESPACE/NAME, got {account!r}")
+    """The user name of a ServiceAccount. Raises: CycloptsError if it is not NAMESPACE/NAME."""
+    namespace, _, name = account.partition("/")
+    if not (NAME.fullmatch(namespace) and NAME.fullmatch(name)):
+        raise CycloptsError(
+            f'invalid ServiceAccount "{account}" (expected NAMESPACE/NAME, for example prod/operator)'
+        )
     return f"system:serviceaccount:{namespace}:{name}"
 
 
 async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
     async def leader() -> Finding:
-        lease = await reading.one(Lease, _ELECTION)
+        lease = await reading.one(Lease, ELECTION_LEASE)
         finding = checks.leader(lease, datetime.now(UTC), is_before=options.is_before)
         if checks.is_led(lease, datetime.now(UTC)):
             return finding
@@ -212,7 +215,7 @@ async def _permissions(reading: Reading, options: CheckOptions) -> Finding:
 
 
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:
-    """What comes of a dry run of a graph that breaks a rule of admission, not its schema."""
+    """Try a dry run of a graph that only the webhooks refuse, not the schema."""
     graph = DynamoGraphDeployment.KIND
     service = {"componentType": "frontend", "ingress": {"enabled": True}}
     body: Object = {
@@ -237,7 +240,7 @@ async def _pull_secrets(reading: Reading, namespace: str) -> Finding:
 
 
 async def _pods(reading: Reading, namespace: str) -> Finding:
-    return await upgrade.pods(reading, await rendering_settings(reading), namespace)
+    return await upgrade.pods(reading, await running_settings(reading), namespace)
 
 
 def _images(value: object) -> Iterator[str]:

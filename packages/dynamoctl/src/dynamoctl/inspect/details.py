@@ -1,4 +1,4 @@
-"""`dynamoctl models NAME` and `dynamoctl requests NAME`: one object, and why it is as it is."""
+"""`dynamoctl models NAME` and `dynamoctl requests NAME`: one object, and the reason for its state."""
 
 from datetime import UTC, datetime
 
@@ -8,7 +8,7 @@ from dynamo_graphs.api.model import DynamoModel, EndpointInfo
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.status.readiness import is_ready
 from dynamoctl.ages import short_age
-from dynamoctl.cluster.target import STATED, place, type_named
+from dynamoctl.cluster.target import STATED, target_of, type_named
 from dynamoctl.inspect.listing import RAW, print_raw
 from dynamoctl.inspect.views import explained, print_explanation
 from dynamoctl.options import Where
@@ -19,11 +19,11 @@ _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
 
 
 async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitCode:
-    """Print a model or a request, and why it is as it is; 0 if it is ready or has succeeded.
+    """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, (type_named(kind, STATED),)) as at:
+    async with target_of(name, where, (type_named(kind, STATED),)) as at:
         if output in RAW:
             body = await at.raw()
             print_raw(at.type_.KIND, [body], body, output)
@@ -40,7 +40,7 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
 
 
 def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:
-    """What an endpoint does with the model, in one word or two."""
+    """The state of a model on an endpoint, in one to three words."""
     if endpoint.ready:
         return "loaded"
     if not is_lora:
@@ -55,7 +55,7 @@ def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:
 
 
 def model_parts(model: DynamoModel, now: datetime) -> list[RenderableType]:
-    """The parts of a screen: what the model is, and a row for each pod that may have it."""
+    """The parts of a screen: the model, and a row for each pod that may have loaded it."""
     spec, status = model.spec, model.status
     parts: list[RenderableType] = []
     if spec is not None:

@@ -1,4 +1,4 @@
-"""`dynamoctl events`: the Events about a graph and about everything that it owns."""
+"""`dynamoctl events`: the Events about a graph and the objects that it owns."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from dynamoctl.ages import short_age
 from dynamoctl.cluster.members import members
-from dynamoctl.cluster.target import GRAPHS, place
+from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table, warn
 from kube_runtime.commandline.errors import ExitCode
@@ -18,8 +18,8 @@ _HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """One Event, in the form of the older and of the newer API. `last_seen` is RFC 3339, UTC, or ""."""
+class ShownEvent:
+    """An Event, of the core or the events.k8s.io API. `last_seen` is RFC 3339, UTC, or ""."""
 
     last_seen: str
     type: str
@@ -34,14 +34,14 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)
         listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
     for note in dependents.unread:
         warn(note)
     uids = owned_uids(graph, dependents.by_owner)
-    shown = happenings(listed, uids, only_warnings=only_warnings)
+    shown = events_about(listed, uids, only_warnings=only_warnings)
     if output == "json":
         show_json([_json(event) for event in shown])
     elif shown:
@@ -68,12 +68,12 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
     return ExitCode.OK
 
 
-def happenings(
+def events_about(
     events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
-) -> list[Happening]:
+) -> list[ShownEvent]:
     """The Events about objects with these uids, the oldest first."""
     matching = [
-        _happening(event)
+        _shown_event(event)
         for event in events
         if (event.get("involvedObject") or {}).get("uid") in uids
         and (not only_warnings or event.get("type") == "Warning")
@@ -87,7 +87,7 @@ def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> fr
 
 
 def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
-    if uid in seen:  # any user may write owners, also such as own each other
+    if uid in seen:  # users may write owner references, also in a circle
         return
     seen.add(uid)
     yield uid
@@ -95,7 +95,7 @@ def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str])
         yield from _below(child.metadata.uid, by_owner, seen)
 
 
-def _happening(event: Fields) -> Happening:
+def _shown_event(event: Fields) -> ShownEvent:
     series = event.get("series") or {}
     times = (
         series.get("lastObservedTime"),
@@ -104,7 +104,7 @@ def _happening(event: Fields) -> Happening:
         event["metadata"].get("creationTimestamp"),
     )
     about = event["involvedObject"]
-    return Happening(
+    return ShownEvent(
         last_seen=str(next(filter(None, times), "")),
         type=str(event.get("type", "")),
         reason=str(event.get("reason", "")),
@@ -114,7 +114,7 @@ def _happening(event: Fields) -> Happening:
     )
 
 
-def _json(event: Happening) -> Object:
+def _json(event: ShownEvent) -> Object:
     return {
         "lastSeen": event.last_seen or None,
         "type": event.type,

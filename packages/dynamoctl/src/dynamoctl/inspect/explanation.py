@@ -1,7 +1,7 @@
-"""Why an object is not ready: the text of `dynamoctl why`. Pure: an object in, text out.
+"""Why an object is not ready: the text of `dynamoctl why`. Pure.
 
-Each fact appears once, although conditions repeat each other's reasons and a graph's message joins those of
-its services. The advice is that of the table from which docs/status.md is generated.
+Each fact appears once, although conditions repeat reasons and a graph's message joins those of its services.
+The advice comes from the catalog that docs/status.md is generated from.
 """
 
 import re
@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dynamo_graphs.api.component import GROUP, DynamoComponentDeployment
+from dynamo_graphs.api.annotations import is_paused
+from dynamo_graphs.api.component import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.pause import is_paused
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.api.service_status import BlockedPod
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
 from dynamo_graphs.status.catalog import meaning
@@ -35,7 +34,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition
 
 _PATIENCE = timedelta(minutes=1)
-"""Seconds within which a running operator has reconciled a change."""
+"""Time within which a running operator has reconciled a change."""
 
 _PAUSED = {
     DynamoGraphDeployment: Condition("Progressing", "Unknown", PauseReason.GRAPH_PAUSED),
@@ -46,7 +45,7 @@ _PAUSED = {
         RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED
     ),
 }
-"""What a paused object says of itself, once the operator has seen that it is paused."""
+"""The condition of a paused object, once the operator has reconciled the annotation."""
 
 _OF_SERVICES = frozenset(
     (
@@ -55,7 +54,7 @@ _OF_SERVICES = frozenset(
         ComponentReason.GROUPS_NOT_READY,
     )
 )
-"""Reasons that stand for those of services, beside these themselves."""
+"""Reasons of a graph or component that summarize the reasons of services."""
 
 _CHECK = "Run `dynamoctl check`: it reports whether an operator runs and leads, and what it lacks."
 _AGAIN = f"Repeat in a minute. If nothing has changed: {_CHECK}"
@@ -65,31 +64,31 @@ _FINALIZERS = {
         "It disappears with the last object it owns; `dynamoctl tree` shows what is left of a graph."
     ),
 }
-"""What to do about a finalizer, by its beginning."""
+"""What to do about a finalizer, by its prefix."""
 
 _OTHERS = "The program that set a finalizer removes it: check that it is running."
 _LINK = re.compile(r"\[[^][]*\]\(([^()]*)\)")
-"""A link of a page of docs/, which the texts of the table are written for."""
+"""A link: the texts of the catalog are written for the pages of docs/."""
 
 _OWN_NAME = re.compile(r"(\bresume (?:\w+/)?)NAME\b")
-"""Where a command in an advice takes the object that the advice is about."""
+"""A command in an advice that takes the name of the object itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How an object stands: what was found, the gist first, and what to do about it."""
+    """The state of an object: the findings, the most important first, and what to do about them."""
 
     said: tuple[str, ...]
     advice: tuple[str, ...] = ()
 
     @property
     def lines(self) -> list[str]:
-        """All of it, what to do after an arrow."""
+        """The findings, then the advice, each after an arrow."""
         return [*self.said, *(f"→ {remedy}" for remedy in self.advice)]
 
 
 def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:
-    """Why the object is not ready, or that it is. None means: it is not known when the spec was changed."""
+    """Explain the state of an object. `changed_at` is when its spec changed; None if unknown."""
     named = str(stated.key)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)
@@ -116,7 +115,7 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
 
 
 def _warnings(stated: Stated) -> tuple[list[str], list[str]]:
-    """What will not work as it is written, although every pod is ready."""
+    """Parts of the spec that have no effect, although every pod is ready."""
     warning = condition(stated.status.conditions, configuration.TYPE)
     if warning is None or warning.status != "True":
         return [], []
@@ -131,7 +130,7 @@ def _standing(named: str, standing: str, since_then: str) -> str:
 
 
 def changed_at(raw: Object) -> str | None:
-    """The last write of an object other than its status; None if managed fields do not record it."""
+    """When an object was last written, apart from its status; None if managed fields do not record it."""
     entries: list[Object] = raw.get("metadata", {}).get("managedFields", [])
     return max(
         (entry["time"] for entry in entries if entry.get("time") and not entry.get("subresource")),
@@ -178,7 +177,7 @@ def _behind(stated: Stated, changed_at: str | None, now: datetime) -> tuple[list
 
 
 def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
-    """The causes from the conditions, each reason once, then the services that are not ready."""
+    """The causes in the conditions, each reason once, then the services that are not ready."""
     late = _late(stated)
     lines: list[str] = []
     advice: list[str] = []
@@ -200,7 +199,7 @@ def _troubles(stated: Stated, now: datetime) -> tuple[list[str], list[str]]:
 def _late(stated: Stated) -> list[Service]:
     """The services that the summary is about.
 
-    Where it is about something else, such as a spec that was refused, they are from before.
+    If it is about something else, such as an invalid spec, their statuses are outdated.
     """
     overall = summary(stated)
     every = [service for service in services(stated) if service.reason or service.message]
@@ -210,14 +209,14 @@ def _late(stated: Stated) -> list[Service]:
 
 
 _BAD_WHEN_TRUE = ("Suspended", configuration.TYPE)
-"""Conditions that are there to say that something is unusual."""
+"""Conditions that report a problem when they are true."""
 
 
 def _bad_conditions(stated: Stated) -> Iterator[Condition]:
-    """Those that a reader has to know of, the one first that says most."""
+    """The conditions that explain the state, the most specific first."""
     first = summary(stated)
     reasons = set()
-    # Where `Valid` is false the summary says no more than: see there.
+    # If `Valid` is false, the summary only refers to it.
     order = sorted(stated.status.conditions, key=lambda it: (it.type != "Valid", it != first))
     for candidate in order:
         is_bad = candidate.status == "False"
@@ -247,7 +246,7 @@ def _service(service: Service, now: datetime) -> str:
 
 
 def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
-    """What to do about services, whose reasons are those of a graph's `Ready`: each advice once."""
+    """What to do about services, each advice once. Their reasons are those of a graph's `Ready`."""
     by_reason: dict[str, list[Service]] = defaultdict(list)
     for service in late:
         by_reason[service.reason or GraphReason.SOME_NOT_READY].append(service)
@@ -262,7 +261,7 @@ def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
 
 
 def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
-    """The advice with the names of a pod and of its container in the commands."""
+    """The advice with a pod's and its container's name filled into the commands."""
     if pod is None:
         return advice
     container = f" -c {pod.container}" if pod.container else ""
@@ -272,13 +271,13 @@ def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
 
 
 def _named(advice: str, stated: Stated) -> str:
-    """The advice with the name of the object in the commands that take it."""
+    """The advice with the object's name filled into the commands."""
     name, namespace = stated.metadata.name, stated.metadata.namespace
     return _OWN_NAME.sub(rf"\g<1>{name} -n {namespace}", advice)
 
 
 def _condition_texts(stated: Stated, cause: Condition) -> tuple[list[str], list[str]]:
-    """What a condition means, and what to do about it, by the table."""
+    """What a condition means and what to do about it, by the catalog."""
     row = meaning(stated.KIND.name, cause)
     if row is None:
         return [f"{cause.type} is {cause.status}: {cause.reason}."], [_unknown(cause.reason)]
@@ -291,7 +290,7 @@ def _unknown(reason: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text of the table, where it is read on its own."""
+    """A text of the catalog with its links as file names."""
     return _LINK.sub(r"docs/\1", text)
 
 

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 
 import msgspec
+from cyclopts import CycloptsError
 
 from dynamoctl.ages import short_age
 from dynamoctl.cluster.target import (
@@ -17,10 +17,11 @@ from dynamoctl.cluster.target import (
     Cluster,
     absent_namespace,
     cluster,
-    named_place,
+    namespace_in_words,
     not_served,
     type_named,
 )
+from dynamoctl.installation.cluster_reader import stored_type
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table
 from kube_runtime.commandline.errors import ExitCode
@@ -33,14 +34,7 @@ RAW = ("json", "yaml", "name")
 """Output formats of objects as they are stored."""
 
 _STEP = re.compile(r"""\.(\w+)(?:\[\?\(@\.type==["'](\w+)["']\)\])?""")
-"""One field of a path, and the type of the condition that is meant of a list of them."""
-
-
-class _Listed(Resource):
-    """An object of any kind of ours: metadata, and the rest as JSON values."""
-
-    spec: Object = {}
-    status: Object = {}
+"""One field of a path; for a list of conditions with the type of the one that is meant."""
 
 
 async def print_list(
@@ -52,6 +46,10 @@ async def print_list(
 
     Raises: CycloptsError; OperatorError.
     """
+    if watch and output in RAW:
+        raise CycloptsError(
+            f"--watch prints a table (expected --output table or wide, not {output})"
+        )
     type_ = type_named(kind, STATED)
     columns = [
         column for column in type_.DEFINITION.columns if output == "wide" or not column.priority
@@ -73,7 +71,7 @@ async def print_list(
         head, body = rows(columns, objects, everywhere=everywhere, now=datetime.now(UTC))
         show(table(head, body))
     else:
-        print(f"no {NOUNS[type_]}s found in {named_place(namespace)}{hint}", file=sys.stderr)
+        print(f"no {NOUNS[type_]}s found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     return ExitCode.PROBLEMS if hint else ExitCode.OK
 
 
@@ -98,9 +96,9 @@ def rows(
 
 
 def value_at(path: str, value: object) -> object:
-    """The value at a path of a column, such as `.status.state`; None if there is none.
+    """The value at the path of a column, such as `.status.state`; None if there is none.
 
-    The paths are those of our CRDs: fields, and one condition by its type.
+    Columns of our CRDs use fields, and conditions by type.
     """
     for field, type_ in _STEP.findall(path):
         value = value.get(field) if isinstance(value, dict) else None
@@ -117,7 +115,7 @@ async def _watched(
     from dynamoctl.cluster.watching import snapshots
     from kube_runtime.watch.selector import Selector
 
-    changes = snapshots(at.reading.client, _listed(kind), Selector(namespace, labels=selector))
+    changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))
     if not sys.stdout.isatty():
         await _printed_rows(changes, columns, everywhere=not namespace)
         return
@@ -139,11 +137,6 @@ async def _printed_rows(changes: Any, columns: Sequence[Column], *, everywhere: 
             if changed or not before:
                 show(table([] if before else head, body))
             before = dict(state)
-
-
-@cache
-def _listed(kind: Kind) -> type[_Listed]:
-    return type(f"Listed{kind.name}", (_Listed,), {"KIND": kind, "__module__": __name__})
 
 
 def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str) -> None:

@@ -1,6 +1,6 @@
 """`dynamoctl logs`: the logs of all pods of a graph or of one service, each line after its pod.
 
-Lines are printed as they come and none is kept, whatever the length of the logs.
+Lines are printed as they arrive and not kept, so long logs need no memory.
 """
 
 import asyncio
@@ -16,9 +16,8 @@ from rich.text import Text
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
-from dynamo_graphs.validation.syntax import nearest
 from dynamoctl.ages import seconds
-from dynamoctl.cluster.target import GRAPHS, Missing, Target, place
+from dynamoctl.cluster.target import GRAPHS, Missing, Target, parse_service, service_of, target_of
 from dynamoctl.log_lines import LogLine, bounded_lines, log_line
 from dynamoctl.options import LogOptions, Where
 from dynamoctl.screen import console, warn
@@ -30,7 +29,7 @@ from kube_runtime.kind import Key
 from kube_runtime.types.core import Pod
 
 _AGAIN_SECONDS = 1.0
-"""Pause before the log of a container that ended or has not started is asked for again."""
+"""Pause before the next request for the log of a container that ended or has not started."""
 
 _COLOURS = (
     "cyan",
@@ -46,7 +45,7 @@ _OK = 200
 
 
 def log_query(options: LogOptions) -> dict[str, str]:
-    """The parameters of the request for a log.
+    """The query of the request for a log.
 
     Raises: CycloptsError.
     """
@@ -70,14 +69,10 @@ async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
-    graph, slash, service = name.partition("/")
-    if slash and not (graph and service):
-        raise CycloptsError(
-            f"invalid target {name!r}: expected GRAPH or GRAPH/SERVICE, for example chat/Decode"
-        )
+    graph, service = parse_service(name)
     query = log_query(options)
     printer = LogPrinter(console(), has_timestamps=options.timestamps)
-    async with place(graph, where, GRAPHS) as at:
+    async with target_of(graph, where, GRAPHS) as at:
         selector = pod_selector(await at.get(), service)
         if options.follow:
             await _follow(at, selector, query, printer)
@@ -112,7 +107,7 @@ class LogPrinter:
 async def log_of(
     transport: Transport, pod: Key, query: Mapping[str, str], *, timeout_seconds: float | None
 ) -> AsyncGenerator[LogLine, None]:
-    """The lines of the log of a container.
+    """Read the log of a container line by line.
 
     Raises:
         ApiError: there is no such log, or it may not be read.
@@ -133,7 +128,7 @@ async def log_of(
 
 @dataclass(slots=True)
 class PodLog:
-    """The log of one container, whose lines `write` gets with the pod's name, and the last that it got."""
+    """The log of one container. `write` gets the pod's name and each line; `printed` is the last one."""
 
     transport: Transport
     pod: Pod
@@ -142,7 +137,7 @@ class PodLog:
     printed: LogLine = field(default_factory=lambda: LogLine("", ""))
 
     async def print(self) -> None:
-        """Print the log as far as it goes now, or until the container ends if it is followed.
+        """Print the log up to now, or until the container ends if the query follows it.
 
         Raises:
             ApiError: there is no such log, or it may not be read.
@@ -156,7 +151,7 @@ class PodLog:
                     self.printed = line if line.time else self.printed
 
     async def follow(self) -> None:
-        """Print the log until the pod is gone, through restarts of the container and cuts."""
+        """Print the log until the pod is gone, through container restarts and lost connections."""
         reported = ""
         while True:
             try:
@@ -164,7 +159,7 @@ class PodLog:
             except NotFound:
                 return
             except (ApiError, Unreachable) as error:
-                if str(error) != reported:  # once, though it is asked every second
+                if str(error) != reported:  # not every second
                     reported = str(error)
                     _warn(self.pod, error)
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -183,10 +178,7 @@ def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
     selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
     if not service:
         return selector
-    services = sorted(graph.spec.services)
-    if service not in services:
-        hint = nearest(service, services) or f" (services: {', '.join(services)})"
-        raise Missing(f"graph {graph.key} has no service {service!r}{hint}")
+    service_of(graph, service)  # raises Missing
     return f"{selector},{labels.COMPONENT}={label_value(service)}"
 
 
@@ -203,7 +195,7 @@ async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str
 
 
 async def _printed(log: PodLog) -> bool:
-    """Whether the log could be printed; if not, that has been reported."""
+    """Print a log; False, after a warning, if it cannot be read."""
     try:
         await log.print()
     except ApiError as error:

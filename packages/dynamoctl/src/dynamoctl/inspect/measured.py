@@ -1,4 +1,4 @@
-"""`dynamoctl requests why`: whether the graph of a request meets its targets, by its frontends' metrics."""
+"""`dynamoctl requests why`: compare the targets of a request with the metrics of its graph's frontends."""
 
 import asyncio
 import math
@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from rich.console import RenderableType
 from rich.table import Table
 
+from dynamo_graphs.api.component import is_worker
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.plan.request import accepted_spec
 from dynamo_profiler.configuration import Targets, targets_of
 from dynamo_profiler.section import Section
-from dynamoctl.cluster.target import Missing, place
+from dynamoctl.cluster.target import Missing, target_of
 from dynamoctl.frontend.load import Load, load_of
 from dynamoctl.frontend.scrapes import frontends, samples
 from dynamoctl.installation.cluster_reader import Reading
@@ -26,13 +27,13 @@ from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
 
 _NOTABLE = 1.1
-"""Times the length or the load that was promised; below it a target is not missed for this reason."""
+"""Factor over the promised length or load from which it explains a missed target."""
 _MOST_PER_SECOND = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a graph was chosen for. `requests_per_second` None means: the request does not say."""
+    """What a graph was chosen for. `requests_per_second` is None if the request does not set it."""
 
     targets: Targets
     requests_per_second: float | None = None
@@ -40,7 +41,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A target and the mean that was measured. Units: seconds; None means: nothing to measure."""
+    """A target and the measured mean, in seconds; None if there was nothing to measure."""
 
     name: str
     target: float
@@ -62,10 +63,10 @@ class Check:
 
 
 def promise_of(request: DynamoGraphDeploymentRequest) -> Promise:
-    """What the request was accepted with.
+    """The targets that the request was accepted with.
 
     Raises:
-        ConfigError: a target is not a number that a profiler takes, or the spec is missing.
+        ConfigError: a target is not a valid number, or the spec is missing.
     """
     try:
         spec = accepted_spec(request)
@@ -90,14 +91,14 @@ def _other_lengths(targets: Targets, load: Load) -> Iterator[str]:
 
 
 def _scaled(check: Check, graph: DynamoGraphDeployment, factor: float) -> str:
-    """The command that gives the workers which a target depends on more replicas, at least one."""
+    """The command that adds replicas, at least one, to the workers that a target depends on."""
     half = "prefill" if check.name == "TTFT" else "decode"
-    workers = {
-        key: service
-        for key, service in graph.spec.services.items()
-        if service.component_type == "worker"
-    }
-    keys = [key for key, service in workers.items() if service.sub_component_type == half]
+    workers = {key: service for key, service in graph.spec.services.items() if is_worker(service)}
+    keys = [
+        key
+        for key, service in workers.items()
+        if half in (service.component_type, service.sub_component_type)
+    ]
     keys = keys or sorted(workers) or ["SERVICE"]
     service = workers.get(keys[0])
     now = (service.replicas if service else None) or 1
@@ -110,9 +111,9 @@ _HEAD = ("", "PROMISED", "MEASURED", "")
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the frontends of a request's graph did. `when` says in words over which time.
+    """The load on the frontends of a request's graph. `when` is the period, in words.
 
-    `problems` are pods that could not be asked, in words.
+    `problems` are pods whose metrics could not be read, in words.
     """
 
     request: DynamoGraphDeploymentRequest
@@ -124,7 +125,7 @@ class Measured:
 
     @property
     def checks(self) -> tuple[Check, Check]:
-        """Both targets with what was measured."""
+        """Both targets with their measured means."""
         targets, load = self.promise.targets, self.load
         return Check("TTFT", targets.ttft, load.ttft), Check("ITL", targets.itl, load.itl)
 
@@ -132,8 +133,8 @@ class Measured:
     def advice(self) -> list[str]:
         """What to do about the targets that are missed; nothing if all are met.
 
-        A graph that gets other requests than it was chosen for needs another choice, or more replicas. With
-        the promised ones its engines are slower than predicted, or requests wait for each other.
+        A graph that gets longer prompts or more requests than promised needs another choice or more replicas.
+        Otherwise its engines are slower than predicted, or requests wait for each other.
         """
         missed = [check for check in self.checks if check.is_missed]
         if not missed:
@@ -167,7 +168,7 @@ async def print_measured(name: str, where: Where, output: str, interval_seconds:
 
     Raises: CycloptsError; OperatorError: it cannot be measured.
     """
-    async with place(name, where, (DynamoGraphDeploymentRequest,)) as at:
+    async with target_of(name, where, (DynamoGraphDeploymentRequest,)) as at:
         measurement = await measured(at.reading, await at.get(), interval_seconds)
     for problem in measurement.problems:
         warn(problem)
@@ -181,10 +182,10 @@ async def print_measured(name: str, where: Where, output: str, interval_seconds:
 async def measured(
     reading: Reading, request: DynamoGraphDeploymentRequest, interval_seconds: float
 ) -> Measured:
-    """What the graph of a request does within the interval, or without requests since its frontends started.
+    """Measure the graph of a request within the interval; without requests, since its frontends started.
 
     Raises:
-        Missing: there is no graph, no frontend that runs, or no metrics, or no request was answered.
+        Missing: there is no graph, no running frontend or no metrics, or no request was answered.
         OperatorError: the request has no usable targets, or the API server does not answer.
     """
     promise = promise_of(request)
@@ -224,7 +225,7 @@ def parts(measurement: Measured) -> list[RenderableType]:
 
 
 def document(measurement: Measured) -> Object:
-    """The same for machines. Units: seconds, tokens, requests per second."""
+    """The measurement as JSON values. Units: seconds, tokens, requests per second."""
     return {
         "request": str(measurement.request.key),
         "graph": str(measurement.graph.key),
@@ -237,7 +238,7 @@ def document(measurement: Measured) -> Object:
 
 
 async def _graph(reading: Reading, request: DynamoGraphDeploymentRequest) -> DynamoGraphDeployment:
-    """The graph that was made for a request, by the operator or by its user.
+    """The graph that the operator or the user created for a request.
 
     Raises: Missing.
     """

@@ -1,11 +1,11 @@
-"""What `dynamoctl status` prints of an object. Pure: an object in, parts of a screen out."""
+"""The text of `dynamoctl status`. Pure."""
 
 from datetime import datetime
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from dynamo_graphs.api.pause import is_paused
+from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready, seen_generation
 from dynamo_graphs.status.service_rows import Service, services
 from dynamoctl.ages import ago, since
@@ -18,7 +18,7 @@ _HEAD = ("SERVICE", "WANTED", "READY", "UPDATED", "REASON", "MESSAGE")
 
 
 def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
-    """The object, its services, its conditions, and what else a reader has to know."""
+    """The parts of a screen: the object, its services, its conditions, and notes."""
     metadata, is_good = stated.metadata, is_ready(stated)
     title = Text(visible(f"{stated.KIND.name} {stated.key}: "))
     title.append("ready" if is_good else "not ready", style="green" if is_good else "red")
@@ -30,7 +30,7 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
             (condition.type, condition.status, _reason(condition, now)) for condition in conditions
         ]
         parts += ["", table((), lines)]
-    # A deletion counts as a new generation, which needs no look.
+    # A deletion increments the generation, but there is nothing to reconcile.
     notes = [] if metadata.deletion_timestamp else [_about(stated)]
     if is_paused(stated):
         notes.append("Reconciliation is paused: the operator writes nothing for this object.")
@@ -42,7 +42,7 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
 
 
 def overview_json(stated: Stated) -> Object:
-    """The same for machines. What is not known is null."""
+    """The status as JSON values; null is unknown."""
     return {
         "kind": stated.KIND.name,
         "namespace": stated.metadata.namespace,

@@ -1,4 +1,4 @@
-"""What of an object or of a text may be shown to others: no values of secrets. Pure."""
+"""Remove the values of secrets from objects and texts. Pure."""
 
 import re
 from itertools import pairwise
@@ -15,7 +15,7 @@ _SECRET_NAME = re.compile(
 """Names of variables, fields and annotations whose values are not shown."""
 
 _REFERENCES = ("Ref", "Name", "Names", "From", "Path", "Secrets")
-"""Ends of field names that name an object or a place and hold no secret: `secretKeyRef`, `secretName`."""
+"""Suffixes of fields that refer to a secret and do not hold one: `secretKeyRef`, `secretName`."""
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _WORDS = r"token(?!s|iz)|secret|passw(?:or)?d|api[-_]?key"
@@ -29,7 +29,7 @@ _MARKED = re.compile(
 )
 """A value after a word that announces a secret: `Bearer …`, `HF_TOKEN=…`, `"password": "…"`.
 
-Every repetition has a bound but the value's own, so that the time is linear in the text.
+Only the value's own repetition is unbounded, so the time is linear in the text.
 """
 
 _SHAPED = re.compile(
@@ -42,14 +42,14 @@ _USER_IN_URL = re.compile(r"(://)[^/\s:@]+:[^/\s@]+@")
 
 
 def redacted_text(text: str) -> str:
-    """The text without what looks like a token, a password or a URL with one."""
+    """The text without tokens, passwords and URLs that contain one."""
     cleaned = _MARKED.sub(lambda match: f"{match['head']}{REDACTED}", text)
     cleaned = _SHAPED.sub(REDACTED, cleaned)
     return _USER_IN_URL.sub(rf"\1{REDACTED}@", cleaned)
 
 
 def redacted(body: Object) -> Object:
-    """An object without values of secrets, without managed fields and copies of itself."""
+    """An object without values of secrets, managed fields and its last-applied copy."""
     metadata = {k: v for k, v in body.get("metadata", {}).items() if k != "managedFields"}
     notes = metadata.get("annotations")
     if notes:

@@ -19,8 +19,8 @@ from dynamoctl.cluster.target import (
     Missing,
     absent_namespace,
     cluster,
-    named,
-    named_place,
+    namespace_in_words,
+    parse_object,
 )
 from dynamoctl.frontend.load import Load, Sample, load_of
 from dynamoctl.frontend.scrapes import PodName, frontends, samples
@@ -35,7 +35,7 @@ _HEAD = ("GRAPH", "SERVICES", "GPUS", "REQUESTS/S", "IN FLIGHT", "TTFT", "ITL")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A graph, what its status says of it, and its load."""
+    """A graph with the counts of its status, and its load."""
 
     graph: str
     services: str
@@ -56,7 +56,7 @@ async def print_top(
 
     Raises: CycloptsError; OperatorError.
     """
-    plain = named(name, GRAPHS)[1] if name else ""
+    plain = parse_object(name, GRAPHS)[1] if name else ""
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
         async with aclosing(rows(at.reading, namespace, plain, interval_seconds)) as turns:
@@ -74,9 +74,9 @@ async def print_top(
 async def rows(
     reading: Reading, namespace: str, name: str, interval_seconds: float
 ) -> AsyncGenerator[tuple[list[Row], list[str]]]:
-    """The graphs and their load in each interval, with what could not be measured, in words.
+    """The graphs and their load in each interval, and the problems in words.
 
-    An empty namespace means all, an empty name all graphs.
+    "" as namespace is all namespaces, "" as name all graphs.
 
     Raises: OperatorError.
     """
@@ -102,7 +102,7 @@ async def _print(
         show(_table(graph_rows))
     else:
         hint = await absent_namespace(at.reading, namespace) if namespace else ""
-        print(f"no graphs found in {named_place(namespace)}{hint}", file=sys.stderr)
+        print(f"no graphs found in {namespace_in_words(namespace)}{hint}", file=sys.stderr)
     for problem in problems:
         warn(problem)
 
@@ -132,7 +132,7 @@ async def _graphs(reading: Reading, namespace: str, name: str) -> list[DynamoGra
     graphs = await reading.all(DynamoGraphDeployment, namespace=namespace)
     chosen = [graph for graph in graphs if name in ("", graph.metadata.name)]
     if name and not chosen:
-        raise Missing(f"graph {name} not found in {named_place(namespace)}")
+        raise Missing(f"graph {name} not found in {namespace_in_words(namespace)}")
     return sorted(chosen, key=lambda graph: graph.key)
 
 

@@ -1,4 +1,4 @@
-"""The objects that belong to an object, as a tree, with what is ready marked and what blocks a pod."""
+"""The objects of a graph as a tree, with their readiness and what blocks a pod. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dynamo_graphs.status import pods
 from dynamo_graphs.status.readiness import is_ready, summary
 from dynamo_graphs.status.workload import deployment_readiness
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet, LeaderWorkerSetSpec
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, LeaderWorkerSetSpec
 from dynamoctl.cluster.members import ORDER
 from kube_runtime.commandline.errors import visible
 from kube_runtime.kind import Object
@@ -26,10 +26,7 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class TreeNode:
-    """One object, and those under it.
-
-    None means: `is_ready` is None for what is as it is, such as a Role.
-    """
+    """An object and those that it owns. `is_ready` is None for kinds without readiness, such as a Role."""
 
     kind: str
     name: str
@@ -38,16 +35,16 @@ class TreeNode:
     children: tuple["TreeNode", ...]
 
 
-def grown(
+def tree_of(
     root: Resource,
     by_owner: Mapping[str, Sequence[Resource]],
     *,
     now: datetime,
     above: frozenset[str] = frozenset(),
 ) -> TreeNode:
-    """`root` and everything under it. `above` are the uids of the objects that own it."""
+    """`root` and everything that it owns. `above` are the uids of its owners."""
     uid = root.metadata.uid
-    # Any user may write owners: two objects that own each other must not be an endless tree.
+    # Users may write owner references: a circle must not be an endless tree.
     below = () if uid in above else by_owner.get(uid, ())
     ordered = sorted(below, key=lambda child: (ORDER[type(child)], child.metadata.name))
     return TreeNode(
@@ -55,7 +52,7 @@ def grown(
         name=root.metadata.name,
         is_ready=_is_ready(root),
         note=_note(root, now),
-        children=tuple(grown(child, by_owner, now=now, above=above | {uid}) for child in ordered),
+        children=tuple(tree_of(child, by_owner, now=now, above=above | {uid}) for child in ordered),
     )
 
 
@@ -67,7 +64,7 @@ def drawn(node: TreeNode) -> Tree:
 
 
 def tree_json(node: TreeNode) -> Object:
-    """The same for machines."""
+    """The tree as JSON values."""
     return {
         "kind": node.kind,
         "name": node.name,
@@ -114,7 +111,7 @@ def _note(resource: Resource, now: datetime) -> str:
 
 
 def _replicas(resource: Resource) -> tuple[int, int] | None:
-    """How many replicas are ready, of how many. None means: the kind has none."""
+    """Ready and desired replicas; None for a kind without replicas."""
     match resource:
         case Deployment(spec=raw, status=status):
             return status.ready_replicas, msgspec.json.decode(raw, type=DeploymentSpec).replicas

@@ -1,20 +1,16 @@
-"""`dynamoctl tree`, `status` and `why`: each reads one object, and says how it stands. Nothing is changed.
-
-The texts are made by `tree`, `overview` and `explanation`; here is what is asked of the API server, and how
-a command ends.
-"""
+"""`dynamoctl tree`, `status` and `why`: read objects and print them."""
 
 import sys
+from collections.abc import Sequence
 from contextlib import aclosing, nullcontext
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from cyclopts import CycloptsError
 from rich.console import Group
 
 from dynamo_graphs.status.readiness import Stated, is_behind, is_ready
-from dynamoctl.cluster.target import GRAPHS, NOUNS, STATED, Target, cluster, not_served, place
+from dynamoctl.cluster.target import GRAPHS, NOUNS, STATED, Target, cluster, not_served, target_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, redrawing, show, show_json, warn
@@ -27,17 +23,17 @@ if TYPE_CHECKING:
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
-    """Print the objects of a graph; the exit code says whether it is ready.
+    """Print the objects of a graph; 0 if it is ready.
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
     from dynamoctl.cluster.members import members
-    from dynamoctl.inspect.tree import drawn, grown, tree_json
+    from dynamoctl.inspect.tree import drawn, tree_json, tree_of
 
-    async with place(name, where, GRAPHS) as at:
+    async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)
-    node = grown(graph, dependents.by_owner, now=datetime.now(UTC))
+    node = tree_of(graph, dependents.by_owner, now=datetime.now(UTC))
     for note in dependents.unread:
         warn(note)
     if output == "json":
@@ -48,11 +44,11 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
 
 
 async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
-    """Print how an object stands, again on each change if it is watched, until it is ready.
+    """Print the status of an object; with `watch` again on each change until it is ready.
 
     Raises: CycloptsError; OperatorError.
     """
-    async with place(name, where, STATED) as at:
+    async with target_of(name, where, STATED) as at:
         stated = await at.get()
         if watch and not is_ready(stated):
             stated = await once_ready(at, output)
@@ -64,17 +60,19 @@ async def print_status(name: str, where: Where, output: str, *, watch: bool) -> 
 async def print_reasons(
     name: str, where: Where, output: str, *, every: bool = False, everywhere: bool = False
 ) -> ExitCode:
-    """Print why an object, or with `every` each object that is not ready, is not; 0 if there is none.
+    """Explain an object, or with `every` each object that is not ready; 0 if everything is ready.
 
-    Components and scaling adapters of a graph are left out of all objects: the graph names their causes.
+    `every` leaves out components and scaling adapters of a graph: the graph names their causes.
 
     Raises: CycloptsError; OperatorError.
     """
     if bool(name) == every:
         raise CycloptsError("expected either NAME or --all")
+    if everywhere and not every:
+        raise CycloptsError("--all-namespaces requires --all")
     if every:
         return await _why_all(where, output, everywhere=everywhere)
-    async with place(name, where, STATED) as at:
+    async with target_of(name, where, STATED) as at:
         stated = await at.get()
         explanation = await explained(at.reading, stated)
     if output == "json":
@@ -85,7 +83,7 @@ async def print_reasons(
 
 
 async def once_ready(at: Target[Stated], output: str) -> Stated:
-    """The object once it is ready; it has been printed on each change, on a terminal in place.
+    """Print the object on each change, on a terminal in place, and return it once it is ready.
 
     Raises:
         Missing: it was deleted.
@@ -113,30 +111,27 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
     late: list[tuple[Stated, Explanation]] = []
-    unreadable = 0
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
         for type_ in STATED:
             try:
-                pages = [page async for page in at.reading.client.pages(type_, namespace=namespace)]
+                every: Sequence[Stated] = await at.reading.all(type_, namespace=namespace)
             except NotFound:
                 warn(str(not_served(type_)))
                 continue
-            for error in chain.from_iterable(page.broken for page in pages):
-                warn(str(error))
-                unreadable += 1
-            for stated in chain.from_iterable(page.items for page in pages):
+            for stated in every:
                 if not is_ready(stated) and stated.metadata.controller is None:
                     late.append((stated, await explained(at.reading, stated)))
     if output == "json":
         show_json([_reasons_json(stated, explanation) for stated, explanation in late])
-        return _code(not late and not unreadable)
+        return _code(not late and not at.reading.unreadable)
     for stated, explanation in late:
         show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
         print_explanation(explanation)
         print()
     summary = [f"{len(late)} not ready"] if late else []
-    summary += [f"{unreadable} unreadable"] if unreadable else []
+    if at.reading.unreadable:
+        summary.append(f"{len(at.reading.unreadable)} unreadable")
     print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
     return _code(not summary)
 

@@ -1,1 +1,1 @@
-"""What an installation consists of: permissions, images, manifests. Nothing here runs in the operator."""
+"""The permissions, images and manifests of an installation, and checks of a cluster."""

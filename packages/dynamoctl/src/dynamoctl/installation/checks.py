@@ -1,6 +1,6 @@
-"""Check what a cluster lacks for an installation, from an inventory. Each finding has a remedy.
+"""Check the objects of a cluster for an installation. Each finding has a remedy.
 
-The names of the first four are those of the reference's `pre-deployment-check.sh`, which scripts look for.
+Scripts search for the first four names, which are those of the reference's `pre-deployment-check.sh`.
 """
 
 import json
@@ -13,12 +13,12 @@ from enum import Enum
 
 from dynamo_graphs.facts import registry_of_image
 from dynamoctl.ages import counted
-from dynamoctl.installation.inventory import ResourceQuota, StorageClass
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Kind
 from kube_runtime.quantity import amount
 from kube_runtime.times import seconds_between
 from kube_runtime.types.coordination import Lease
 from kube_runtime.types.core import Node, Pod
+from kube_runtime.types.meta import Resource, Struct
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
@@ -37,8 +37,29 @@ _GPU_LABEL = "nvidia.com/gpu.present"
 _GPU = "nvidia.com/gpu"
 
 
+class StorageClass(Resource):
+    """A StorageClass; whether it is the default one is an annotation."""
+
+    KIND = Kind("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+
+
+class QuotaStatus(Struct):
+    """What a quota allows, and how much of it is used."""
+
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(Resource):
+    """The quota of a namespace."""
+
+    KIND = Kind("", "v1", "ResourceQuota", "resourcequotas")
+
+    status: QuotaStatus = QuotaStatus()
+
+
 class CheckResult(Enum):
-    """How a check ended. A warning passes."""
+    """The result of a check. A warning passes."""
 
     OK = "ok"
     WARNING = "warning"
@@ -47,7 +68,7 @@ class CheckResult(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, and what to do about it. An empty `remedy` means: nothing."""
+    """The result of a check, and what to do about it; "" if there is nothing to do."""
 
     name: str
     verdict: CheckResult
@@ -56,7 +77,7 @@ class Finding:
 
 
 def kubernetes_version(version: str) -> Finding:
-    """Whether the API server is new enough. `version` is its own word, such as `v1.36.3`."""
+    """Whether the API server is new enough. `version` is its `gitVersion`, such as `v1.36.3`."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     is_new = match is not None and (int(match[1]), int(match[2])) >= OLDEST
     oldest = ".".join(map(str, OLDEST))
@@ -112,7 +133,7 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
 
 
 def own_operators(leases: Iterable[Lease]) -> Finding:
-    """Where an operator of one namespace works, by its marker Lease, and a cluster-wide one will not."""
+    """The namespaces with their own operator, by marker Lease; a cluster-wide one skips them."""
     namespaces = sorted({lease.metadata.namespace for lease in leases})
     return Finding(NAMESPACES, CheckResult.OK, ", ".join(namespaces) or "none")
 
@@ -128,7 +149,7 @@ def permissions(missing: Sequence[str], account: str) -> Finding:
 
 
 def unreachable(words: str) -> list[Finding]:
-    """What can be said of a cluster that does not answer."""
+    """The findings for a cluster that does not answer."""
     others = (STORAGE, GPUS, GPU_OPERATOR)
     return [
         Finding(CONNECTIVITY, CheckResult.FAIL, words, "kubectl cluster-info"),
@@ -137,7 +158,7 @@ def unreachable(words: str) -> list[Finding]:
 
 
 def headline(findings: Sequence[Finding]) -> str:
-    """The first line: what failed, or that nothing did."""
+    """The first line: the failed checks, if any."""
     failed = [finding.name for finding in findings if finding.verdict is CheckResult.FAIL]
     warned = sum(finding.verdict is CheckResult.WARNING for finding in findings)
     warnings = f"; {counted(warned, 'warning')}" if warned else ""
@@ -153,7 +174,7 @@ def summary(findings: Sequence[Finding]) -> str:
 
 
 def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
-    """Whether an operator leads in the whole cluster. Before an installation, one is a second one."""
+    """Whether an operator leads in the whole cluster. Before an installation, that would make two."""
     if lease is None or not lease.spec.holder_identity:
         return Finding(LEADER, CheckResult.OK, "no operator leads")
     holder = lease.spec.holder_identity
@@ -177,7 +198,7 @@ def is_led(lease: Lease | None, now: datetime) -> bool:
 
 
 def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
-    """Cluster-wide operators that take part in no election, by their ServiceAccounts."""
+    """Cluster-wide operators without leader election, by their ServiceAccounts."""
     names = ", ".join(map(str, accounts))
     text = f"{names} runs without leader election, so that a second one would act beside it"
     remedy = "start it with --leader-elect, as the chart does, before another one is installed"

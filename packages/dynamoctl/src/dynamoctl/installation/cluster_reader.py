@@ -1,34 +1,62 @@
-"""Read the inventory of a cluster for a check. Read-only: writes are dry runs."""
+"""Read the objects of a cluster. All writes of its own are dry runs."""
+
+from functools import cache
+from typing import Any
 
 import msgspec
 
 from dynamo_graphs.product import FIELD_MANAGER
+from dynamoctl.screen import warn
 from kube_runtime.client.requests import APPLY_PATCH, Client
 from kube_runtime.client.retry import once
 from kube_runtime.client.transport import Request, Transport
-from kube_runtime.errors import ApiError, NotFound
+from kube_runtime.decode import UNREADABLE
+from kube_runtime.errors import ApiError, DecodeError, NotFound
 from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.types.meta import R
+from kube_runtime.types.meta import R, Resource
 
 _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
 
 
+class StoredObject(Resource):
+    """An object whose spec and status are JSON values, so that it decodes whatever is in them."""
+
+    spec: Any = None
+    status: Any = None
+
+
+@cache
+def stored_type(kind: Kind) -> type[StoredObject]:
+    """The type of the stored objects of a kind."""
+    return type(f"Stored{kind.name}", (StoredObject,), {"KIND": kind, "__module__": __name__})
+
+
 class Reading:
-    """Reads of one API server. Every method raises `ApiError` and `Unreachable`."""
+    """Reads of one API server. Every method raises `ApiError`, `DecodeError` and `Unreachable`.
+
+    `unreadable` are the objects that lists left out, in words; a warning names each of them once.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self.transport = transport
+        self.unreadable: dict[str, None] = {}
         self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
 
     async def all(
         self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
     ) -> list[R]:
-        """Every object of a kind; an empty namespace means all."""
-        pages = self.client.pages(type_, namespace=namespace, labels=labels, fields=fields)
-        return [resource async for page in pages for resource in page.items]
+        """Every object of a kind that fits its type; an empty namespace means all."""
+        objects: list[R] = []
+        async for page in self.client.pages(
+            type_, namespace=namespace, labels=labels, fields=fields
+        ):
+            objects += page.items
+            for error in page.broken:
+                self._report(error)
+        return objects
 
     async def one(self, type_: type[R], key: Key) -> R | None:
-        """The object. None means: there is none."""
+        """The object; None if it does not exist."""
         try:
             return await self.client.get(type_, key)
         except NotFound:
@@ -49,7 +77,7 @@ class Reading:
             query = {**first, "continue": token}
 
     async def tried(self, kind: Kind, body: Object) -> str:
-        """What the API server says against creating an object. Empty means: nothing. None is created."""
+        """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""
         path = kind.path(key_of(body).namespace)
         try:
             await self.send(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
@@ -58,20 +86,29 @@ class Reading:
         return ""
 
     async def applied(self, kind: Kind, body: Object) -> Object:
-        """An object as it would be after an apply that takes every field over. It stays as it is."""
+        """Dry-run a forced apply; the object as it would be."""
         path = kind.path(*key_of(body))
         query = {**_DRY, "force": "true"}
         request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
         return await self.send(request, kind)
 
     async def raw(self, kind: Kind, key: Key) -> Object | None:
-        """The whole object. None means: there is none."""
+        """The whole object; None if it does not exist."""
         try:
-            return await self.send(Request("GET", kind.path(*key)), kind)
+            return await self.send(Request("GET", kind.path(*key)), kind, key)
         except NotFound:
             return None
 
     async def send(self, request: Request, kind: Kind, key: Key | None = None) -> Object:
-        """The answer to any request about a kind, or about one of its objects."""
-        decoded: Object = msgspec.json.decode(await once(self.transport, request, kind, key))
-        return decoded
+        """Send a request about a kind or one of its objects; the JSON of the answer."""
+        body = await once(self.transport, request, kind, key)
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except UNREADABLE as error:
+            raise DecodeError(kind, key, str(error)) from error
+
+    def _report(self, error: DecodeError) -> None:
+        text = str(error)
+        if text not in self.unreadable:
+            self.unreadable[text] = None
+            warn(f"left out: {text}")

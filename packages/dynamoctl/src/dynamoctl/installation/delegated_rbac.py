@@ -1,7 +1,7 @@
-"""What pods beside graphs may do: planners, endpoint pickers and profiling jobs.
+"""Permissions of planners, endpoint pickers and profiling Jobs.
 
-The operator binds these roles by name and holds none of them. A restricted installation has them as
-Roles of its namespace, with their ServiceAccounts, because it may bind nothing itself.
+The operator binds these roles by name and holds none of them. In a restricted installation they are Roles of
+its namespace with their ServiceAccounts, because a restricted operator may not bind ClusterRoles.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _WHOLE_CLUSTER = Feature.CLUSTER_WIDE
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A role that is granted to pods; `name` ends the ClusterRole's.
+    """A role of such pods; `name` is the suffix of the ClusterRole.
 
-    `account`, `role` and `binding` are what they are called in a restricted installation.
+    `account`, `role` and `binding` are the names in a restricted installation.
     """
 
     name: str
@@ -96,5 +96,5 @@ PROFILING = Granted(
     ),
 )
 PROFILING_NODES = (Rule("", ("nodes",), _READ, "Discovers GPUs.", feature=_WHOLE_CLUSTER),)
-"""Apart, because nodes are in no namespace: a RoleBinding cannot grant them. Source: `dgdr` O-10."""
+"""Separate, because nodes are cluster-scoped: a RoleBinding cannot grant them."""
 GRANTED = (PLANNER, EPP, PROFILING)

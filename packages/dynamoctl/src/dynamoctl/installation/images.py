@@ -1,4 +1,4 @@
-"""Every image that an installation may pull, for clusters that reach no public registry."""
+"""The images that an installation may pull, for clusters without access to public registries."""
 
 from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
@@ -11,10 +11,9 @@ ETCD = "quay.io/coreos/etcd:v3.6.8"
 
 
 def images(release: str, registry: str = "") -> tuple[str, ...]:
-    """The images of a version: the operator's, then those that only some graphs or values need.
+    """The images of a version: the operator's, then those that only some graphs or chart values need.
 
-    Those are the debugger's, the servers beside and the builders of the older generation. `registry`
-    takes the place of the registry in each of them, as the chart's `global.imageRegistry` does.
+    `registry` replaces the registry of each, as the chart's `global.imageRegistry` does.
     """
     older = LegacySettings()
     builders = (older.buildkit_image, older.buildkit_rootless_image)
@@ -23,7 +22,7 @@ def images(release: str, registry: str = "") -> tuple[str, ...]:
 
 
 def from_registry(image: str, registry: str) -> str:
-    """The image as it is called in a registry. An empty one leaves it as it is."""
+    """The image's name in another registry; "" keeps its own."""
     if not registry:
         return image
     first, slash, rest = image.partition("/")
@@ -32,9 +31,9 @@ def from_registry(image: str, registry: str) -> str:
 
 
 def print_images(registry: str, output: str) -> None:
-    """Print the images, one per line; to copy them, each with what it is called in the registry.
+    """Print the images, one per line; as `pairs` with their names in the registry.
 
-    Raises: ConfigError if they must be copied and no registry is named.
+    Raises: ConfigError for `pairs` without a registry.
     """
     if output == "names":
         for image in images(version(), registry):

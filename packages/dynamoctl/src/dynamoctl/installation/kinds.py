@@ -1,12 +1,13 @@
-"""Whether kinds are defined as this version uses them: our own, and those of projects that it can use."""
+"""Check the CRDs: our own, and those of projects that the operator can use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dynamo_graphs.api.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
 from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.inventory import Definition
 from kube_runtime.kind import Kind
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.meta import Resource, Struct
 
 DEFINITIONS = "Definitions"
 _MONITORING = "monitoring.coreos.com"
@@ -16,11 +17,39 @@ _REMEDY = (
 )
 
 
+class DefinedVersion(Struct):
+    """A version of a kind, and whether it is served."""
+
+    name: str = ""
+    served: bool = False
+
+
+class DefinitionSpec(Struct):
+    """The versions of a kind."""
+
+    versions: tuple[DefinedVersion, ...] = ()
+
+
+class DefinitionStatus(Struct):
+    """The versions in which objects may still be stored."""
+
+    stored_versions: tuple[str, ...] = ()
+
+
+class Definition(Resource):
+    """A CRD with its versions, without its schemas, which take megabytes."""
+
+    KIND = CustomResourceDefinition.KIND
+
+    spec: DefinitionSpec = DefinitionSpec()
+    status: DefinitionStatus = DefinitionStatus()
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Another project: the kinds of it that we use, and how it comes into use.
+    """Another project: the kinds that we use, and how to enable its use.
 
-    `granted_by` is the chart value with which the operator may read the kinds; "" if it need not.
+    `granted_by` is the chart value that lets the operator read the kinds; "" if it does not read them.
     """
 
     name: str
@@ -58,7 +87,7 @@ def other_projects(
     projects: Sequence[Project],
     forbidden: Mapping[Kind, Sequence[str]] | None = None,
 ) -> list[Finding]:
-    """Which projects that the operator can use are installed, and whether it uses them.
+    """The installed projects, and whether the operator uses them.
 
     `forbidden` has the ServiceAccounts of operators that may not read a kind; None if no operator is known.
     """

@@ -1,20 +1,25 @@
-"""The objects of an installation as plain manifests, for who has no Helm.
+"""The objects of an installation as plain manifests, for users without Helm.
 
-They are the chart's, rendered with its defaults and packaged (`tools/install_manifests.py`), so that there
-is one source. The user's values are placeholders there, and are replaced object by object: never
-in text.
+`tools/install_manifests.py` renders them from the chart with its defaults and placeholders for the user's
+values, which are replaced object by object, never in text.
 """
 
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
+from cyclopts import CycloptsError
 
 from dynamo_graphs.api.crd import custom_resource_definitions
 from dynamo_graphs.files.yaml_writer import write_yaml
+from dynamo_graphs.settings import RenderSettings, fields
+from dynamo_graphs.validation.syntax import is_dns_label
+from dynamo_operator.cli.configuration import read_settings
 from dynamoctl.installation.permissions import RULES
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
@@ -24,18 +29,18 @@ RELEASE = "dynamo-platform"
 PLACEHOLDER = "namespace-of-the-installation"
 _HELM_LABEL = "helm.sh/chart"
 NAMESPACE = "dynamo-system"
-"""The namespace that the installation guide takes."""
+"""The namespace in the installation guide."""
 _OWN_IMAGE = "--operator-image="
 _MANAGED_BY = "app.kubernetes.io/managed-by"
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a user can choose. An empty `image` is the one of this version.
+    """The choices of a user; "" as `image` is that of this version.
 
-    With `is_operator_only` the namespace and the CRDs are left out: deleting those deletes every graph of
-    the cluster, and applying older CRDs drops the fields that only the newer ones have. `withheld` are
-    the keys of optional APIs, as the chart has them below `optionalApis`, that the operator may not use.
+    `is_operator_only` leaves out the namespace and the CRDs: deleting them deletes every graph of the
+    cluster, and applying older CRDs drops newer fields. `withheld` are the keys of the chart's `optionalApis`
+    that the operator may not use.
     """
 
     namespace: str
@@ -46,12 +51,12 @@ class Choices:
 
 
 def mode(*, is_restricted: bool) -> str:
-    """The name of a mode, as its rendered file has it."""
+    """The name of a mode, and of its rendered file."""
     return "restricted" if is_restricted else "cluster-wide"
 
 
 def manifests(choices: Choices) -> Iterator[Object]:
-    """The namespace, our CRDs, then the chart's objects, in the order in which they are applied."""
+    """The namespace, our CRDs, then the chart's objects, in the order to apply."""
     if not choices.is_operator_only:
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": choices.namespace}}
         yield from custom_resource_definitions()
@@ -69,11 +74,40 @@ def operator_pod() -> Object:
     return pod
 
 
+def render_settings(file: Path | None) -> RenderSettings:
+    """The render settings of the file, else of a default installation.
+
+    Raises: ExceptionGroup of ConfigError.
+    """
+    if file is not None:
+        return read_settings({}, file=file, environment=os.environ).render
+    settings = read_settings(_render_flags(), environment=os.environ).render
+    # The gateways that the cluster's administrator allows are unknown here.
+    return msgspec.structs.replace(settings, allowed_gateways="*")
+
+
+def _render_flags() -> Mapping[str, str]:
+    """The render flags of the packaged Deployment, by name."""
+    names = {
+        name for field in fields() if field.path[0] == "render" for name in field.setting.flags
+    }
+    return {
+        name: value
+        for container in operator_pod()["containers"]
+        for name, _, value in (text.lstrip("-").partition("=") for text in container["args"])
+        if name in names
+    }
+
+
 def print_manifests(choices: Choices, *, prints: bool) -> None:
     """Print the objects of an installation.
 
-    Raises: ConfigError if it was not asked to print: it does nothing else.
+    Raises: ConfigError without `prints`; CycloptsError for an invalid namespace.
     """
+    if not is_dns_label(choices.namespace):
+        raise CycloptsError(
+            f'invalid namespace "{choices.namespace}" (expected a name, for example dynamo-system)'
+        )
     if not prints:
         advice = "add --print and pipe the output into: kubectl apply --server-side -f -"
         raise ConfigError("dynamoctl install", f"does not change a cluster; {advice}")

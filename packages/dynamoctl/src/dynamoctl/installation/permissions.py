@@ -1,8 +1,7 @@
-"""Every permission that the operator needs, with the reason. The chart, the docs and tests are made from it.
+"""Every permission of the operator, with the reason; the source of the chart's roles, a page and tests.
 
-The operator requests no more than the code uses, but must grant what pods need, and Kubernetes allows no one
-to grant permissions that they do not hold. So the operator holds the few of the discovery Role itself, and
-may `bind` the ClusterRoles of planners and the like by name, without holding what is in them.
+Kubernetes lets no client grant permissions that it does not hold. So the operator holds the few of the
+discovery Role, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
 """
 
 from dataclasses import replace
@@ -24,7 +23,7 @@ _GRAPH_KINDS = (
 )
 _LEGACY_KINDS = ("dynamodeployments", "dynamonimdeployments", "dynamonimrequests")
 _LEGACY_SECRETS = ("yatai-regcred", "yatai-api-token")
-"""The login of builds at their registry, and at the store of archives."""
+"""The logins of builds at their registry and at the store of archives."""
 MARKER_LEASE = "dynamo-operator-namespace-scope"
 
 
@@ -43,7 +42,7 @@ def _finalizers(*kinds: str) -> Rule:
 
 
 def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
-    """What it takes to keep a certificate in a Secret: a creation cannot be limited to a name."""
+    """Keep a certificate in a Secret: two rules, since `create` cannot be limited to a name."""
     makes = (
         f"Creates the Secret with the certificate of its {of}. This rule alone changes no Secret."
     )
@@ -56,7 +55,7 @@ def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
 
 
 def _with(feature: Feature, *rules: Rule) -> tuple[Rule, ...]:
-    """The rules, for installations that have the feature."""
+    """The rules with that feature."""
     return tuple(replace(rule, feature=feature) for rule in rules)
 
 
@@ -371,4 +370,4 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
 )
-"""What the operator may do. Each rule says why."""
+"""The permissions of the operator."""

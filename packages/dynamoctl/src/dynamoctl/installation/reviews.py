@@ -1,4 +1,4 @@
-"""Whether a user has the operator's permissions: one access review for each."""
+"""Check a user's permissions with access reviews."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,9 +10,9 @@ from kube_runtime.types.access import SelfSubjectAccessReview, SubjectAccessRevi
 
 
 async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
-    """What a user is not allowed, of the rules that each installation has.
+    """The permissions that a user lacks, of the rules that every installation has.
 
-    `user` "" is who asks. `namespace` is that of a restricted operator, "" of a cluster-wide one.
+    "" as `user` is the current user. `namespace` is that of a restricted operator, "" for a cluster-wide one.
     """
     lacks: list[str] = []
     for asked in _asked(namespace):
@@ -22,7 +22,7 @@ async def missing(reading: Reading, user: str, namespace: str) -> list[str]:
 
 
 async def may_read(reading: Reading, user: str, kind: Kind, namespace: str) -> bool:
-    """Whether a user may list and watch a kind in a namespace; "" is all namespaces, or who asks."""
+    """Whether a user ("": the current one) may list and watch a kind in a namespace ("": in all)."""
     asked = {"group": kind.group, "resource": kind.plural}
     if namespace and kind.namespaced:
         asked["namespace"] = namespace
@@ -43,7 +43,7 @@ async def _may(reading: Reading, user: str, attributes: dict[str, str]) -> bool:
 
 
 def _checkable(namespace: str) -> Sequence[Rule]:
-    """The rules that are the same for all installations: those about objects that these name are not."""
+    """The rules that are the same in all installations: those without names that an installation chooses."""
     modes = {Feature.ALWAYS, Feature.RESTRICTED if namespace else Feature.CLUSTER_WIDE}
     return [
         rule

@@ -1,4 +1,4 @@
-"""What a permission is: a rule of a role, with its reason and the installations that need it."""
+"""A permission: a rule of a role, with its reason and the installations that need it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from kube_runtime.kind import Object
 
 
 class Where(Enum):
-    """Which objects a rule is about; each becomes a role of its own."""
+    """Where the objects of a rule are; each place has its own role."""
 
     GRAPHS = "graphs"
     """Namespaces with graphs: all of them, or the one of a restricted operator."""
@@ -17,11 +17,11 @@ class Where(Enum):
     ELECTION = "election"
     """The namespace of the Lease by which replicas choose their leader."""
     CLUSTER = "cluster"
-    """Objects that are in no namespace."""
+    """Cluster-scoped objects."""
 
 
 class Feature(Enum):
-    """What an installation can do without, and then has no permission for."""
+    """A feature of an installation; without it the rule is left out."""
 
     ALWAYS = "always"
     CLUSTER_WIDE = "clusterWide"
@@ -41,7 +41,7 @@ class Feature(Enum):
 
 
 class Name(Enum):
-    """Names of objects that an installation chooses; in the list they stand for themselves."""
+    """Placeholders for object names that an installation chooses."""
 
     ELECTION_LEASE = "$electionLease"
     SSH_SECRET = "$sshSecret"  # noqa: S105  the name of one
@@ -58,7 +58,7 @@ class Name(Enum):
 class Rule:
     """A rule of a role, and why the operator needs it.
 
-    `names` limits it to objects of these names. Empty means: all objects of the resources.
+    `names` limits it to these objects; empty is all objects of the resources.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""The settings of the operator that runs in a cluster, from the flags of its Deployment."""
+"""The running operators of a cluster and their settings, from the flags of their Deployments."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,15 @@ from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Struct
 
 _RESTRICTED = ("restricted-namespace", "restrictedNamespace")
-"""Both spellings of the flag: that of the Go operator stays as it is written."""
+"""Both spellings of the flag; `canonical` keeps the Go operator's."""
+
+ELECTION_LEASE = Key("kube-system", "dynamo.nvidia.com")
+"""The Lease of cluster-wide operators."""
 
 SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
 
 _MANAGER = "manager"
-"""The container of the operator, in both charts."""
+"""The name of the operator's container, in both charts."""
 
 
 class _Container(Struct):
@@ -42,9 +45,9 @@ class _Spec(Struct):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An operator in a cluster: its ServiceAccount, and the namespace that it is restricted to, or "".
+    """An operator in a cluster. `namespace` is what it is restricted to, or "".
 
-    `elects` is whether it takes part in leader election.
+    `account` is its ServiceAccount, `elects` whether it takes part in leader election.
     """
 
     account: Key
@@ -53,7 +56,7 @@ class Running:
 
 
 async def operators(reading: Reading) -> list[Running]:
-    """The operators whose Deployments are in a cluster. Raises: ApiError, Unreachable."""
+    """The operators in a cluster, by their Deployments. Raises: ApiError, Unreachable."""
     running = []
     for deployment in await reading.all(Deployment, labels=SELECTOR):
         spec = msgspec.json.decode(deployment.spec, type=_Spec).template.spec
@@ -66,7 +69,7 @@ async def operators(reading: Reading) -> list[Running]:
 
 
 def _given(spec: _PodSpec) -> dict[str, str]:
-    """The flags of the operator by name. Beside the Go operator runs a proxy with flags of its own."""
+    """The operator's flags by name. The Go operator's pod also has a proxy with flags of its own."""
     named = [
         container for container in spec.containers if container.name == _MANAGER
     ] or spec.containers
@@ -75,8 +78,8 @@ def _given(spec: _PodSpec) -> dict[str, str]:
     return {name: value or "true" for name, _, value in words}
 
 
-async def rendering_settings(reading: Reading) -> RenderSettings:
-    """How the running operator renders.
+async def running_settings(reading: Reading) -> RenderSettings:
+    """The render settings of the running operator.
 
     Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.
     """

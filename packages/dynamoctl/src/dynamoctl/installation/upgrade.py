@@ -1,9 +1,8 @@
-"""What an upgrade to this version, or a migration from another operator, would change: CRDs, and pods.
+"""Preview what an upgrade to this version, or a migration from another operator, would change: CRDs and pods.
 
-CRDs are applied to the API server as dry runs. Pods are foreseen by the functions of the controllers; a
-change that they would make is tried as a dry run as well, because only the API server knows an object with
-its defaults. The settings are those of the operator that runs: what changes with the values of a release is
-not foreseen.
+CRDs are applied as dry runs. Pod templates are rendered by the controllers' own functions, and a change is
+verified with a dry run, because only the API server adds defaults. The settings are those of the running
+operator: effects of changed chart values are not previewed.
 """
 
 from dynamo_graphs.api.crd import custom_resource_definitions
@@ -12,8 +11,8 @@ from dynamo_graphs.plan.templates import units
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition
-from dynamoctl.installation.upgrade_preview import Fate, Foreseen, cluster, foreseen
+from dynamoctl.installation.kinds import Definition
+from dynamoctl.installation.upgrade_preview import Fate, Foreseen, foreseen, live_cache
 from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key
 
@@ -41,8 +40,8 @@ async def definitions(reading: Reading) -> Finding:
 
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
-    """Which pods of a namespace this version would replace; "" means all namespaces. There must be none."""
-    cache, origins = await cluster(reading, namespace)
+    """The pods of a namespace ("": of all) that this version would replace; there must be none."""
+    cache, origins = await live_cache(reading, namespace)
     templates = list(foreseen(cache, settings, origins))
     replaced = [
         template
@@ -65,7 +64,7 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
 
 
 def _names(templates: list[Foreseen]) -> str:
-    """The workloads by namespace and name, and which part of a set of Grove is meant."""
+    """The workloads by namespace and name, for a PodCliqueSet with the clique."""
     names = list(dict.fromkeys(map(_name, templates)))
     more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
     return ", ".join(names[:_NAMED_MOST]) + more
@@ -77,9 +76,9 @@ def _name(template: Foreseen) -> str:
 
 
 async def _is_changed(reading: Reading, template: Foreseen) -> bool:
-    """Whether a template really becomes another one. What we wrote before can be tried on the API server.
+    """Whether a template really changes, by a dry run if we applied the live one.
 
-    A dry run leaves fields of another manager in place, so it proves nothing for what another made.
+    A dry run keeps fields of other managers, so it proves nothing for a workload of an earlier operator.
     """
     if is_of_earlier_operator(template.live.metadata.annotations):
         return True

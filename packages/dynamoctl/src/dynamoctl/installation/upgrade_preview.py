@@ -1,6 +1,6 @@
-"""Foresee what this version would do to the pods of a cluster, by the functions that its controllers use.
+"""Preview what this version would do to the pods of a cluster, with the functions of its controllers.
 
-What runs is read once into a cache like theirs. Nothing is written, and everything but the reading is pure.
+The live objects are read once into a cache like theirs; the rest is pure and writes nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,25 +13,22 @@ from typing import Any
 import msgspec
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.provider import is_on_grove
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
-from dynamo_graphs.plan.graph import GraphInputs, plan_graph, with_provider
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph
+from dynamo_graphs.plan.provider import is_available, with_provider
 from dynamo_graphs.plan.templates import WORKLOADS, are_same, units
 from dynamo_graphs.render.component import component_objects
 from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.render.provider import is_available
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.istio import VirtualService
-from dynamo_graphs.types.kai import Queue
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue, VirtualService
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import PodServiceAccount
-from dynamo_graphs.types.volcano import PodGroup
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
@@ -41,7 +38,7 @@ from dynamo_operator.reconcile.grove import live_templates
 from dynamo_operator.reconcile.read import LiveObjects, read_facts
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.inventory import Definition
+from dynamoctl.installation.kinds import Definition
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
@@ -58,7 +55,7 @@ _OPTIONAL: tuple[type[Resource], ...] = (
 )
 _BUILT_IN: tuple[type[Resource], ...] = (Deployment, PullSecret, PodServiceAccount)
 READ = (*_OURS, *_OPTIONAL, *_BUILT_IN)
-"""What the pods of graphs depend on."""
+"""The kinds that the pods of graphs depend on."""
 
 _TYPES: Mapping[str, type[Resource]] = {
     type_.KIND.name: type_ for type_ in (Deployment, LeaderWorkerSet, PodCliqueSet)
@@ -66,7 +63,7 @@ _TYPES: Mapping[str, type[Resource]] = {
 
 
 class Fate(StrEnum):
-    """What becomes of the pods of one template."""
+    """What happens to the pods of one template."""
 
     SAME = "this version renders what runs"
     KEPT = "this version would render another template, but keeps the one that runs"
@@ -75,7 +72,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A unit of pods of a workload, with the workload as it would be applied and as it is rendered."""
+    """A pod template of a workload, with the workload as it would be applied, as rendered, and live."""
 
     fate: Fate
     unit: str
@@ -84,8 +81,8 @@ class Foreseen:
     live: Resource
 
 
-async def cluster(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
-    """What runs in a namespace, "" for all, and which sets of Grove are made from their graphs as they are.
+async def live_cache(reading: Reading, namespace: str) -> tuple[Cache, dict[Key, Origin]]:
+    """The live objects of a namespace ("": of all), and the origins of PodCliqueSets of an earlier operator.
 
     Raises: ApiError, Unreachable.
     """
@@ -127,10 +124,10 @@ async def _store(
 def foreseen(
     cache: Cache, settings: RenderSettings, origins: Mapping[Key, Origin]
 ) -> Iterator[Foreseen]:
-    """What would become of each unit of pods that runs.
+    """What would happen to each live pod template.
 
-    What no controller would touch is left out: graphs and components with problems, or without a provider.
-    `origins` are those of the sets of Grove; one that is missing is not of an earlier operator.
+    Graphs and components that no controller would touch are left out: invalid ones, and those without a
+    provider. `origins` are those of PodCliqueSets of an earlier operator.
     """
     for graph in cache.list(DynamoGraphDeployment):
         for desired, rendered in _of_graph(graph, cache, settings, origins):
@@ -168,7 +165,7 @@ def _of_graph(
     types = (DynamoComponentDeployment, PodCliqueSet)
     owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
     inputs = GraphInputs(facts, children=frozenset(child.KIND.name for child in owned))
-    graph = with_provider(stored, inputs)
+    graph = with_provider(stored, inputs.facts, inputs.children)
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return
@@ -208,7 +205,7 @@ def _of_component(
 
 
 def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
-    """What runs under the names of rendered objects. A component that is rendered here has no uid yet."""
+    """The live objects with the names of rendered ones. A component that is rendered here has no uid yet."""
     types: Mapping[str, type[Resource]] = {
         **_TYPES,
         DynamoComponentDeployment.KIND.name: DynamoComponentDeployment,
@@ -224,7 +221,7 @@ def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
         read_facts(graph.metadata.namespace, cache),
         grove_served=all(cache.serves(type_) for type_ in grove),
         kai_served=cache.serves(Queue),
-        gang=live_templates(graph, cache),
+        live_templates=live_templates(graph, cache),
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the webhooks that an API server calls for our kinds can be trusted by it, and for how long."""
+"""Check whether the API server trusts the webhooks of our kinds, and until when."""
 
 import base64
 import binascii
@@ -18,7 +18,7 @@ _REFUSED = "denied the request"
 
 
 def authorities(configurations: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
-    """Whether each webhook of ours has an authority, and none of them ends soon."""
+    """Whether each of our webhooks has a CA that does not expire soon."""
     ends: list[datetime] = []
     for configuration in configurations:
         for webhook in configuration.webhooks:
@@ -53,10 +53,7 @@ def _ends(webhook: Webhook) -> Iterable[datetime]:
 
 
 def admission(trial: str, *, is_expected: bool) -> Finding:
-    """What came of a dry run that a webhook should refuse; `trial` is what the API server said.
-
-    An empty one means: the graph was admitted.
-    """
+    """Check a dry run that a webhook should refuse; `trial` is the API server's error, "" if it accepted."""
     if _CALLING in trial:
         remedy = (
             "check that a replica of the operator is ready and that the API server can "

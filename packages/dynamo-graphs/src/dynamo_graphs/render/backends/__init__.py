@@ -1,1 +1,1 @@
-"""The inference frameworks: what each needs in its container beyond what every worker has."""
+"""The inference frameworks, one module each: their worker containers, and launches on several nodes."""

@@ -1,9 +1,9 @@
 """TensorRT-LLM: on several nodes the leader starts all processes with mpirun, over SSH.
 
-The user's command is quoted twice, once for the leader's shell and once for the shell that mpirun starts on
-every node. SSH must work for any user and any home directory. A shell and ssh disagree about `~` (ssh reads
-the password file, a shell `$HOME`), so every path uses `$HOME`. It is not quoted: a home with a space in its
-name cannot work, since mpirun cuts the arguments of ssh at spaces.
+The user's command is quoted twice: for the leader's shell, and for the shell that mpirun starts on every
+node. SSH must work for any user and home directory. A shell and ssh resolve `~` differently (ssh reads
+the password file, a shell `$HOME`), so every path uses `$HOME`. It is not quoted, because a home
+directory with spaces cannot work: mpirun splits the arguments of ssh at spaces.
 """
 
 import re
@@ -31,7 +31,7 @@ _SPACES = " \t\n\r\f\v"
 _DNS_SECONDS = 300
 _SSH_PORT = 2222
 _SSH_KEYS = "/ssh-pk"
-"""Where the Secret with `private.key` and `private.key.pub` is mounted."""
+"""Mount path of the Secret with `private.key` and `private.key.pub`."""
 
 _FORWARDED = frozenset(
     (
@@ -41,7 +41,7 @@ _FORWARDED = frozenset(
         *("TOKENIZERS_PARALLELISM", "TRANSFORMERS_CACHE", "TRTLLM_USE_UCX_KVCACHE", "USER"),
     )
 )
-"""What every process gets of the leader's environment, beside the variables of the container."""
+"""Variables of the leader that all processes get, in addition to those of the container."""
 
 _FULL_NAMES = variable("OMPI_MCA_orte_keep_fqdn_hostnames", "1")
 _WORKER_READINESS: Object = {
@@ -54,7 +54,7 @@ _WORKER_READINESS: Object = {
 
 
 def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-    """The container as the leader that starts everything, or as a worker that waits for it."""
+    """The container as the leader that starts all processes, or as a worker that runs sshd."""
     keys = {
         "name": volume_name(plan.settings.mpi_secret_name),
         "mountPath": _SSH_KEYS,
@@ -85,23 +85,23 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _launch_volumes(plan: ComponentPlan) -> list[Object]:
-    """The keys with which leader and workers trust each other."""
+    """The SSH keys that leader and workers share."""
     name = plan.settings.mpi_secret_name
     return [{"name": volume_name(name), "secret": {"secretName": name, "defaultMode": 0o644}}]
 
 
 def _may_be_root(container: Object, pod: Object) -> bool:
-    """Whether the user id is 0, or only the image knows it. Then mpirun and sshd need flags."""
+    """Whether the user may be root, for which mpirun and sshd need flags; the image may decide it."""
     context: Object = {}
-    for holder in (pod, container):
-        security_context = holder.get("securityContext")
+    for level in (pod, container):
+        security_context = level.get("securityContext")
         context |= security_context if isinstance(security_context, Mapping) else {}
     user = context.get("runAsUser")
     return context.get("runAsNonRoot") is not True if user is None else user == 0
 
 
 def _ssh_client() -> list[str]:
-    """The steps of every pod: trust the shared key, and use it."""
+    """The steps of every pod that install the shared key."""
     config = (
         f"Host *\\nIdentityFile $HOME/.ssh/id_rsa\\nStrictHostKeyChecking no\\nPort {_SSH_PORT}\\n"
     )
@@ -117,7 +117,7 @@ def _ssh_client() -> list[str]:
 
 
 def _ssh_server(*, may_be_root: bool) -> list[str]:
-    """The steps of a pod that lets others in, with new host keys at every start."""
+    """The steps of a worker that run sshd, with new host keys at every start."""
     keys = {
         kind: f"$HOME/.ssh/host_keys/ssh_host_{kind}_key" for kind in ("rsa", "ecdsa", "ed25519")
     }
@@ -133,7 +133,7 @@ def _ssh_server(*, may_be_root: bool) -> list[str]:
     )
     config = "".join(f"{option}\\n" for option in options)
     return [
-        # sshd of root wants this directory; another user can neither make it nor needs it
+        # sshd requires this directory as root; other users neither need it nor can create it
         "{ mkdir -p /run/sshd 2>/dev/null || true; }",
         "rm -f $HOME/.ssh/host_keys/*",
         *(f"ssh-keygen -t {kind} -f {key} -N ''" for kind, key in keys.items()),
@@ -143,9 +143,9 @@ def _ssh_server(*, may_be_root: bool) -> list[str]:
 
 
 def _workers_resolve(node: GroupNode) -> list[str]:
-    """The step that waits until every worker has an address, or gives up with a message.
+    """The step that waits until the names of all workers resolve, or fails with a message.
 
-    Braces hold it together, so that an earlier failure skips it.
+    The braces group it, so that an earlier failure skips it as a whole.
     """
     if not node.hosts.names_come_late:
         return []
@@ -166,7 +166,7 @@ def _workers_resolve(node: GroupNode) -> list[str]:
 
 
 def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: bool) -> str:
-    """Starts the processes on all nodes, with the leader's environment."""
+    """The command that starts the processes on all nodes, with the leader's environment."""
     hosts = ",".join(host.shell.text for host in (node.hosts.leader, *node.hosts.workers))
     remote = f'"-p {_SSH_PORT} -o StrictHostKeyChecking=no -i $HOME/.ssh/id_rsa"'
     names = sorted(_FORWARDED | {entry["name"] for entry in container["env"]})
@@ -182,7 +182,7 @@ def _mpirun(container: Object, node: GroupNode, processes: int, *, may_be_root: 
 
 
 def _command(container: Object) -> str:
-    """What each process runs, as a script: the user's command behind TensorRT-LLM's own launcher."""
+    """The script that each process runs: TensorRT-LLM's launcher with the user's command."""
     command, args = container.get("command", ()), container.get("args", ())
     if not is_shell(command):
         return shell_line([_LAUNCHER, *command, *users_parts(args)])
@@ -192,10 +192,10 @@ def _command(container: Object) -> str:
 
 
 def _start_of_framework(script: str) -> int:
-    """Where the first Python that starts the framework begins, with its path; 0 if there is none.
+    """The position of the first Python, with its path, that starts the framework; 0 without one.
 
-    That is the first match of `(\\S*/)?python[0-9.]*\\s+[^|&;]*dynamo\\.trtllm`. As one pattern it would take
-    time that grows with the square of a text that users choose, so its parts are searched one by one.
+    Equivalent to the first match of `(\\S*/)?python[0-9.]*\\s+[^|&;]*dynamo\\.trtllm`, which would take
+    quadratic time in a text that users choose.
     """
     end = 0
     while python := _STARTS_PYTHON.search(script, end):
@@ -209,5 +209,5 @@ def _start_of_framework(script: str) -> int:
     return 0
 
 
-# A worker need not wait for its leader: it only lets the leader in, which starts last.
+# Workers need not wait for their leader, which starts last and connects to them.
 BACKEND = Backend(_launch, launch_volumes=_launch_volumes, starts_leader_last=True)

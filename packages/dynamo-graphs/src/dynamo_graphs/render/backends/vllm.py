@@ -1,14 +1,14 @@
-"""vLLM: the path of its compilation cache, and on several nodes which node runs which part of a model.
+"""vLLM: the path of its compilation cache, and the launch on several nodes.
 
-The launch follows from the sizes in the user's command. A model that is cut over more GPUs than a node has
-needs Ray, several copies that together need more run data parallel, and everything else runs on each node
-separately.
+The launch depends on the parallelism flags of the user's command. A copy of the model that needs more
+GPUs than a node has runs on Ray; several copies that need more together run data parallel; anything else
+runs on each node separately.
 """
 
 import re
 
+from dynamo_graphs.api.devices import Mode, mode, parallelism
 from dynamo_graphs.api.entry_point import is_shell
-from dynamo_graphs.api.vllm_sizes import Mode, mode, parallelism
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, LeaderService
 from dynamo_graphs.render.launch import (
     SHELL,
@@ -35,7 +35,7 @@ _ENDS_A_SIMPLE_COMMAND = "|&;\n'\""
 
 
 def _container(container: Object, plan: ComponentPlan) -> Object:
-    """The container with the cache's place at the end, unless the user set it."""
+    """Append the variable of the cache path, unless the user set it."""
     caches = [mount.path for mount in plan.mounts if mount.is_cache]
     environment = container["env"]
     if not caches or any(CACHE_VARIABLE == entry["name"] for entry in environment):
@@ -44,7 +44,7 @@ def _container(container: Object, plan: ComponentPlan) -> Object:
 
 
 def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
-    """The container as a part of a Ray cluster, as some of the ranks, or as it is."""
+    """The container as a member of a Ray cluster, with its data parallel ranks, or unchanged."""
     sizes = parallelism(container)
     match mode(plan.gpus, sizes):
         case Mode.RAY:
@@ -57,9 +57,9 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _leader_service(plan: ComponentPlan) -> LeaderService | None:
-    """Ray's head, or the place where engines report to the first; both give up after minutes.
+    """Ray's head, or the data parallel coordinator. Workers would give up on either after some minutes.
 
-    Source: vLLM, `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py`, is 5.
+    Source: `HANDSHAKE_TIMEOUT_MINS` of `vllm/v1/engine/core.py` is 5.
     """
     match mode(plan.gpus, parallelism(plan.main_container)):
         case Mode.RAY:
@@ -85,14 +85,14 @@ def _ray_leader(container: Object) -> Object:
 
 
 def _ends_simply(script: str) -> bool:
-    """Whether the script ends in one plain command that starts vLLM, so that flags may follow it.
+    """Whether the script ends in one plain command that starts vLLM, so that flags can be appended.
 
-    That is `python[0-9.]*\\s[^|&;\\n'"]*dynamo\\.vllm[^|&;\\n'"]*` up to the end. As one pattern it would
-    take time that grows with the square of a text that users choose, so its parts are searched one by one.
+    Equivalent to a match of `python[0-9.]*\\s[^|&;\\n'"]*dynamo\\.vllm[^|&;\\n'"]*` at the end, which
+    would take quadratic time in a text that users choose.
     """
     last = max(map(script.rfind, _ENDS_A_SIMPLE_COMMAND))
     begin = last + 1
-    if script[last:begin] == "\n":  # the one space behind `python` may be a line break
+    if script[last:begin] == "\n":  # the space after `python` may be a line break
         word = script[:last].rstrip("0123456789.")
         begin = len(word.removesuffix("python")) if word.endswith("python") else begin
     python = _STARTS_PYTHON.search(script, begin)
@@ -106,7 +106,7 @@ def _ray_worker(container: Object, node: GroupNode) -> Object:
 
 
 def _ranks(local: int, node: GroupNode) -> list[Part]:
-    """Which of the copies run on this node. Their number for all nodes is the user's own flag."""
+    """Flags for the copies on this node. Their total number is a flag of the user."""
     first: Part = "0"
     if not node.is_leader:
         rank = node.hosts.worker_rank.shell.text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from dynamo_graphs.api.ingress import ingress_host
+from dynamo_graphs.api.component_fields import ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names
 from dynamo_legacy.api.deployment import DynamoDeployment

@@ -14,7 +14,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.stop import Stop, too_expensive
 from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness
-from dynamo_graphs.types.istio import VirtualService
+from dynamo_graphs.types.optional_apis import VirtualService
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.render import claims, nim_objects

@@ -1,7 +1,6 @@
-"""Starts, restarts and stops the operator of a playground.
+"""Start, restart and stop the operator of a playground.
 
-The state is that of the instance: its files, and a record of the process with its start time. So any command
-may be killed half way, and the next one continues.
+All state is in the instance's files, so a command may be killed half way and the next one continues.
 """
 
 import json
@@ -40,13 +39,13 @@ class Playground:
 
     @property
     def log(self) -> Path:
-        """What the operator printed, in all its lives."""
+        """The operator's output, over all restarts."""
         return self.instance.companion.log
 
     def up(
         self, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()
     ) -> None:
-        """Start what does not run, and return when the operator is ready.
+        """Start the control plane and the operator unless they run; return when the operator is ready.
 
         Raises:
             OperatorError: something does not start.
@@ -74,7 +73,7 @@ class Playground:
             self._wait(health)
 
     def _launch(self, progress: ProgressReporter) -> int:
-        """Install and start the operator. Returns the port on which it says whether it is ready."""
+        """Install and start the operator; the port of its health probes."""
         ports = Ports(*free_ports(3, reserved=self.instance.ports))
         self._install(ports)
         token = (NAMESPACE, installation.account())
@@ -85,7 +84,7 @@ class Playground:
         return ports.health
 
     def _health_port(self) -> int | None:
-        """The port that the running operator was given. None means: it does not run."""
+        """The health port of the running operator; None if it does not run."""
         pid = self.instance.companion.pid()
         if pid is None:
             return None
@@ -97,7 +96,7 @@ class Playground:
         return int(flags[-1].rpartition(":")[2]) if flags else None
 
     def restart(self, progress: ProgressReporter) -> None:
-        """End the operator in order, and start it with the code as it is now.
+        """Stop the operator gracefully, and start it with the current code.
 
         Raises:
             ProcessError: it does not end, or does not start.
@@ -106,7 +105,7 @@ class Playground:
         self.start(progress)
 
     def stop(self) -> None:
-        """End the operator; the control plane stays.
+        """Stop the operator; the control plane stays.
 
         Raises:
             ProcessError: it does not end.

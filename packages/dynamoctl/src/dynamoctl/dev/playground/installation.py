@@ -1,6 +1,6 @@
-"""What `dynamoctl install` installs, for an operator that runs beside the cluster and not in it.
+"""The objects and flags of `dynamoctl install` for an operator that runs beside the cluster, not in it.
 
-Roles, webhooks and flags are those of the chart; only the pod, its Services, and the addresses are not.
+Roles, webhooks and flags are those of the chart; the pod, its Services and the addresses differ.
 """
 
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def account() -> str:
 
 
 def flags(ports: Ports) -> tuple[str, ...]:
-    """The flags of the operator: those of the chart, then what differs here. The last one counts."""
+    """The flags of the operator: those of the chart, then those that override them."""
     (container,) = operator_pod()["containers"]
     return (
         *container["args"],
@@ -56,7 +56,7 @@ PROFILING = "dynamo-playground-profiling"
 
 
 def profiling_policy() -> Iterator[Object]:
-    """Have simulated kubelets leave pods that profile to `profiling.py`, which runs the profiler."""
+    """Annotate profiling pods, so that the simulated kubelet leaves them to `profiling.py`."""
     group = "admissionregistration.k8s.io"
     annotate = 'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}'
     yield {

@@ -1,4 +1,4 @@
-"""The program in the background: the operator, and what is simulated around it.
+"""The program in the background: the operator, and the simulated parts of its cluster.
 
 `python -m dynamoctl.dev.playground.process run …` takes every flag of the operator.
 """
@@ -25,16 +25,15 @@ from kube_runtime.client.requests import Client
 from kube_runtime.commandline.application import application, execute
 
 ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
-"""Environment variable with the kubeconfig of the simulated kubelet; the operator may not write pods."""
+"""Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
 
 
 @asynccontextmanager
 async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
-    """Serve the LoRA API of workers, where every load and unload succeeds; yields how to reach it.
+    """Serve the LoRA API of workers, where every load and unload succeeds.
 
-    The addresses of simulated pods lead nowhere, or to other machines. So the operator connects to a
-    server on the loopback address, which gets the worker's address as the first part of the path: what is
-    yielded turns the base URL of a worker into that of this server.
+    Addresses of simulated pods lead nowhere, or to other machines. So this yields a function that turns a
+    worker's base URL into one of a local server, with the worker's address as the first part of the path.
     """
     loaded = defaultdict[str, dict[str, str]](dict)
 
@@ -79,7 +78,7 @@ async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
 
 
 def run(**arguments: str | None) -> None:
-    """Run the operator, and simulate what pods do."""
+    """Run the operator with simulated pods."""
     start(arguments, operate)
 
 

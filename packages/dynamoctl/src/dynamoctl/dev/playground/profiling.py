@@ -1,6 +1,6 @@
-"""Runs the profiler for the simulated pods of profiling Jobs, and reports what their kubelet would.
+"""Run the profiler for the simulated pods of profiling Jobs, and report their status as a kubelet would.
 
-The profiler is the analytic one, whatever the image: formulas, no GPU. It runs in this process.
+Whatever the image, the analytic profiler runs in this process: formulas, no GPU.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from kube_runtime.errors import NotFound, OperatorError
 from kube_runtime.kind import Object
 from kube_runtime.types.core import Pod
 
-_COPY = 3  # the arguments of the copier that say where to: namespace, name, metadata
+_COPY = 3  # arguments of the copier for its target: namespace, name, metadata
 _log = structlog.get_logger()
 
 
@@ -60,7 +60,7 @@ async def _profile(client: Client, pod: JobPodInFull) -> None:
 
 
 async def _outcome(client: Client, pod: JobPodInFull) -> Object:
-    """The status of the pod once its containers have ended, the output saved before that."""
+    """Run the pod's containers and save the output; the status of the finished pod."""
     containers: dict[str, Object] = {
         container["name"]: container for container in pod.spec["containers"]
     }
@@ -95,7 +95,7 @@ def _files(folder: Path) -> dict[str, str]:
 
 
 def _target(arguments: list[str]) -> list[str]:
-    """Where the output goes; before it stand a command, or a script and its name."""
+    """The target of the output, after a command, or a script and its name."""
     first = 1 + (arguments[1] == COPIER)
     return arguments[first : first + _COPY]
 

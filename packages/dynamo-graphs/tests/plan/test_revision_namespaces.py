@@ -4,8 +4,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import dynamo_namespace, generation_dynamo_namespace
-from dynamo_graphs.api.revision import first_generation, found_by
+from dynamo_graphs.api.names import dynamo_namespace, revision_dynamo_namespace
+from dynamo_graphs.api.revision import first_revision, namespace_prefix
 from specs import a_graph, a_service
 
 _names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?", fullmatch=True)
@@ -21,14 +21,16 @@ def test_no_other_graph_begins_like_a_managed_one(name: str, other: str) -> None
     # The interesting neighbour is one whose name continues where this one's ends.
     for neighbour in (other, f"{name}{other}"):
         assume(neighbour != name)
-        prefix = first_generation(graph(name)).found_by
+        prefix = first_revision(graph(name)).namespace_prefix
         assert not dynamo_namespace("prod", neighbour).startswith(prefix)
-        assert not generation_dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
+        assert not revision_dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
 
 
 @given(_names)
 def test_a_managed_graph_finds_all_its_generations(name: str) -> None:
     for finds_plain in (False, True):
-        prefix = found_by(graph(name), finds_plain=finds_plain)
-        assert generation_dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
-    assert dynamo_namespace("prod", name).startswith(found_by(graph(name), finds_plain=True))
+        prefix = namespace_prefix(graph(name), finds_plain=finds_plain)
+        assert revision_dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
+    assert dynamo_namespace("prod", name).startswith(
+        namespace_prefix(graph(name), finds_plain=True)
+    )

@@ -1,11 +1,13 @@
-"""A component on several nodes: one LeaderWorkerSet per replica, each placed as a whole by Volcano.
+"""What runs the pods of a component: a Deployment, or LeaderWorkerSets when it spans several nodes.
 
-Each replica is a separate set, so that we decide which replicas a scale-down removes, and every group has
-one PodGroup of its own name.
+Each replica on several nodes is a LeaderWorkerSet of its own, which Volcano schedules as a whole. So the
+operator decides which replicas a scale-down removes, and every group has one PodGroup of its own name.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import msgspec
 
@@ -13,16 +15,61 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
-from dynamo_graphs.render.objects import OnDemand, canonical
+from dynamo_graphs.render.merge import canonical
+from dynamo_graphs.render.metadata import object_metadata
 from dynamo_graphs.render.pod import pod_template
-from dynamo_graphs.types.leaderworkerset import LeaderWorkerSet
-from dynamo_graphs.types.volcano import PodGroup
+from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
 
+_DEFAULT_BOUND = "25%"
 _SCHEDULER = "volcano"
+_INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
-def _workloads(plan: ComponentPlan) -> "Groups":
+def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The Deployment, and in the debug mode that steals traffic a second one with a single pod."""
+    serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
+    if not plan.is_on(labels.STEALING_DEBUG_MODE):
+        return (canonical(serving),)
+    debug = _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True)
+    return (canonical(serving), canonical(debug))
+
+
+def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {plan.workload_label: name}},
+            "strategy": _strategy(plan),
+            "template": pod_template(plan, name, is_debug=is_debug),
+        },
+    }
+
+
+def _strategy(plan: ComponentPlan) -> Object:
+    if plan.switches.get(labels.STRATEGY) == "Recreate":
+        return {"type": "Recreate"}
+    bounds = {
+        "maxSurge": _bound(plan.annotations.get(labels.MAX_SURGE)),
+        "maxUnavailable": _bound(plan.annotations.get(labels.MAX_UNAVAILABLE)),
+    }
+    return {"type": "RollingUpdate", "rollingUpdate": bounds}
+
+
+def _bound(text: str | None) -> object:
+    """The bound as an integer, or as text if it is a percentage."""
+    if not text:
+        return _DEFAULT_BOUND
+    return int(text) if _INTEGER.fullmatch(text) else text
+
+
+DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
+
+
+def _groups(plan: ComponentPlan) -> "Groups":
     """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
     group_hosts = hosts(plan.nodes)
     leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
@@ -48,9 +95,9 @@ def group_names(component: DynamoComponentDeployment) -> list[str]:
 
 
 def hosts(nodes: int) -> Hosts:
-    """How the pods of one group meet: by the variables that LeaderWorkerSet puts into each.
+    """How the pods of a group address each other, by variables that LeaderWorkerSet sets.
 
-    The name of a worker is the leader's with the worker's number behind its first part.
+    The host name of a worker is the leader's with `-INDEX` appended to its first label.
     """
     leader = "LWS_LEADER_ADDRESS"
     workers = (
@@ -66,11 +113,11 @@ def hosts(nodes: int) -> Hosts:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups(OnDemand):
+class Groups(Sequence[Object]):
     """The objects of all groups of a component, each rendered when it is read.
 
-    They share the pod templates, which are nearly all of their size. `digest` stands for both templates.
-    All fields are plain values, so that another process can hand them over in little space.
+    They share the pod templates, which are nearly all of their size. `digest` is that of both templates. All
+    fields are plain values, so that a worker process can send them at little cost.
     """
 
     namespace: str
@@ -86,12 +133,24 @@ class Groups(OnDemand):
     def __len__(self) -> int:
         return 2 * self.replicas
 
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
+        positions = range(len(self))[index]
+        if isinstance(positions, int):
+            return self._rendered(positions)
+        return tuple(map(self._rendered, positions))
+
     def _rendered(self, index: int) -> Object:
         group, is_leader_worker_set = divmod(index, 2)
         return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
 
     def _pod_group(self, index: int) -> Object:
-        """The pods that Volcano places together or not at all."""
+        """The PodGroup of a group, whose pods Volcano places together or not at all."""
         return {
             "apiVersion": PodGroup.KIND.api_version,
             "kind": PodGroup.KIND.name,
@@ -131,7 +190,7 @@ class Groups(OnDemand):
 
 
 def _template(plan: ComponentPlan, node: GroupNode) -> Object:
-    """The template of one kind of pod; what a group needs wins over the user's own labels."""
+    """The template of leaders or workers. Labels that a group requires override the user's."""
     template = pod_template(plan, plan.name, node=node)
     users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
     role = {labels.ROLE: "leader" if node.is_leader else "worker"}
@@ -142,7 +201,7 @@ def _template(plan: ComponentPlan, node: GroupNode) -> Object:
 
 
 def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
-    """The template with what identifies its group, and the same spec."""
+    """The template with the labels and annotations of its group; the spec is shared."""
     common = template["metadata"]
     both = {
         "annotations": _in_order(common["annotations"] | annotations),
@@ -152,9 +211,9 @@ def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) 
 
 
 def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
-    """The entries as `canonical` orders them. Their texts are shared: there may be a thousand groups."""
+    """Sort the entries as `canonical` does, but share their texts: there may be a thousand groups."""
     return dict(sorted(texts.items()))
 
 
-LEADER_WORKER_SETS = Orchestrator(_workloads, serving_labels={labels.ROLE: "leader"})
-"""Requests go to leaders only; workers serve them together with their leader."""
+LEADER_WORKER_SETS = Orchestrator(_groups, serving_labels={labels.ROLE: "leader"})
+"""Only leaders receive requests, which they serve together with their workers."""

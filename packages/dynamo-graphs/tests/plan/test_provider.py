@@ -6,12 +6,11 @@ import msgspec
 import pytest
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.annotations import COMPONENT, GROVE
+from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.optional_apis import GROVE as GROVE_API
-from dynamo_graphs.api.provider import COMPONENT, GROVE
-from dynamo_graphs.api.service_status import ServiceReplicaStatus
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.provider import (
+from dynamo_graphs.plan.provider import (
     has_begun,
     is_available,
     runs_on_withheld_grove,
@@ -20,6 +19,7 @@ from dynamo_graphs.render.provider import (
 )
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
+from dynamo_graphs.types.optional_apis import GROVE as GROVE_API
 from kube_runtime.types.meta import Condition, Metadata
 
 WITH_GROVE, WITHOUT = Facts(grove_served=True), Facts()

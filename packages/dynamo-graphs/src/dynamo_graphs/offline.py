@@ -1,11 +1,13 @@
-"""Everything that the controllers would apply for one document, without a cluster.
+"""Everything that the controllers would apply for one document, without a cluster: `dynamoctl render`.
 
-The same functions as in the controllers, in the same order. One thing differs: between a graph and
-its components lies the API server, which fills defaults and keeps the owner. Both are done here.
+The functions are those of the controllers, in the same order. Between a graph and its components, the API
+server fills in defaults and keeps the owner; both are done here. A graph is planned as if nothing of it ran
+yet. The settled state of one that runs is the same, but for what `docs/cli.md` lists.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -18,8 +20,10 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
+from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.offline.tree import Adapters, component_tree, own_objects
+from dynamo_graphs.plan.graph import GraphInputs, plan_graph
+from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.plan.request import RequestState, accepted_spec
 from dynamo_graphs.plan.request_graph import (
     base_config_map,
@@ -30,6 +34,13 @@ from dynamo_graphs.plan.request_graph import (
     target,
 )
 from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
+from dynamo_graphs.render.component import component_objects, component_shared_objects
+from dynamo_graphs.render.graph import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+)
 from dynamo_graphs.render.profiling import (
     account_objects,
     missing_settings,
@@ -37,8 +48,7 @@ from dynamo_graphs.render.profiling import (
     profiling_job,
 )
 from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_bytes
-from dynamo_graphs.render.provider import on_record
-from dynamo_graphs.render.services import component_of
+from dynamo_graphs.render.services import component_of, owned_by
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
 from dynamo_graphs.validation import Problem, ProblemKind
@@ -48,14 +58,17 @@ from dynamo_graphs.validation.graph import graph_problems
 from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_graphs.validation.request import request_problems
 from dynamo_graphs.validation.schema import schema_problems
-from kube_runtime.kind import Object
+from kube_runtime.kind import Object, key_of
 from kube_runtime.types.meta import R
+
+Adapters = Mapping[str, DynamoGraphDeploymentScalingAdapter]
+"""The existing scaling adapters of a graph, by service."""
 
 RENDERED = tuple(
     type_.KIND.name
     for type_ in (DynamoGraphDeployment, DynamoComponentDeployment, DynamoGraphDeploymentRequest)
 )
-"""The kinds that become objects of others."""
+"""The kinds for which the operator creates objects."""
 
 ConfigMaps = Mapping[str, Mapping[str, str]]
 """The data of the ConfigMaps in the namespace of a request, by name."""
@@ -63,7 +76,7 @@ ConfigMaps = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a document becomes: objects, or the reasons why there are none."""
+    """The objects of a document, or the problems for which there are none."""
 
     objects: tuple[Object, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -71,7 +84,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What exists in the namespace of a document: scaling adapters, by graph, and ConfigMaps."""
+    """Existing objects in the namespace of a document: scaling adapters, by graph, and ConfigMaps."""
 
     adapters: dict[str, Adapters] = field(default_factory=dict[str, Adapters])
     config_maps: ConfigMaps = field(default_factory=dict)
@@ -83,9 +96,9 @@ NOTHING = Beside()
 def expanded(
     document: Object, facts: Facts, settings: RenderSettings, beside: Beside = NOTHING
 ) -> Expansion:
-    """The objects of a graph, a component or a request, each component followed by its own.
+    """Return the objects of a graph, a component or a request, each component followed by its own.
 
-    Another kind of ours becomes none; only its schema is checked.
+    Other kinds have no objects; only their schema is checked.
     """
     problems = schema_problems(document)
     if problems or document["kind"] not in RENDERED:
@@ -104,7 +117,7 @@ def expanded(
 def _graph(
     original: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
 ) -> Expansion:
-    graph = on_record(original, facts)
+    graph = with_provider(original, facts)
     exposed = graph_exposure_problems(graph, settings)
     if problems := (*graph_problems(graph, settings), *exposed):
         return Expansion(problems=problems)
@@ -122,10 +135,51 @@ def _graph(
     return Expansion(() if wrong else tuple(objects), tuple(wrong))
 
 
+def own_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings, adapters: Adapters
+) -> tuple[Object, ...]:
+    """The objects that a graph's controller applies, components included, in its order.
+
+    `adapters` are treated as controlled by the graph.
+    """
+    present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
+    plan = plan_graph(graph, GraphInputs(facts, adapters=present), settings, datetime.now(UTC))
+    created = (adapter for adapter in plan.adapters.desired if key_of(adapter).name not in present)
+    planned = plan.step.graph
+    return (
+        *created,
+        *pvc_objects(planned),
+        *graph_shared_objects(planned, settings),
+        *graph_model_objects(planned),
+        *graph_objects(planned, facts, settings, plan.rollout.workers),
+    )
+
+
+def graph_tree(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """All objects of a graph down to its workloads; those that components share appear once."""
+    objects = list(own_objects(graph, facts, settings, {}))
+    for desired in tuple(objects):
+        if desired["kind"] == DynamoComponentDeployment.KIND.name:
+            objects += component_tree(component_of(graph, desired), facts, settings)
+    return tuple({(desired["kind"], key_of(desired)): desired for desired in objects}.values())
+
+
+def component_tree(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """All objects of a component."""
+    return (
+        *component_shared_objects(component),
+        *component_objects(component, facts, settings),
+    )
+
+
 def _request(
     request: DynamoGraphDeploymentRequest, facts: Facts, settings: RenderSettings, beside: Beside
 ) -> Expansion:
-    """The objects for profiling, and those of its results where these are beside the request."""
+    """The objects for profiling, and those of its results if `beside` has them."""
     spec = request.spec
     if spec is None:
         return Expansion()
@@ -166,10 +220,10 @@ def _request_objects(
 def _profiled_objects(
     request: DynamoGraphDeploymentRequest, config_maps: ConfigMaps
 ) -> tuple[Object, ...]:
-    """What the operator creates of profiling results: the ConfigMaps, then the graph. Empty without results.
+    """The objects of profiling results: ConfigMaps, then the graph. Empty without results.
 
     Raises:
-        BadOutput: there is no graph in the results that can be used.
+        BadOutput: the results contain no usable graph.
     """
     spec = accepted_spec(request)
     at = target(request, spec)
@@ -195,7 +249,7 @@ def _base(
     spec: DynamoGraphDeploymentRequestSpec,
     config_maps: ConfigMaps,
 ) -> Object | None:
-    """The ConfigMap with the user's base graph as profiling is to find it. None means: the user's own."""
+    """The ConfigMap with the completed base graph; None if profiling uses that of the user."""
     given = spec.profiling_config.config_map_ref
     text = config_maps.get(given.name, {}).get(given.key) if given is not None else None
     done = completed_base(text, spec, placement(spec.profiling_config)) if text else None
@@ -203,7 +257,7 @@ def _base(
 
 
 def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
-    """The request as it is once its spec is accepted: then the status has its generation."""
+    """The request with its spec accepted: its status has the generation."""
     if request.status.observed_generation:
         return request
     status = msgspec.structs.replace(
@@ -215,7 +269,7 @@ def _accepted(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentReq
 def _component_problems(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Problem, ...]:
-    """The mistakes of a component, and that what was chosen on the command line cannot run it."""
+    """The problems of a component, including a lack of LeaderWorkerSets for a multinode one."""
     exposed = exposure_problems(component.spec, "spec", settings)
     problems = (*component_problems(component, settings), *exposed)
     if not lacks_orchestrator(component.spec, facts):
@@ -226,14 +280,14 @@ def _component_problems(
 
 
 def _decoded(type_: type[R], document: Object) -> R:
-    """The object as the controller reads it back from the API server."""
+    """Decode an object as the controller reads it from the API server."""
     return msgspec.convert(defaulted(document), type_)
 
 
 def _of_service(
     component: DynamoComponentDeployment, problems: tuple[Problem, ...]
 ) -> Iterator[Problem]:
-    """Problems of a component, as those of the graph's service that it was made from."""
+    """Convert paths in a component to paths in the graph's service."""
     service = f"spec.services.{component.spec.service_name}"
     for problem in problems:
         rest = problem.path.removeprefix("spec").removeprefix(".")
@@ -241,6 +295,6 @@ def _of_service(
 
 
 def identity(item: Object) -> tuple[str, str, str, str]:
-    """What makes an object the same as another."""
+    """The key by which two documents are the same object."""
     metadata = item["metadata"]
     return item["apiVersion"], item["kind"], metadata.get("namespace", ""), metadata["name"]

@@ -10,13 +10,13 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.revision import (
     PLAIN,
-    WorkerGeneration,
+    WorkerRevision,
     digits,
-    first_generation,
+    first_revision,
     worker_component_name,
     worker_content,
 )
-from dynamo_graphs.plan.revisions import members, revisions, unnoted
+from dynamo_graphs.plan.revisions import members, revisions, unrecorded
 from kube_runtime.kind import Object
 from specs import JSON, a_graph, a_service
 
@@ -84,12 +84,12 @@ def test_a_native_graph_has_no_generations() -> None:
 def test_a_new_managed_graph_starts_with_a_generation_of_its_own() -> None:
     found = revisions(graph(), [])
     assert digits(WANTED) == found.target.suffix
-    assert "prod-chat_" == found.target.found_by
+    assert "prod-chat_" == found.target.namespace_prefix
     assert not found.is_rolling_out
 
 
 def test_a_graph_without_such_workers_has_no_generations() -> None:
-    assert PLAIN == first_generation(graph(workers={"Router": a_service("router")}))
+    assert PLAIN == first_revision(graph(workers={"Router": a_service("router")}))
 
 
 def test_an_unchanged_graph_keeps_its_generation() -> None:
@@ -141,7 +141,7 @@ def test_without_a_record_the_most_available_is_current_then_the_newest() -> Non
 
 def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
     live = component(available=2)
-    assert [live] == [each.component for each in unnoted(graph(), members(graph(), [live]))]
+    assert [live] == [each.component for each in unrecorded(graph(), members(graph(), [live]))]
     found = revisions(graph(), [live], unchanged=["chat-decode"])
     assert "" == found.target.suffix
     assert WANTED == found.target.content
@@ -158,7 +158,7 @@ def test_plain_workers_that_say_something_else_are_replaced() -> None:
 def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
     suffix = digits(WANTED)
     made = [component(content=WANTED)]
-    assert "prod-chat" == revisions(graph(), made).target.found_by
+    assert "prod-chat" == revisions(graph(), made).target.namespace_prefix
     wide = {"name": "DYN_NAMESPACE_PREFIX", "value": "prod-chat"}
     body = {
         "metadata": {"name": "chat-frontend", "namespace": "prod"},
@@ -166,13 +166,13 @@ def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() 
     }
     frontend = msgspec.convert(body, DynamoComponentDeployment)
     made = [component(suffix, WANTED), frontend]
-    assert "prod-chat" == revisions(graph(), made).target.found_by
-    assert "prod-chat_" == revisions(graph("native"), made).target.found_by
+    assert "prod-chat" == revisions(graph(), made).target.namespace_prefix
+    assert "prod-chat_" == revisions(graph("native"), made).target.namespace_prefix
 
 
 def test_workers_on_several_nodes_beside_are_found_too() -> None:
     both = {"Decode": a_service(), "Big": a_service(multinode={"nodeCount": 2})}
-    assert "prod-chat" == first_generation(graph(workers=both)).found_by
+    assert "prod-chat" == first_revision(graph(workers=both)).namespace_prefix
 
 
 def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place() -> None:
@@ -270,6 +270,6 @@ def test_the_order_of_maps_makes_no_generation(pod: Object, dice: Any) -> None:
 @given(st.text("abcdefgh-.", min_size=1, max_size=80), st.text("XYZ_a", min_size=1, max_size=80))
 def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
     body = a_graph({key: a_service()}, name=f"a{name}")
-    names = [worker_component_name(body, key, WorkerGeneration(each)) for each in SUFFIXES]
+    names = [worker_component_name(body, key, WorkerRevision(each)) for each in SUFFIXES]
     assert all(name.endswith(f"-{each}") for name, each in zip(names, SUFFIXES, strict=True))
     assert all(len(name) <= 63 for name in names)

@@ -1,1 +1,0 @@
-"""The orchestrators: which objects run a component's pods."""

@@ -60,10 +60,10 @@ class ArchiveStore:
         connection = self._connection()
         try:
             connection.request("GET", path, headers=headers)
-            answer = connection.getresponse()
-            if answer.status != http.client.OK:
-                raise StoreError(f"{request}: status {answer.status} {answer.reason}")
-            return config_in(answer, _until(time.monotonic() + TOTAL_SECONDS))
+            with connection.getresponse() as answer:
+                if answer.status != http.client.OK:
+                    raise StoreError(f"{request}: status {answer.status} {answer.reason}")
+                return config_in(answer, _until(time.monotonic() + TOTAL_SECONDS))
         finally:
             connection.close()
 

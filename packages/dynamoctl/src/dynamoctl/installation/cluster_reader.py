@@ -21,6 +21,8 @@ _DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
 class StoredObject(Resource):
     """An object whose spec and status are JSON values, so that it decodes whatever is in them."""
 
+    READ_LEVELS = 5  # what columns show: the fields of a condition or of an endpoint are in level 4
+
     spec: Any = None
     status: Any = None
 

@@ -31,7 +31,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
     """
     try:
         if size := bytes_over(raw, most_bytes):
-            raise TooLarge(type_.KIND, _key(raw), too_large(size, most_bytes))
+            raise TooLarge(type_.KIND, key_in(raw), too_large(size, most_bytes))
         try:
             resource: R = _decoder(type_).decode(raw)
         except RecursionError:
@@ -40,7 +40,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
             resource = _decoder(type_).decode(shallow(raw, type_.READ_LEVELS))
         _detach(resource)
     except UNREADABLE as error:
-        raise DecodeError(type_.KIND, _key(raw), str(error)) from error
+        raise DecodeError(type_.KIND, key_in(raw), str(error)) from error
     return resource
 
 
@@ -167,7 +167,8 @@ def identity(raw: bytes | Raw) -> ObjectIdentity:
         return ObjectIdentity()
 
 
-def _key(raw: bytes | Raw) -> Key | None:
+def key_in(raw: bytes | Raw) -> Key | None:
+    """The key of an object in JSON; None if it cannot be read."""
     metadata = identity(raw)
     return Key(metadata.namespace, metadata.name) if metadata.name else None
 

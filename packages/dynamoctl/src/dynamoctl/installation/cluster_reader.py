@@ -10,7 +10,7 @@ from dynamoctl.screen import warn
 from kube_runtime.client.requests import APPLY_PATCH, Client
 from kube_runtime.client.retry import once
 from kube_runtime.client.transport import Request, Transport
-from kube_runtime.decode import UNREADABLE
+from kube_runtime.decode import UNREADABLE, decode_list, key_in
 from kube_runtime.errors import ApiError, DecodeError, NotFound
 from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource
@@ -70,13 +70,18 @@ class Reading:
         query = first
         bodies: list[Object] = []
         while True:
-            page = await self.send(Request("GET", kind.path(namespace), query), kind)
-            head = {"apiVersion": kind.api_version, "kind": kind.name}
-            bodies += ({**head, **item} for item in page["items"] or ())
-            token = page["metadata"].get("continue")
-            if not token:
+            request = Request("GET", kind.path(namespace), query)
+            page = decode_list(kind, await once(self.transport, request, kind, None))
+            for item in page.items or ():
+                try:
+                    body = decoded(item, kind, key_in(item))
+                except DecodeError as error:
+                    self._report(error)
+                else:
+                    bodies.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+            if not page.metadata.continue_:
                 return bodies
-            query = {**first, "continue": token}
+            query = {**first, "continue": page.metadata.continue_}
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""
@@ -103,14 +108,21 @@ class Reading:
 
     async def send(self, request: Request, kind: Kind, key: Key | None = None) -> Object:
         """Send a request about a kind or one of its objects; the JSON of the answer."""
-        body = await once(self.transport, request, kind, key)
-        try:
-            return msgspec.json.decode(body, type=dict[str, Any])
-        except UNREADABLE as error:
-            raise DecodeError(kind, key, str(error)) from error
+        return decoded(await once(self.transport, request, kind, key), kind, key)
 
     def _report(self, error: DecodeError) -> None:
         text = str(error)
         if text not in self.unreadable:
             self.unreadable[text] = None
             warn(f"left out: {text}")
+
+
+def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
+    """The JSON of an object.
+
+    Raises: DecodeError.
+    """
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE as error:
+        raise DecodeError(kind, key, str(error)) from error

@@ -120,7 +120,7 @@ def test_a_restart(world: World, admin: Person) -> None:
         (
             ("scale", "chat/Decoed", "--replicas=1"),
             1,
-            'service Decoed not found; did you mean "Decode"?',
+            'service "Decoed" not found; did you mean "Decode"?',
         ),
         (("scale", "chat", "--replicas=1"), 2, 'invalid target "chat" (expected GRAPH/SERVICE'),
         (("scale", "chat/Decode", "--replicas=-1"), 2, "expected a whole number from 0 to"),
@@ -131,7 +131,7 @@ def test_a_restart(world: World, admin: Person) -> None:
         (("scale", "chat/Decode", "--replicas=0x10"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode", "--replicas=4294967296"), 2, "expected a whole number from 0 to"),
         (("scale", "chat/Decode"), 2, "--replicas"),
-        (("scale", "../Decode", "--replicas=1"), 2, "invalid name"),
+        (("scale", "../Decode", "--replicas=1"), 2, 'invalid target "../Decode"'),
         (("rollout", "restart", "dm/chat"), 2, "unsupported kind"),
         (("rollout", "undo", "chat"), 1, "graph"),
         (("rollout", "abort", "chat"), 2, "abort"),

@@ -74,7 +74,7 @@ def test_logs_of_a_pod_that_has_none(world: World, admin: Person) -> None:
     code, text, said = admin.run("logs", "chat/Frontend")
     assert (1, "", True) == (code, text, said.startswith("warning: chat-frontend-"))
     code, _, said = admin.run("logs", "chat/frontent")
-    assert (1, True) == (code, "no service 'frontent'; did you mean \"Frontend\"?" in said)
+    assert (1, True) == (code, 'service "frontent" not found; did you mean "Frontend"?' in said)
 
 
 def test_a_name_that_is_nearly_right(world: World, admin: Person) -> None:

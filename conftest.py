@@ -1,6 +1,7 @@
 """Fixtures and settings of every test."""
 
 import asyncio
+import sys
 from collections.abc import Iterator
 
 # Imported here because its plugin would import it at the end of the run, while finalizers run: one that
@@ -52,3 +53,11 @@ def _no_event_loop_stands_still(request: pytest.FixtureRequest) -> Iterator[None
     long_steps = tuple(_STEPS.long)
     if request.node.get_closest_marker("stalls") is None:
         assert not long_steps, long_steps
+
+
+@pytest.fixture(autouse=True)
+def _recursion_limit_stays() -> Iterator[None]:
+    """Restore the limit that a program of ours sets when a test runs it in this process."""
+    limit = sys.getrecursionlimit()
+    yield
+    sys.setrecursionlimit(limit)

@@ -35,7 +35,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
         try:
             resource: R = _decoder(type_).decode(raw)
         except RecursionError:
-            if type_.READ_LEVELS is None:
+            if type_.READ_LEVELS is None or memoryview(raw).nbytes > MOST_SCANNED_BYTES:
                 raise
             resource = _decoder(type_).decode(shallow(raw, type_.READ_LEVELS))
         _detach(resource)
@@ -132,6 +132,10 @@ def shallow(raw: bytes | Raw, levels: int) -> bytes:
     return b"".join((*pieces, text[copied:]))
 
 
+MOST_SCANNED_BYTES: Final = 1 << 16
+"""Of one object: the scanner takes up to 6 ms for them, and anyone who may write objects can cause it."""
+
+
 class ObjectIdentity(Struct, frozen=True):
     """The metadata that identify an object."""
 
@@ -149,6 +153,7 @@ class _Frame(Struct, frozen=True):
 
 _LIST = msgspec.json.Decoder(ObjectList)
 _FRAME = msgspec.json.Decoder(_Frame)
+_IDENTITY = msgspec.json.Decoder(ObjectIdentity)
 
 
 @cache
@@ -162,7 +167,10 @@ def identity(raw: bytes | Raw) -> ObjectIdentity:
         try:
             return _FRAME.decode(raw).metadata
         except RecursionError:
-            return _FRAME.decode(shallow(raw, levels=2)).metadata
+            # The API server sorts the fields, so the metadata are at the start.
+            start = bytes(memoryview(raw)[:MOST_SCANNED_BYTES])
+            metadata = next(parts(start, "metadata", level=2), Raw(b"{}"))
+            return _IDENTITY.decode(shallow(metadata, levels=1))
     except UNREADABLE:
         return ObjectIdentity()
 

@@ -7,7 +7,13 @@ import tracemalloc
 import msgspec
 import pytest
 
-from kube_runtime.decode import decode, decode_items, decode_list
+from kube_runtime.decode import (
+    MOST_SCANNED_BYTES,
+    decode,
+    decode_items,
+    decode_list,
+    identity,
+)
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key, Kind
 from kube_runtime.types.apps import Deployment
@@ -123,7 +129,7 @@ def test_what_is_no_list_is_an_error(raw: bytes) -> None:
         decode_list(Deployment.KIND, raw)
 
 
-DEEP = b"[" * 100_000 + b"]" * 100_000
+DEEP = b"[" * 15_000 + b"]" * 15_000
 """Deeper than any version of Python goes."""
 
 
@@ -145,6 +151,15 @@ def test_what_is_not_nested_too_deeply_can_be_read_alone() -> None:
     text = '{"metadata":{"name":"a","labels":{"b":"\\"[{"},"managedFields":%s},"x":%s}'
     resource = decode(Bare, (text % (DEEP.decode(), DEEP.decode())).encode())
     assert ("a", {"b": '"[{'}) == (resource.metadata.name, resource.metadata.labels)
+
+
+def test_of_a_large_object_that_is_nested_too_deeply_only_the_start_is_scanned() -> None:
+    large = b'{"metadata":{"name":"a"},"x":[%s,"%s"]}' % (DEEP, b"[" * MOST_SCANNED_BYTES)
+    with pytest.raises(DecodeError) as error:
+        decode(Bare, large)
+    assert Key("", "a") == error.value.key
+    hidden = b'{"x":[%s,"%s"],"metadata":{"name":"a"}}' % (DEEP, b"[" * MOST_SCANNED_BYTES)
+    assert "" == identity(hidden).name
 
 
 def test_an_object_that_is_nested_too_deeply_does_not_hide_the_others_of_its_list() -> None:

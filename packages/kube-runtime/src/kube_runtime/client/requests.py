@@ -6,12 +6,14 @@ answers.
 Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 """
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, Literal
 
 import msgspec
+from msgspec import structs
 
 from kube_runtime.client.api_errors import causes, error_of_answer
 from kube_runtime.client.retry import ask
@@ -22,8 +24,6 @@ from kube_runtime.decode import (
     decode,
     decode_items,
     decode_list,
-    parts,
-    shallow,
 )
 from kube_runtime.errors import Conflict, DecodeError, Invalid, NotFound, ServerFailure, Unreachable
 from kube_runtime.kind import Key, Kind, Object, key_of
@@ -343,14 +343,21 @@ def _given(parameters: dict[str, str]) -> dict[str, str]:
 _LINE = msgspec.json.Decoder(WatchLine)
 
 
+_SPLIT_LINE = re.compile(rb'(\{"type":"[A-Z]*","object":)(.*)\}\s*', re.DOTALL)
+"""A line as the API server writes it: nothing of it is text of a user before the object."""
+
+
 def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
     try:
         try:
             return _LINE.decode(line)
         except RecursionError:
             # The object is nested too deeply even to be skipped: an error of its reader, not of the stream.
-            frame = _LINE.decode(shallow(line, levels=1))
-            return WatchLine(frame.type, next(parts(line, "object", level=2), frame.object))
+            split = _SPLIT_LINE.fullmatch(line)
+            if split is None:
+                raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line") from None
+            start, nested = split.groups()
+            return structs.replace(_LINE.decode(start + b"null}"), object=msgspec.Raw(nested))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error
 

@@ -18,6 +18,9 @@ from dynamo_operator.legacy.registry import (
     registry_session,
 )
 
+DEEP = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
+"""More levels than any version of Python decodes."""
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Serve = Callable[[Handler], Awaitable[str]]
 
@@ -100,6 +103,23 @@ async def test_every_other_answer_is_an_error_in_one_line(
     found = await probed(await serve(answer))
     assert text in found.error
     assert (False, seconds) == (found.exists, found.retry_seconds)
+
+
+async def test_a_manifest_and_a_token_that_are_nested_deeply_are_errors(serve: Serve) -> None:
+    async def manifest(_: web.Request) -> web.Response:
+        return web.Response(body=DEEP)
+
+    async def token(request: web.Request) -> web.Response:
+        realm = f'Bearer realm="http://{request.host}/token",service="s"'
+        is_token = request.path == "/token"
+        headers = {} if is_token else {"WWW-Authenticate": realm}
+        return web.Response(body=DEEP, status=200 if is_token else 401, headers=headers)
+
+    async with registry_session() as session:
+        for handler, text in ((manifest, "the manifest is not JSON"), (token, "token service")):
+            reference = Reference(await serve(handler), "team/app", "1")
+            with pytest.raises(RegistryError, match=text):
+                await Registry(session, reference, is_insecure=True).manifest()
 
 
 async def test_a_registry_that_never_answers_is_given_up(
@@ -200,4 +220,5 @@ def test_the_login_of_a_host_is_found_in_a_docker_configuration() -> None:
     assert Login("u", "p") == login_of(config, "docker.io")
     assert None is login_of(config, "quay.io")
     assert None is login_of(b"[", "quay.io")
+    assert None is login_of(DEEP, "quay.io")
     assert "p" not in repr(Login("u", "p")).replace("Login", "")

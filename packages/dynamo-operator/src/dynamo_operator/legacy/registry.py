@@ -25,6 +25,7 @@ from dynamo_legacy.build.image import BuiltImage, Reference, parse_reference
 from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
 from dynamo_legacy.settings import LegacySettings
 from kube_runtime.controller.worker_slots import worker_slot_released
+from kube_runtime.decode import UNREADABLE
 from kube_runtime.text import cut
 
 SECONDS: Final = 10.0
@@ -88,7 +89,7 @@ def login_of(config: bytes, host: str) -> Login | None:
                 text = base64.b64decode(entry.get("auth", "")).decode()
                 user, _, password = text.partition(":")
                 return Login(entry.get("username") or user, entry.get("password") or password)
-    except (ValueError, AttributeError, TypeError):
+    except (AttributeError, RecursionError, TypeError, ValueError):
         return None
     return None
 
@@ -138,7 +139,7 @@ class Registry:
             raise self._error(f"{self.reference.repository} not found")
         try:
             manifest = msgspec.json.decode(body)
-        except ValueError as error:
+        except UNREADABLE as error:
             raise self._error("the manifest is not JSON") from error
         if not isinstance(manifest, dict):
             raise self._error("the manifest is not an object")
@@ -189,7 +190,7 @@ class Registry:
         status, _, body = await self._send("GET", url, basic)
         try:
             answer = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
-        except ValueError:
+        except UNREADABLE:
             answer = {}
         token = (
             answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""

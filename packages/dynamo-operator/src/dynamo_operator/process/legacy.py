@@ -28,7 +28,7 @@ from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.preflight import UNREADABLE, UnreadableReasons
+from dynamo_operator.reconcile.preflight import UNREADABLE_REASONS, UnreadableReasons
 from dynamo_operator.reconcile.transforms import strip_unowned
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.status_patch import StatusRateLimit
@@ -40,7 +40,7 @@ _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 """The annotation in which the operator of that generation recorded what it applied."""
 
 
-_UNREADABLE: dict[type[Resource], UnreadableReasons] = {
+_UNREADABLE_REASONS: dict[type[Resource], UnreadableReasons] = {
     DynamoDeployment: UnreadableReasons(
         (READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED
     ),
@@ -84,7 +84,7 @@ def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
 def control(parts: Parts, pods: PodIndex) -> None:
     """Add the controllers of these kinds to the manager."""
     legacy = read_legacy_settings(os.environ)
-    UNREADABLE.update(_UNREADABLE)
+    UNREADABLE_REASONS.update(_UNREADABLE_REASONS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
     cache, offload = parts.cache, parts.offload

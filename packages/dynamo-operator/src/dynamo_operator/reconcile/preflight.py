@@ -98,7 +98,7 @@ class UnreadableReasons(NamedTuple):
     too_large: str
 
 
-UNREADABLE: dict[type[Resource], UnreadableReasons] = {
+UNREADABLE_REASONS: dict[type[Resource], UnreadableReasons] = {
     DynamoGraphDeployment: UnreadableReasons(
         ("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE
     ),
@@ -137,7 +137,7 @@ async def report_unreadable(
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, reporter.writer)
         return DONE
-    generation, reasons = bare.metadata.generation, UNREADABLE[type_]
+    generation, reasons = bare.metadata.generation, UNREADABLE_REASONS[type_]
     if isinstance(error, TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
         reason, event = reasons.too_large, "TooLarge"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.legacy.conftest import legacy_kinds
 from cluster.legacy.deployments import COMPONENT, DEPLOYMENT, NIM, REQUEST, is_successful
@@ -73,16 +74,24 @@ def edit(_: Object, dice: random.Random) -> Object:
 
 
 def is_settled(world: World) -> bool:
-    """Whether the newest spec runs, and autoscalers have done what they do without measurements."""
+    """Whether the newest spec runs, and autoscalers have done what they do without measurements.
+
+    They scale late: a deployment that was successful before has components that are not available meanwhile.
+    """
     body = world.get(DEPLOYMENT, NAME)
     if body is None or not is_successful(body):
         return False
     scaled = {each["metadata"]["name"] for each in world.list(HorizontalPodAutoscaler.KIND)}
     deployments = world.list(Deployment.KIND)
-    return all(map(is_available, deployments)) and all(
-        each["spec"]["replicas"] == SCALED
-        for each in deployments
-        if each["metadata"]["name"] in scaled
+    components = world.list(COMPONENT)
+    return (
+        all(map(is_available, deployments))
+        and all(condition(it, "Available").get("status") == "True" for it in components)
+        and all(
+            deployment["spec"]["replicas"] == SCALED
+            for deployment in deployments
+            if deployment["metadata"]["name"] in scaled
+        )
     )
 
 

@@ -51,6 +51,7 @@ _VOLATILE = frozenset(
 _HISTORY = frozenset(
     (
         *("generation", "observedGeneration", "deployment.kubernetes.io/revision"),
+        "collisionCount",  # of the Deployment controller: its ReplicaSet of before was still there
         *(labels.RESTART_AT, "restart", "progress", "rollingUpdate"),
     )
 )

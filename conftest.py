@@ -1,8 +1,10 @@
 """Fixtures and settings of every test."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 # Imported here because its plugin would import it at the end of the run, while finalizers run: one that
 # prints a traceback then makes Python 3.11 fail with a SystemError (cpython 106905).
@@ -11,6 +13,7 @@ import pytest
 import structlog
 
 from stalls import Steps
+from times import Times
 
 # No time limits: on a busy machine an example may take long.
 hypothesis.settings.register_profile(
@@ -20,6 +23,13 @@ hypothesis.settings.load_profile("patient")
 
 _STEPS = Steps()
 _STEPS.watch()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Record what tests cost if the variable DYNAMO_TEST_TIMES names a folder."""
+    if folder := os.environ.get("DYNAMO_TEST_TIMES"):
+        part = "_".join(arg.strip("/").replace("/", ".") for arg in config.args)
+        config.pluginmanager.register(Times(Path(folder, f"{part[:100]}.jsonl")))
 
 
 @pytest.fixture(scope="session", autouse=True)

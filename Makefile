@@ -2,19 +2,22 @@
 PYTHON ?= python3
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
-# Each has a separate control plane, so that the CRDs and objects of one do not affect another.
-# Long ones first: two run at a time, and a long one should not run alone at the end.
-PARTS := tests/faults tests/adversary $(addprefix tests/cluster/,graph charts) tests/conformance $(addprefix tests/cluster/,journeys rollout takeover multinode requests models scaling admission controlplane tenancy legacy kube permissions profiler grove api epp)
-# The parts that need no control plane, the longest first.
+# The parts of the suite, the longest first, so that none runs alone at the end. Each has one control plane: the
+# folders of a part share it, so they leave its CRDs and webhooks as they were. `+` separates folders.
+PARTS := tests/faults tests/cluster/graph tests/conformance tests/cluster/charts tests/adversary \
+	requests+profiler+scaling+rollout journeys admission takeover+tenancy+models+permissions \
+	kube+legacy+api controlplane multinode epp+grove
+# The parts that need no control plane.
 UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
-JOBS ?= 2
+# Most tests of the parts wait for a cluster, so there are more of them than processors.
+JOBS ?= 4
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site site-check charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -31,7 +34,9 @@ $(UV): requirements/uv.txt
 demo: .venv/.synced ## Local control plane, operator and a graph that becomes ready
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
-test: lint types unit cluster notebooks ## Everything CI runs
+test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how long)
+	@$(if $(TIMES),rm -rf dist/times; DYNAMO_TEST_TIMES=$(CURDIR)/dist/times) $(AT_ONCE) $(PARTS) types lint $(UNITS) notebooks
+	@$(if $(TIMES),$(RUN) python tools/times.py dist/times)
 
 fmt: .venv/.synced ## Format the code, lower the baseline of words
 	@$(RUN) ruff format .
@@ -53,12 +58,17 @@ types: .venv/.synced ## mypy strict and pyright
 unit: .venv/.synced ## Tests without a control plane
 	@$(AT_ONCE) $(UNITS)
 
-cluster: .venv/.synced ## Tests on the real control plane, two parts at a time (JOBS=1: one)
-	@$(RUN) dynamoctl dev build
+cluster: .venv/.synced ## Tests on the real control plane, several parts at a time (JOBS=1: one)
 	@$(AT_ONCE) $(PARTS)
 
-$(UNITS) $(PARTS): .venv/.synced
+control-plane: .venv/.synced
+	@$(RUN) dynamoctl dev build
+
+$(UNITS): .venv/.synced
 	@$(RUN) pytest $@
+
+$(PARTS): control-plane
+	@$(RUN) pytest $(if $(findstring /,$@),$@,$(addprefix tests/cluster/,$(subst +, ,$@)))
 
 permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exactly the chart's role (ARGS="-k …")
 	@$(RUN) dynamoctl dev build
@@ -77,16 +87,16 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
 	@.venv-kernels/bin/python -m pytest tests/kernels
 
-long: .venv/.synced ## All faults in full, 250 sequences of edits, 5000 odd manifests, real pods
+long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 odd manifests, Prometheus, real pods
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
-	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults $(ARGS)
-	@DYNAMO_TEST_LONG=1 $(RUN) pytest --timeout=0 tests/adversary/test_storm.py
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" tests/faults $(ARGS)
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m long --timeout=0 tests/adversary
+	@$(RUN) pytest -m long tests/cluster
 	@$(MAKE) --no-print-directory real
 
-notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
-	@$(RUN) dynamoctl dev build
+notebooks: control-plane ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
 	@$(UV) run --locked --group notebooks pytest tests/notebooks
 
 # Skipped only if `dev support` reports that this machine cannot be a node; any other error fails.

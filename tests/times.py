@@ -39,9 +39,9 @@ def cpu_seconds() -> float:
     return total / _TICKS_PER_SECOND
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)  # pytest hashes its plugins
 class Times:
-    """A pytest plugin that writes a JSON line for each test, each fixture of more than a test, and the whole."""
+    """A pytest plugin that writes a line of JSON for each test, each shared fixture, and the whole."""
 
     file: Path
     _rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -74,7 +74,11 @@ class Times:
     def pytest_sessionfinish(self) -> Generator[None, object, object]:
         """Write what was recorded."""
         result = yield
-        whole = {"what": "part", "name": self.file.stem, "seconds": round(time.monotonic() - _STARTED, 3)}
+        whole = {
+            "what": "part",
+            "name": self.file.stem,
+            "seconds": round(time.monotonic() - _STARTED, 3),
+        }
         self._rows.append({**whole, "cpu": round(cpu_seconds(), 2)})
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text("".join(json.dumps(row) + "\n" for row in self._rows))

@@ -1,6 +1,6 @@
 """Print what the last `make test TIMES=1` took: parts, shared fixtures and the slowest tests.
 
-A Markdown table, as in `docs/testing.md`: wall seconds, and seconds of CPU with all processes that were started.
+Markdown, as in `docs/testing.md`: seconds, and seconds of CPU with all processes that were started.
 """
 
 import json

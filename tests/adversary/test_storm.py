@@ -34,7 +34,11 @@ from kube_runtime.kind import Kind, Object
 from kube_runtime.types.admission import ValidatingWebhookConfiguration
 from kube_runtime.types.coordination import Lease
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3600)]  # the API server itself takes long
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.long,
+    pytest.mark.timeout(3600),
+]  # the API server itself takes long
 
 GRAPH = DynamoGraphDeployment.KIND
 IS_LONG = os.environ.get("DYNAMO_TEST_LONG") == "1"
@@ -74,7 +78,7 @@ class Probing:
     def ask(self) -> None:
         began = time.monotonic()
         try:
-            with urllib.request.urlopen(self.url, timeout=10) as answer:  # noqa: S310
+            with urllib.request.urlopen(self.url, timeout=60) as answer:  # noqa: S310
                 answer.read()
         except OSError as error:
             self.wrong.append(str(error))

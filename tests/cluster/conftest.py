@@ -104,7 +104,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     name = f"test-{uuid.uuid4().hex[:10]}"
     control_plane.kubectl("create", "namespace", name)
     control_plane.kubectl(
-        "wait", f"--namespace={name}", "--for=create", "--timeout=90s", "serviceaccount/default"
+        "wait", f"--namespace={name}", "--for=create", "--timeout=180s", "serviceaccount/default"
     )
     yield name
     control_plane.kubectl("delete", "namespace", name, "--wait=false")

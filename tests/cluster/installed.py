@@ -16,4 +16,4 @@ def installed(
     try:
         yield
     finally:
-        control_plane.kubectl("delete", "crd", "--timeout=90s", *map(str, kinds))
+        control_plane.kubectl("delete", "crd", "--timeout=180s", *map(str, kinds))

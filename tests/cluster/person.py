@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.world import PATIENCE_SECONDS
+
 PROGRAM = "import sys; from dynamoctl.main import main; main()"
 
 
@@ -27,7 +29,11 @@ class Person:
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a command; return exit code, stdout and stderr."""
         done = subprocess.run(  # noqa: S603 - our own program
-            self.command(*arguments), capture_output=True, text=True, check=False, timeout=30
+            self.command(*arguments),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
         )
         return done.returncode, done.stdout, done.stderr
 

@@ -17,7 +17,7 @@ NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")
 EVENTS = Kind("", "v1", "Event", "events")
 
-PATIENCE_SECONDS = 90.0
+PATIENCE_SECONDS = 180.0
 """Timeout of all waits, long enough for a busy machine."""
 
 BOOKMARK_SECONDS = 3

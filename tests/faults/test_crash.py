@@ -1,7 +1,7 @@
 """The operator is killed at each of its writes, and the next one brings everything to the same end.
 
 `make crash` plays every point of every scenario: before each write reaches the API server, and after it,
-before the answer is read. `make test` plays a spread sample of them, so that it stays quick.
+before the answer is read. `make test` plays one of them in each scenario, so that it stays quick.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Whatever way a graph has come, it ends as one that is created with its last spec.
 
 Random users edit graphs, several at a time, sometimes faster than the operator follows. `make long` plays
-200 sequences, `make test` 20.
+200 sequences, `make test` 8.
 """
 
 import random
@@ -21,7 +21,7 @@ from faults.proxy import Proxy
 from faults.scenarios import NEWER, a_graph
 from kube_runtime.kind import Object
 
-SEQUENCES = sequences(in_full=200, sample=20)
+SEQUENCES = sequences(in_full=200, sample=8)
 NAMES = ("Frontend", "Decode", "Prefill", "Spare")
 IMAGES = (NEWER, "example.com/runtime:1", "example.com/runtime:2")
 PROBE = {"httpGet": {"path": "/live", "port": 9090}, "periodSeconds": 7}

@@ -1,6 +1,6 @@
 """The same for DynamoDeployments: edits, other tags and other graphs leave nothing behind.
 
-A registry has the images and a store the graphs of all tags. `make long` plays 50 sequences, `make test` 6.
+A registry has the images and a store the graphs of all tags. `make long` plays 50 sequences, `make test` 3.
 """
 
 import random
@@ -24,7 +24,7 @@ from simulated.image_store import archive, image_store
 
 __all__ = ["legacy_kinds"]
 
-SEQUENCES = sequences(in_full=50, sample=6)
+SEQUENCES = sequences(in_full=50, sample=3)
 NAME = "agg"
 WORKER = "{name: Worker, config: {dynamo: {enabled: true, name: Worker}, resources: {cpu: '1'}}}"
 GRAPHS = {

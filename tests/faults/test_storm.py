@@ -24,7 +24,7 @@ NAMES = ("one", "two", "three", "four")
 LIMIT = 2.0
 """How many times the writes of the calm run may reach the API server."""
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 @pytest.fixture

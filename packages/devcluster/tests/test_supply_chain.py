@@ -21,7 +21,7 @@ def image(sbom: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
     }
     return subprocess.run(  # noqa: S603  # our own recipe
-        command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=ROOT, env=own, capture_output=True, text=True, check=False, timeout=300
     )
 
 

@@ -113,7 +113,7 @@ def test_an_object_whose_kind_is_no_text_is_of_no_kind_of_ours(
 def shell(line: str) -> tuple[int, str]:
     """The exit code and the standard error of a line of a shell."""
     done = subprocess.run(  # noqa: S603  our own program
-        ["/bin/sh", "-c", line], capture_output=True, check=False, timeout=20
+        ["/bin/sh", "-c", line], capture_output=True, check=False, timeout=120
     )
     return done.returncode, done.stderr.decode()
 
@@ -136,6 +136,6 @@ def test_an_argument_that_is_not_utf_8_is_refused() -> None:
         [os.fsencode(DYNAMOCTL), b"images", b"--registry", b"\xff"],
         capture_output=True,
         check=False,
-        timeout=20,
+        timeout=120,
     )
     assert (2, b"error: expected arguments in UTF-8\n") == (done.returncode, done.stderr)

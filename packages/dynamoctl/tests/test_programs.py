@@ -86,7 +86,7 @@ def run(
         input=text,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=False,
         env={**os.environ, "COLUMNS": str(columns)},
     )

@@ -78,7 +78,7 @@ class Asker:
             self.server + path, data=data, method=method, headers=headers
         )
         try:
-            with urllib.request.urlopen(request, context=self.tls, timeout=20) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, context=self.tls, timeout=60) as answer:  # noqa: S310
                 return Told(answer.status, json.load(answer), _warnings(answer.headers))
         except urllib.error.HTTPError as error:
             with error:

@@ -60,7 +60,7 @@ def test_a_client_with_no_certificate_or_that_of_another_ca_is_refused(
         headers={"Content-Type": "application/json"},
     )
     with pytest.raises((urllib.error.URLError, ssl.SSLError, ConnectionError)):
-        urllib.request.urlopen(request, context=context, timeout=30)  # noqa: S310
+        urllib.request.urlopen(request, context=context, timeout=60)  # noqa: S310
 
 
 def test_an_api_server_whose_certificate_is_of_another_ca_is_refused(

@@ -15,7 +15,7 @@ def definitions(control_plane: ControlPlane) -> ControlPlane:
     apply = ("apply", "--server-side", "--force-conflicts", "--filename=-")
     control_plane.kubectl(*apply, input=msgspec.json.encode(body).decode())
     names = [f"crd/{each['metadata']['name']}" for each in custom_resource_definitions()]
-    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=90s", *names)
+    control_plane.kubectl("wait", "--for=condition=Established", "--timeout=180s", *names)
     return control_plane
 
 

@@ -58,7 +58,7 @@ class Judge:
             headers={"Content-Type": content_type},
         )
         try:
-            answer = urllib.request.urlopen(request, context=self.tls, timeout=15)  # noqa: S310
+            answer = urllib.request.urlopen(request, context=self.tls, timeout=60)  # noqa: S310
             with answer:
                 found: Object = json.load(answer)
         except urllib.error.HTTPError as error:

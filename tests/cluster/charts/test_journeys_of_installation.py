@@ -190,7 +190,7 @@ def serving(
 
 def status(address: str) -> int:
     try:
-        with urllib.request.urlopen(address, timeout=5) as answer:  # noqa: S310  ours
+        with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310  ours
             found: int = answer.status
             return found
     except OSError:
@@ -203,7 +203,7 @@ def test_j03_install_for_the_whole_cluster(
     with installed(online, world, WEBHOOKS):
         kinds.kubectl(
             *("rollout", "status", f"deployment/{DEPLOYMENT}", f"--namespace={world.namespace}"),
-            "--timeout=90s",
+            "--timeout=180s",
         )
         with serving(kinds, world, tmp_path / "log") as (address, _):
             world.until(lambda: status(f"{address}/readyz") == 200)

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
+from cluster.charts.test_scraped import TESTED_ALERTS, alerts
 from cluster.conftest import ControlPlane
 from devcluster.programs.helm import Helm, HelmError
 from dynamo_operator.cli import flags
@@ -260,3 +261,16 @@ def test_a_restricted_operator_that_would_certify_itself_has_no_webhooks(case: s
     assert "ValidatingWebhookConfiguration" not in {each["kind"] for each in objects(text)}
     assert "--enable-webhooks=false" in text
     assert "validatingwebhookconfigurations" not in text
+
+
+def test_each_alert_is_tested_and_has_its_remedy() -> None:
+    tested = yaml.safe_load(TESTED_ALERTS.read_text("utf-8"))
+    names = {
+        each["alertname"]
+        for test in tested["tests"]
+        for each in test.get("alert_rule_test", ())
+        if each["exp_alerts"]
+    }
+    assert set(alerts()) == names
+    page = (PLATFORM.parents[1] / "docs/observability.md").read_text("utf-8")
+    assert all(f"`{name}`" in page for name in alerts())

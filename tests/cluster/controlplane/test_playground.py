@@ -62,7 +62,7 @@ def playground(state: Path) -> Instance:
 
 def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
     """Return when all objects of a kind are."""
-    instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=60s")
+    instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=180s")
 
 
 def test_every_example_becomes_ready(playground: Instance) -> None:
@@ -80,7 +80,7 @@ def test_a_model_is_loaded_into_simulated_workers(playground: Instance) -> None:
     playground.kubectl("apply", "--filename", EXAMPLES / "tasks" / "lora.yaml")
     playground.kubectl("apply", "--filename=-", stdin=MODEL)
     playground.kubectl(
-        *("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=60s")
+        *("wait", "--for=jsonpath={.status.readyEndpoints}=2", "dm/legal", "--timeout=180s")
     )
     assert "LoRA call done" in playground.companion.log.read_text(encoding="utf-8")
 
@@ -92,7 +92,7 @@ def test_a_profiling_job_that_finds_nothing_fails_with_the_cause(playground: Ins
     )
     playground.kubectl("apply", "--filename=-", stdin=hopeless)
     playground.kubectl(
-        *("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=60s")
+        *("wait", "--for=jsonpath={.status.state}=Failed", "dgdr/hopeless", "--timeout=180s")
     )
     playground.kubectl("delete", "dgdr/hopeless")
 

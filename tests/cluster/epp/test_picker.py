@@ -93,7 +93,7 @@ def test_a_frontend_behind_the_gateway_has_a_virtual_service(world: World) -> No
 
 
 def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane) -> None:
-    gateway.kubectl("delete", "crd", str(POOL), "--timeout=90s")
+    gateway.kubectl("delete", "crd", str(POOL), "--timeout=180s")
     try:
         world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
         failed = world.eventually(GRAPH, "chat", lambda it: condition(it) != {})
@@ -107,7 +107,7 @@ def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane
 def test_without_istio_a_component_says_what_it_could_not_make(
     world: World, gateway: ControlPlane
 ) -> None:
-    gateway.kubectl("delete", "crd", str(VIRTUAL_SERVICE), "--timeout=90s")
+    gateway.kubectl("delete", "crd", str(VIRTUAL_SERVICE), "--timeout=180s")
     try:
         world.create(GRAPH, graph(Frontend=service("frontend")))
         waiting = world.eventually(GRAPH, "chat", lambda it: "not served" in str(condition(it)))

@@ -48,7 +48,7 @@ def test_apply_waits_and_diff_shows_what_restarts(
     assert {("Decode", "create"), ("Frontend", "create")} == {
         (each["service"], each["verb"]) for each in found[1]["effects"]
     }
-    code, text, _ = admin.run("apply", "-f", file, "--wait", "--timeout", "20s")
+    code, text, _ = admin.run("apply", "-f", file, "--wait", "--timeout", "180s")
     start = (
         f"ConfigMap {admin.namespace}/beside created\n{GRAPH.name} {admin.namespace}/chat created\n"
     )

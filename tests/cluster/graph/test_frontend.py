@@ -13,7 +13,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
-from cluster.world import World
+from cluster.world import PATIENCE_SECONDS, World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamoctl.client import Cluster
 from dynamoctl.cluster.target import Missing
@@ -122,8 +122,8 @@ def test_a_local_port(admin: Person) -> None:
     with admin.running("port-forward", "chat", "--port", "0") as process:
         assert process.stdout
         url = process.stdout.readline().strip()
-        with urllib.request.urlopen(f"{url}/v1/models", timeout=10) as answer:  # noqa: S310 - ours
+        with urllib.request.urlopen(f"{url}/v1/models", timeout=60) as answer:  # noqa: S310 - ours
             assert {"data": [{"id": "qwen"}]} == json.load(answer)
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate(timeout=PATIENCE_SECONDS)
     assert 0 == process.returncode

@@ -57,7 +57,7 @@ def test_neither_a_secret_nor_a_graph_can_end_the_operator(
                 create_deep_graph(kubectl, "stranger")
             world.create(GRAPH, graph(turn, Frontend=service("frontend")))
             world.eventually(GRAPH, turn, is_ready)
-            kubectl("wait", "--for=jsonpath={.status.state}", "--timeout=90s", "dgd/stranger")
+            kubectl("wait", "--for=jsonpath={.status.state}", "--timeout=180s", "dgd/stranger")
             assert 0 == operator.stop()
 
 

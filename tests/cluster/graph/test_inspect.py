@@ -10,7 +10,7 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import PODS, World
+from cluster.world import PATIENCE_SECONDS, PODS, World
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from kube_runtime.kind import Object
 
@@ -97,7 +97,7 @@ def test_a_watch_ends_when_the_graph_is_ready(world: World, admin: Person) -> No
         assert process.stdout
         assert "not ready" in process.stdout.readline()
         world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": {"extraPodMetadata": None}}}})
-        said, _ = process.communicate(timeout=20)
+        said, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 0 == process.returncode
     assert f"DynamoGraphDeployment {world.namespace}/chat: ready\n" in said
 
@@ -108,7 +108,7 @@ def test_a_watch_ends_when_the_graph_is_deleted(world: World, admin: Person) -> 
         assert process.stdout
         process.stdout.readline()
         world.delete(GRAPH, "chat")
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert 1 == process.returncode
     assert f"error: graph chat not found in namespace {world.namespace}\n" == said
 

@@ -107,6 +107,7 @@ def ends_as(world: World, name: str, expected: str) -> None:
     world.until(lambda: not difference(), what=difference)
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_it_always_ends_the_same(
     world: World, lone_operator: OperatorProcess, kinds: ControlPlane
 ) -> None:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.cluster
 
 def page(port: int, path: str) -> str:
     """What an HTTP server of the operator answers."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
         text: str = answer.read().decode()
         return text
 

@@ -21,7 +21,7 @@ def started(kubeconfig: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """The output of an operator that ends without a signal."""
     command = [sys.executable, "-m", "dynamo_operator", "run", "--kubeconfig", str(kubeconfig)]
     return subprocess.run(  # noqa: S603 - our own program
-        [*command, *OFF, *flags], capture_output=True, text=True, check=False, timeout=60
+        [*command, *OFF, *flags], capture_output=True, text=True, check=False, timeout=300
     )
 
 

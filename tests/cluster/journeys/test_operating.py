@@ -224,7 +224,7 @@ def test_j25_delete_a_graph(user: User) -> None:
     assert "finalizers" not in made["metadata"]
     user.world.eventually(PersistentVolumeClaim.KIND, "models")
     user.kubectl("create", "serviceaccount", "theirs")
-    user.kubectl("delete", "dgd/chat", "--timeout=20s")
+    user.kubectl("delete", "dgd/chat", "--timeout=180s")
     kinds = (*CHILDREN, PersistentVolumeClaim.KIND, PODS)
 
     def left() -> list[str]:
@@ -291,7 +291,7 @@ ALONE = """
 def test_j27_a_component_on_its_own(user: User, type_: str) -> None:
     """The Dynamo namespace is the component's own name: deviation O6."""
     user.apply(ALONE.format(name="solo", type=type_))
-    user.kubectl("wait", "dcd/solo", "--for=condition=Available", "--timeout=20s")
+    user.kubectl("wait", "dcd/solo", "--for=condition=Available", "--timeout=180s")
     user.world.eventually(DEPLOYMENT, "solo")
     user.world.eventually(SERVICE, "solo")
     labels = user.template("solo")["metadata"]["labels"]

@@ -54,7 +54,7 @@ def sized(user: User, number: int) -> None:
 def adapted(user: User) -> None:
     user.apply(SCALED)
     user.ready("g")
-    user.kubectl("wait", "dgdsa/g-decode", "--for=condition=Ready", "--timeout=20s")
+    user.kubectl("wait", "dgdsa/g-decode", "--for=condition=Ready", "--timeout=180s")
 
 
 def test_j29_manual_without_an_adapter(user: User) -> None:
@@ -83,7 +83,7 @@ def test_j30_adapter(user: User) -> None:
     user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")
     sized(user, 4)
     user.world.eventually(GRAPH, "g", lambda it: 4 == decode(it)["replicas"])
-    user.kubectl("wait", "dgdsa/g-decode", "--for=jsonpath={.status.replicas}=4", "--timeout=20s")
+    user.kubectl("wait", "dgdsa/g-decode", "--for=jsonpath={.status.replicas}=4", "--timeout=180s")
     header, row = user.columns("dgdsa")
     assert ("NAME", "DGD", "SERVICE", "REPLICAS", "AGE") == header
     assert ("g-decode", "g", "decode", "4") == row[:-1]

@@ -119,7 +119,7 @@ async def things(control_plane: "ControlPlane", client: Client) -> None:
     await client.apply(Definition, THING_DEFINITION, force=True)
     name = f"crd/things.{GROUP}"
     await asyncio.to_thread(
-        control_plane.kubectl, "wait", "--for=condition=Established", "--timeout=15s", name
+        control_plane.kubectl, "wait", "--for=condition=Established", "--timeout=180s", name
     )
 
 

@@ -76,7 +76,7 @@ def test_the_second_request_is_applied_under_the_name_that_it_asks_for(
     _, second = manifests()
     world.create(REQUEST, second)
     profiled(world, player, "chat-now", a_graph())
-    player.is_in("Ready", "chat-now", within_seconds=90)
+    player.is_in("Ready", "chat-now", within_seconds=180)
     graph = world.get(GRAPH, "chat-production")
     assert graph is not None
     assert "search" == graph["metadata"]["labels"]["team"]

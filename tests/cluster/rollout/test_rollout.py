@@ -169,9 +169,7 @@ def test_a_change_replaces_the_workers_within_its_bounds(
         )
         assert not is_ready(under_way)
         assert first == under_way["metadata"]["annotations"][CURRENT]
-        done = world.eventually(
-            GRAPH, "chat", lambda it: is_rolled_out_to(it, second), within_seconds=60
-        )
+        done = world.eventually(GRAPH, "chat", lambda it: is_rolled_out_to(it, second))
     assert [] == out_of_bounds(seen)
     assert second == done["metadata"]["annotations"][CURRENT]
     assert first == rolling(done)["fromHash"]
@@ -237,9 +235,7 @@ def test_a_service_that_says_no_number_keeps_its_one_replica(
     with watched(world) as seen:
         world.patch(GRAPH, "chat", said("second"))
         begun(world, 2)
-        world.eventually(
-            GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed", within_seconds=60
-        )
+        world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed")
     assert all(total <= 2 and serving >= 1 for total, serving in seen), seen
     world.eventually(GRAPH, "chat", is_ready)
 
@@ -288,9 +284,7 @@ def test_killed_again_and_again_a_rollout_ends_all_the_same(
             operator.kill()
             operator.start()
             operator.ready()
-        done = world.eventually(
-            GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed", within_seconds=60
-        )
+        done = world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed")
     assert first == rolling(done)["fromHash"]
     assert [rolling(done)["toHash"]] == list(workers(world))
     assert [] == out_of_bounds(seen)

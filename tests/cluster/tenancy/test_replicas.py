@@ -106,5 +106,5 @@ def test_a_second_installation_says_that_another_one_leads_and_is_not_ready(
         assert user in started[1].log.read_text()
         assert said not in started[0].log.read_text()
         with pytest.raises(urllib.error.HTTPError) as told:
-            urllib.request.urlopen(f"http://127.0.0.1:{health}/readyz", timeout=5)
+            urllib.request.urlopen(f"http://127.0.0.1:{health}/readyz", timeout=60)
         assert f"[-]{said}: {user}" in told.value.read().decode()

@@ -110,3 +110,11 @@ def test_the_replicas_of_the_spec_survive() -> None:
     step = next_step(graph, dict.fromkeys(SERVICES, GONE), {"decode": 9})
     assert {0} == {each.replicas for each in step.graph.spec.services.values()}
     assert 4 == graph.spec.services["decode"].replicas
+
+
+def test_a_service_that_does_not_exist_yet_is_not_suspended() -> None:
+    """Otherwise a graph that is created suspended is reported so before its components, and again after."""
+    found = suspension(a_graph(suspend="true"), {})
+    assert (frozenset(SERVICES), ("Unknown", "suspending")) == (found.zero, said(found))
+    assert found.condition is not None
+    assert "decode (not created yet)" in found.condition.message

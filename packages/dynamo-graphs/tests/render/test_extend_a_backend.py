@@ -155,7 +155,7 @@ def rendered(source: Path, document: str) -> list[Object]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=15,
+        timeout=120,
     )
     assert (0, "") == (answer.returncode, answer.stderr)
     return list(yaml.safe_load_all(answer.stdout))

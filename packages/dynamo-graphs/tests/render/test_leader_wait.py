@@ -40,7 +40,7 @@ def waiting(tmp_path: Path) -> Callable[..., tuple[int, str]]:
             capture_output=True,
             text=True,
             env=environment,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert "" == answer.stderr

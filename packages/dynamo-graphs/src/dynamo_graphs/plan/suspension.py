@@ -73,20 +73,27 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
-    """The services that have replicas left or may still create some, each with the reason if it is known."""
+    """The services that have replicas left or may still create some, each with the reason if it is known.
+
+    One that does not exist yet counts: once it does, it has to report that it is at zero.
+    """
     return [
         _described(key, live)
         for key in sorted(services)
-        if (live := observed.get(key))
-        and live.exists
-        and (live.desired or live.replicas or not live.is_current)
+        if (live := observed.get(key)) is None
+        or not live.exists
+        or live.desired
+        or live.replicas
+        or not live.is_current
     ]
 
 
 def _described(key: str, live: ServiceObserved | None) -> str:
     if live and live.is_paused:
         return f"{key} (its component is paused)"
-    return f"{key} (not reported yet)" if live and not live.is_current else key
+    if live is None or not live.exists:
+        return f"{key} (not created yet)"
+    return f"{key} (not reported yet)" if not live.is_current else key
 
 
 def _unready_frontends(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:

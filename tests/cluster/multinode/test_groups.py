@@ -11,7 +11,7 @@ from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from dynamo_graphs.types.secrets import SshKeys
-from kube_runtime.kind import Kind
+from kube_runtime.kind import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND
@@ -103,14 +103,15 @@ def test_a_new_template_is_ready_when_all_pods_have_it(place: World) -> None:
 def test_a_group_that_does_not_start_is_named(place: World) -> None:
     stuck = {"annotations": {"fake-kubelet": "never-starts"}}
     place.create(GRAPH, graph("sglang", extraPodMetadata=stuck))
-    waiting = place.eventually(
-        GRAPH, "g", lambda body: "g-w-0-0 " in condition(body, "Ready").get("message", "")
-    )
+
+    def blocked(body: Object) -> list[str]:
+        service = body["status"].get("services", {}).get("W", {})
+        return [pod["name"] for pod in service.get("blockedPods", ())]
+
+    waiting = place.eventually(GRAPH, "g", lambda body: ["g-w-0-0", "g-w-0-0-1"] == blocked(body))
     assert "pending" == waiting["status"]["state"]
     message = condition(waiting, "Ready")["message"]
     assert message.startswith("W: 0/1 ready; pod g-w-0-0 NotReady: "), message
-    blocked = waiting["status"]["services"]["W"]["blockedPods"]
-    assert ["g-w-0-0", "g-w-0-0-1"] == [each["name"] for each in blocked]
 
 
 def test_a_settled_group_costs_no_request(groups: ControlPlane, place: World) -> None:

@@ -11,11 +11,14 @@ OperatorError
 └─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from kube_runtime.kind import Key, Kind, Object
+if TYPE_CHECKING:  # kinds raise these errors
+    from kube_runtime.kind import Key, Kind, Object
 
 E = TypeVar("E", bound=BaseException)
 
@@ -87,7 +90,7 @@ class Expired(ApiError):
 
 
 class Invalid(ApiError):
-    """400 or 422: the object was refused, and a retry will be, too."""
+    """400 or 422: the object was refused, and a retry will be, too. Or its name was, before any request."""
 
 
 class Throttled(ApiError):

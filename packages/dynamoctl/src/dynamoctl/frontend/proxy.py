@@ -3,11 +3,9 @@
 This needs the permissions `get` and `create` for `services/proxy`, and no network route to the pods.
 """
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import msgspec
 
@@ -18,9 +16,9 @@ from dynamoctl.cluster.target import Missing, Target
 from kube_runtime.client.api_errors import error_of_answer
 from kube_runtime.client.transport import Answer, Request, Transport
 from kube_runtime.decode import UNREADABLE
-from kube_runtime.errors import ConfigError
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Struct
+from kube_runtime.url_path import UrlPath, proxied
 
 _OK = range(200, 300)
 
@@ -45,7 +43,7 @@ class Frontend:
     transport: Transport
     service: str
     port: int
-    path: str
+    path: UrlPath
 
     async def send(
         self,
@@ -60,17 +58,12 @@ class Frontend:
         The query in `path` is sent as it is written.
 
         Raises:
-            ConfigError: the path leads out of the Service.
+            Invalid: the path leads out of the Service.
             Unreachable: the API server does not answer.
         """
-        absolute = path if path.startswith("/") else f"/{path}"
-        # The transport joins such segments, and the request would reach another object of the API server.
-        segments = re.split("/|%2f", absolute.partition("?")[0], flags=re.IGNORECASE)
-        if any(unquote(segment) in (".", "..") for segment in segments):
-            raise ConfigError(path, "invalid path (expected no . and .. segments)")
         request = Request(
             method,
-            f"{self.path}{absolute}",
+            proxied(self.path, path),
             body=body,
             content_type=content_type,
             timeout_seconds=None,

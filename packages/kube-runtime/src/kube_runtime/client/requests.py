@@ -28,6 +28,7 @@ from kube_runtime.decode import (
 from kube_runtime.errors import Conflict, DecodeError, Invalid, NotFound, ServerFailure, Unreachable
 from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource, Struct
+from kube_runtime.url_path import url_path
 
 ABSENT = ""
 """As the uid of an apply: no such object may exist yet."""
@@ -88,13 +89,20 @@ class Client:
         request = Request("GET", type_.KIND.path(*key))
         return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
 
-    async def get_json(self, path: str) -> Any:
-        """Get the JSON at a path, such as `/version`."""
+    async def get_raw(self, kind: Kind, key: Key) -> Object:
+        """Get a whole object as JSON.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        body = await self._ask(Request("GET", kind.path(*key)), kind, key, repeatable=True)
+        return _json(body, f"{kind} {key}")
+
+    async def get_json(self, *segments: str) -> Object:
+        """Get the JSON at a path of the API server that belongs to no kind, such as "apis", "apps", "v1"."""
+        path = url_path(*segments)
         body = await self._ask(Request("GET", path), None, None, repeatable=True)
-        try:
-            return msgspec.json.decode(body)
-        except UNREADABLE as error:
-            raise ServerFailure(200, "", f"{path} is not JSON: {error}") from error
+        return _json(body, path)
 
     async def pages(
         self,
@@ -312,6 +320,13 @@ class Client:
         if uid and written.metadata.uid != uid:
             raise _other_object(type_, key, uid)
         return written
+
+
+def _json(body: bytes, source: str) -> Object:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE as error:
+        raise ServerFailure(200, "", f"{source} is not JSON: {error}") from error
 
 
 def _guarded(body: Object, uid: str | None) -> Object:

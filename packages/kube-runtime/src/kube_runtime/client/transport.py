@@ -7,19 +7,21 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kube_runtime.url_path import UrlPath
+
 ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request. `path` is absolute.
+    """One HTTP request.
 
     `timeout_seconds` covers everything up to the last byte of the response; None, for watches, means without
     limit.
     """
 
     method: str
-    path: str
+    path: UrlPath
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes | None = None
     content_type: str = "application/json"

@@ -28,6 +28,7 @@ from dynamo_graphs.render.profiling_config import model_cache, profiler_config_b
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
 from dynamo_graphs.validation.request import request_problems
+from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
 from kube_runtime.apply.result import controls
@@ -138,7 +139,12 @@ class RequestReader:
         return self.cache.get(type_, key) or await self.live(type_, key)
 
     async def live(self, type_: type[R], key: Key) -> R | None:
-        """The object from the API server; None if it does not exist."""
+        """The object from the API server; None if it does not exist.
+
+        Names in a status are not validated, and no object has an invalid one.
+        """
+        if not all(map(is_subdomain, key)):
+            return None
         try:
             return await self.client.get(type_, key)
         except NotFound:
@@ -222,7 +228,8 @@ class RequestReader:
     ) -> AsyncIterator[str]:
         """Problems of the objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
-        if (base := profiling.config_map_ref) is not None:
+        base = profiling.config_map_ref
+        if base is not None and is_subdomain(base.name):
             config_map = await self.live(Output, Key(namespace, base.name))
             if config_map is None:
                 yield f"ConfigMap {base.name} not found in namespace {namespace}"
@@ -230,8 +237,9 @@ class RequestReader:
                 yield f"key {base.key} not found in ConfigMap {base.name}"
         cached = model_cache(spec)
         claims = {"output PVC": profiling.output_pvc, "model cache PVC": cached and cached[0]}
-        for use, claim in claims.items():
-            if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
+        named = {use: claim for use, claim in claims.items() if claim and is_subdomain(claim)}
+        for use, claim in named.items():
+            if not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
                 yield f"{use} {claim} not found in namespace {namespace}"
         if spec.auto_apply:
             graph_key = target(request, spec)

@@ -104,15 +104,16 @@ class ServerFailure(ApiError):
 class DecodeError(OperatorError):
     """One object does not fit its type; `key` is None if even its name is unreadable."""
 
-    def __init__(self, kind: Kind, key: Key | None, message: str) -> None:
-        super().__init__(f"{kind} {key}: {message}" if key else f"{kind}: {message}")
+    def __init__(self, kind: Kind | None, key: Key | None, message: str) -> None:
+        subject = " ".join(str(part) for part in (kind, key) if part)
+        super().__init__(f"{subject}: {message}" if subject else message)
         self.kind = kind
         self.key = key
         self.message = message
 
 
 class TooLarge(DecodeError):
-    """One object exceeds the limit of size."""
+    """One object, or a response, exceeds its limit of size."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

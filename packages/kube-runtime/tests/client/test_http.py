@@ -17,7 +17,7 @@ from aiohttp import web
 from kube_runtime.client.auth import ClientConfig, TlsMaterial
 from kube_runtime.client.http import TLS_BUFFER_BYTES, AiohttpTransport
 from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Request
+from kube_runtime.client.transport import MOST_ANSWER_BYTES, Request
 from kube_runtime.errors import ConfigError, Forbidden, NoAnswer, Unauthorized, Unreachable
 from kube_runtime.types.apps import Deployment
 from kube_runtime.url_path import url_path
@@ -35,7 +35,7 @@ async def hello(request: web.Request) -> web.Response:
 async def answer_of(credentials: Plain, request: Request = GET) -> tuple[int, bytes]:
     async with AiohttpTransport(credentials) as transport:
         answer = await transport.send(request)
-        return answer.status, await answer.read()
+        return answer.status, await answer.read(MOST_ANSWER_BYTES)
 
 
 async def test_a_request_reaches_the_server_as_it_is() -> None:
@@ -58,7 +58,7 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
             assert (409, "1", b"no") == (
                 answer.status,
                 answer.headers["x-some"],
-                await answer.read(),
+                await answer.read(MOST_ANSWER_BYTES),
             )
     first, second = seen
     assert ("PATCH", url_path("a", "b"), "a in (b,c),d=e+f") == (
@@ -268,7 +268,7 @@ async def test_a_tls_connection_holds_little_beyond_an_answer(tmp_path: Path) ->
         credentials.server = url
         async with AiohttpTransport(credentials) as transport:
             answer = await transport.send(GET)
-            assert 1_000_000 == len(await answer.read())
+            assert 1_000_000 == len(await answer.read(MOST_ANSWER_BYTES))
             held = [each.get_buffer(0) for each in gc.get_objects() if type(each) is SSLProtocol]
     assert held
     assert {TLS_BUFFER_BYTES} == set(map(len, held))

@@ -14,7 +14,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamoctl.cluster.target import Missing, Target
 from kube_runtime.client.api_errors import error_of_answer
-from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.client.transport import MOST_ANSWER_BYTES, Answer, Request, Transport
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Struct
@@ -79,7 +79,7 @@ class Frontend:
             Missing: the answer is not JSON.
         """
         async with self.answered("GET", path) as answer:
-            body = await answer.read()
+            body = await answer.read(MOST_ANSWER_BYTES)
         try:
             return msgspec.json.decode(body)
         except UNREADABLE as error:
@@ -97,7 +97,7 @@ class Frontend:
         answer = await self.send(method, path, body=body)
         try:
             if answer.status not in _OK:
-                text = await answer.read()
+                text = await answer.read_error()
                 raise error_of_answer(answer.status, answer.headers, text)
             yield answer
         finally:

@@ -30,7 +30,7 @@ _NODES_LIMIT = 200_000
 _NUMBER_LIMIT = 64
 """Characters of a number; Kubernetes accepts no longer ones, and parsing them takes long."""
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
-_STATUS_LIMIT = 16 * 1024
+STATUS_LIMIT = 16 * 1024
 """Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
 _TEXT_LIMIT = 200
 _NAMED = 10
@@ -108,7 +108,7 @@ def parse_results(
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
     text = data.get(STATUS_FILE, "")
-    if len(text) > _STATUS_LIMIT:  # parsed repeatedly, in the event loop
+    if len(text) > STATUS_LIMIT:  # parsed repeatedly, in the event loop
         return ProfilingProgress()
     try:
         status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader

@@ -25,7 +25,7 @@ from dynamo_graphs.render.graph import graph_objects
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.apply.ownership import controller_reference
 from kube_runtime.client.requests import Client
-from kube_runtime.kind import Object
+from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.core import Service, ServiceAccount
 from kube_runtime.types.meta import Resource
@@ -64,7 +64,7 @@ async def run(kubeconfig: Path, statuses: Statuses | None, count: int) -> Object
     """Create graphs; return the time and CPU that it took."""
     names = iter(f"g{number}" for number in range(count))
     async with client(kubeconfig, AGENT) as connected:
-        await connected.get_json("/version")  # imports and connections are not measured
+        await connected.get_json("version")  # imports and connections are not measured
         before, started = process_time(), monotonic()
 
         async def several() -> None:
@@ -114,11 +114,13 @@ async def _create_all(to: Client, owner: Resource, objects: Iterable[Object]) ->
 
 async def statuses_of(to: Client, name: str) -> Statuses:
     """The statuses of a graph as the operator wrote them."""
-    graph = await to.get_json(DynamoGraphDeployment.KIND.path(NAMESPACE, name))
-    listing = await to.get_json(DynamoComponentDeployment.KIND.path(NAMESPACE))
+    graph = await to.get_raw(DynamoGraphDeployment.KIND, Key(NAMESPACE, name))
+    pages = to.pages(DynamoComponentDeployment, namespace=NAMESPACE)
+    listed = [component.key async for page in pages for component in page.items]
+    stored = [await to.get_raw(DynamoComponentDeployment.KIND, key) for key in listed]
     components = {
         component["spec"]["serviceName"]: component["status"]
-        for component in listing["items"]
+        for component in stored
         if component["metadata"]["ownerReferences"][0]["name"] == name
     }
     return Statuses(name, graph["status"], components)

@@ -23,11 +23,12 @@ from dynamoctl.frontend.forward import application_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.client.transport import Answer, Request
-from kube_runtime.errors import ConfigError, NotFound, ServerFailure
+from kube_runtime.errors import Invalid, NotFound, ServerFailure
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.core import Service
 from simulated.server import Server
 
-PROXY = "/api/v1/namespaces/prod/services/http:chat-frontend:8000/proxy"
+PROXY = Service.KIND.path("prod", "http:chat-frontend:8000", "proxy")
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
 
 
@@ -151,7 +152,7 @@ async def test_the_model_that_is_asked() -> None:
 )
 async def test_no_path_leads_out_of_the_service(path: str) -> None:
     api = Api(b"")
-    with pytest.raises(ConfigError, match="invalid path"):
+    with pytest.raises(Invalid, match="invalid path"):
         await api.frontend.send("GET", path)
     assert [] == api.asked
 

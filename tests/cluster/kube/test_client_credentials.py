@@ -93,7 +93,7 @@ async def test_a_pod_with_its_service_account(
     async with await connect(environ=environ, service_account=tmp_path) as transport:
         client = Client(transport)
         with pytest.raises(Unauthorized):
-            await client.get_json("/version")
+            await client.get_json("version")
         # The kubelet replaces the file; the next refusal makes us read it.
         (tmp_path / "token").write_text(control_plane.instance.token_for(namespace, "default"))
         expected = f"system:serviceaccount:{namespace}:default"
@@ -111,4 +111,4 @@ async def test_an_authority_that_is_not_the_servers(
     path.write_text(yaml.safe_dump(content))
     async with await connect(path) as transport:
         with pytest.raises(Unreachable, match=r"the certificate of .* is not trusted"):
-            await Client(transport).get_json("/version")
+            await Client(transport).get_json("version")

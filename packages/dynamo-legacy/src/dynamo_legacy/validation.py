@@ -187,6 +187,12 @@ def _port_problems(environment: tuple[Object, ...], path: str) -> Iterator[Probl
 def _claim_problems(pvc: Pvc | None, path: str) -> Iterator[Problem]:
     if pvc is None:
         return
+    for field, kind, name in (
+        ("name", "a PVC", pvc.name),
+        ("storageClass", "a StorageClass", pvc.storage_class),
+    ):
+        if name:
+            yield from name_problems(name, f"{path}.{field}", kind)
     needed: Object = {"mountPoint": pvc.mount_point}
     if pvc.create:
         needed |= {"size": pvc.size, "volumeAccessMode": pvc.volume_access_mode}
@@ -224,6 +230,8 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
     elif spec.docker_config_json_secret_name:
         message = "needs image, for whose registry the Secret is"
         yield Problem("spec.dockerConfigJsonSecretName", message, ProblemKind.REQUIRED)
+    if secret := spec.docker_config_json_secret_name:
+        yield from name_problems(secret, "spec.dockerConfigJsonSecretName", "a Secret")
     if spec.source is not None:
         yield from _source_problems(spec.source)
         if spec.download_url:
@@ -253,6 +261,24 @@ def _source_problems(source: Source) -> Iterator[Problem]:
         yield Problem(
             "spec.source", message, ProblemKind.INVALID if given else ProblemKind.REQUIRED
         )
+    yield from _reference_problems(source)
+
+
+def _reference_problems(source: Source) -> Iterator[Problem]:
+    """Report names of a source's objects that no object can have."""
+    secrets = {
+        "oci.secretName": source.oci and source.oci.secret_name,
+        "s3.secretName": source.s3 and source.s3.secret_name,
+        "http.headerSecretName": source.http and source.http.header_secret_name,
+    }
+    for field, name in secrets.items():
+        if name:
+            yield from name_problems(name, f"spec.source.{field}", "a Secret")
+    if source.pvc is not None:
+        yield from name_problems(source.pvc.claim_name, "spec.source.pvc.claimName", "a PVC")
+    if source.config_map is not None:
+        path = "spec.source.configMap.name"
+        yield from name_problems(source.config_map.name, path, "a ConfigMap")
 
 
 def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ import pytest
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
+from dynamo_operator.reconcile.owned_content import Owners
 from dynamo_operator.reconcile.ssh_keys import (
     missing_ssh_keys,
     ssh_key_copies,
@@ -51,11 +52,11 @@ def copies(wanted: DynamoGraphDeployment, *objects: Resource) -> list[Any]:
 
 
 def test_only_secrets_of_one_name_are_watched() -> None:
-    found = {each.type_: each.selector for each in ssh_key_informers(SETTINGS)}
+    found = {each.type_: each.selector for each in ssh_key_informers(SETTINGS, Owners(()))}
     assert {SshKeys, SshKeysCopy} == found.keys()
     assert "system" == found[SshKeys].namespace
     assert {"metadata.name=keys"} == {each.fields for each in found.values()}
-    assert [] == ssh_key_informers(RenderSettings())
+    assert [] == ssh_key_informers(RenderSettings(), Owners(()))
 
 
 def test_a_graph_that_needs_them_gets_a_copy() -> None:
@@ -81,7 +82,7 @@ def test_a_secret_that_somebody_else_made_is_left_alone() -> None:
 
 
 def test_keys_that_the_operator_makes_are_never_those_of_another_namespace() -> None:
-    assert {SshKeysCopy} == {each.type_ for each in ssh_key_informers(OWN_KEYS)}
+    assert {SshKeysCopy} == {each.type_ for each in ssh_key_informers(OWN_KEYS, Owners(()))}
     assert () == ssh_key_copies(graph(), cache(source()), OWN_KEYS)
     assert "prod/keys" == missing_ssh_keys(graph(), cache(source()), OWN_KEYS)
     (kept,) = ssh_key_copies(

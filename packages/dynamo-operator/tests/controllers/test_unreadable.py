@@ -107,7 +107,7 @@ LARGE_CASES = [
 @pytest.mark.parametrize("in_pages", [False, True], ids=["stream", "pages"])
 @pytest.mark.parametrize(("type_", "spec", "reason"), LARGE_CASES)
 @on_simulated_clock
-async def test_an_object_over_the_size_limit_is_reported_with_its_size_and_is_not_kept(
+async def test_an_object_over_the_size_limit_is_reported_with_the_limit_and_is_not_kept(
     type_: type[Resource], spec: Object, reason: str, in_pages: bool
 ) -> None:
     world = World(type_, spec, most_bytes=1000)
@@ -119,7 +119,7 @@ async def test_an_object_over_the_size_limit_is_reported_with_its_size_and_is_no
     found = world.server.storage.read(world.path, KEY)["status"]["conditions"]
     condition = next(each for each in found if each["type"] != "Other")
     assert (reason, "False") == (condition["reason"], condition["status"])
-    assert "bytes (limit 1000" in condition["message"]
+    assert "the object has more than 1000 bytes" in condition["message"]
     await settle()
     before = len(world.writes())
     await world.report()  # its own status does not make it write again

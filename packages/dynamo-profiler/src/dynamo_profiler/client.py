@@ -27,6 +27,8 @@ MIN_REQUESTS = 10
 _MIN_TOKENS = 2
 """Per response: the time between tokens needs two."""
 _ERRORS = 400
+_MOST_BYTES = 1024 * 1024
+"""Of the list of models."""
 _MAX_WORDS = 4.0
 """Per token, whatever a frontend counts."""
 _SLOWER = 10.0
@@ -124,8 +126,13 @@ class Frontend:
 
     async def _model(self) -> str:
         async with self._send("GET", "/v1/models") as response:
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _MOST_BYTES:
+                    raise RequestFailed(f"/v1/models: more than {_MOST_BYTES} bytes")
             try:
-                models = msgspec.json.decode(await response.read(), type=_Models).data
+                models = msgspec.json.decode(body, type=_Models).data
             except msgspec.DecodeError as error:
                 raise RequestFailed(f"/v1/models: {error}") from error
         if not models:

@@ -11,11 +11,14 @@ OperatorError
 └─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from kube_runtime.kind import Key, Kind, Object
+if TYPE_CHECKING:  # kinds raise these errors
+    from kube_runtime.kind import Key, Kind, Object
 
 E = TypeVar("E", bound=BaseException)
 
@@ -87,7 +90,7 @@ class Expired(ApiError):
 
 
 class Invalid(ApiError):
-    """400 or 422: the object was refused, and a retry will be, too."""
+    """400 or 422: the object was refused, and a retry will be, too. Or its name was, before any request."""
 
 
 class Throttled(ApiError):
@@ -101,15 +104,16 @@ class ServerFailure(ApiError):
 class DecodeError(OperatorError):
     """One object does not fit its type; `key` is None if even its name is unreadable."""
 
-    def __init__(self, kind: Kind, key: Key | None, message: str) -> None:
-        super().__init__(f"{kind} {key}: {message}" if key else f"{kind}: {message}")
+    def __init__(self, kind: Kind | None, key: Key | None, message: str) -> None:
+        subject = " ".join(str(part) for part in (kind, key) if part)
+        super().__init__(f"{subject}: {message}" if subject else message)
         self.kind = kind
         self.key = key
         self.message = message
 
 
 class TooLarge(DecodeError):
-    """One object exceeds the limit of size."""
+    """One object, or a response, exceeds its limit of size."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {

@@ -1,8 +1,10 @@
-"""Kinds of the Kubernetes API, and keys of their objects."""
+"""Kinds of the Kubernetes API, keys of their objects, and the URL paths of both."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
+
+from kube_runtime.url_path import UrlPath, url_path
 
 Object: TypeAlias = dict[str, Any]
 """A Kubernetes object to be written, as plain JSON."""
@@ -26,15 +28,19 @@ class Kind:
         """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of the collection, of one object, or of its subresource.
+    def path(self, namespace: str = "", name: str | None = None, subresource: str = "") -> UrlPath:
+        """The URL path of the collection (no name), of one object, or of its subresource.
 
         With an empty namespace, the collection in all namespaces.
+
+        Raises:
+            Invalid: no object can have that name, or be in that namespace.
         """
-        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
-        scope = f"/namespaces/{namespace}" if namespace and self.namespaced else ""
-        rest = "".join(f"/{part}" for part in (name, subresource) if part)
-        return f"{root}{scope}/{self.plural}{rest}"
+        root = ("apis", self.group) if self.group else ("api",)
+        is_in_namespace = self.namespaced and (namespace or name is not None)
+        scope = ("namespaces", namespace) if is_in_namespace else ()
+        rest = () if name is None else (name, subresource) if subresource else (name,)
+        return url_path(*root, self.version, *scope, self.plural, *rest)
 
     def manifest(self, metadata: Object, **fields: object) -> Object:
         """An object of this kind, to be written."""

@@ -63,9 +63,9 @@ async def test_get_of_nothing_is_not_found_and_names_the_object() -> None:
 async def test_json_that_is_no_object() -> None:
     script = Script().then(200, {"gitVersion": "v1.36.0"}).then(200, b"<html>")
     client = Client(script)
-    assert {"gitVersion": "v1.36.0"} == await client.get_json("/version")
+    assert {"gitVersion": "v1.36.0"} == await client.get_json("version")
     with pytest.raises(ServerFailure, match="/version is not JSON"):
-        await client.get_json("/version")
+        await client.get_json("version")
 
 
 async def test_a_list_comes_page_by_page_and_names_its_version_only_once() -> None:

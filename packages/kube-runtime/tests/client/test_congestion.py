@@ -8,11 +8,13 @@ import pytest
 
 from kube_runtime.client.congestion import MOST_AT_ONCE, Congestion
 from kube_runtime.client.transport import Answer, Request
+from kube_runtime.types.coordination import Lease
+from kube_runtime.url_path import url_path
 from simulated.clock import on_simulated_clock
 
-GRAPHS = Request("GET", "/apis/nvidia.com/v1alpha1/dynamographdeployments/a")
-WATCH = Request("GET", "/api/v1/pods", {"watch": "true"}, timeout_seconds=None)
-LEASE = Request("PUT", "/apis/coordination.k8s.io/v1/namespaces/a/leases/b")
+GRAPHS = Request("GET", url_path("apis", "nvidia.com", "v1alpha1", "dynamographdeployments", "a"))
+WATCH = Request("GET", url_path("api", "v1", "pods"), {"watch": "true"}, timeout_seconds=None)
+LEASE = Request("PUT", Lease.KIND.path("a", "b"))
 
 
 async def nothing() -> AsyncIterator[bytes]:

@@ -17,13 +17,14 @@ from aiohttp import web
 from kube_runtime.client.auth import ClientConfig, TlsMaterial
 from kube_runtime.client.http import TLS_BUFFER_BYTES, AiohttpTransport
 from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Request
+from kube_runtime.client.transport import MOST_ANSWER_BYTES, Request
 from kube_runtime.errors import ConfigError, Forbidden, NoAnswer, Unauthorized, Unreachable
 from kube_runtime.types.apps import Deployment
+from kube_runtime.url_path import url_path
 from scripted.server import an_authority, server_tls, serving
 from scripted.transport import Plain
 
-GET = Request("GET", "/x")
+GET = Request("GET", url_path("x"))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -34,7 +35,7 @@ async def hello(request: web.Request) -> web.Response:
 async def answer_of(credentials: Plain, request: Request = GET) -> tuple[int, bytes]:
     async with AiohttpTransport(credentials) as transport:
         answer = await transport.send(request)
-        return answer.status, await answer.read()
+        return answer.status, await answer.read(MOST_ANSWER_BYTES)
 
 
 async def test_a_request_reaches_the_server_as_it_is() -> None:
@@ -48,17 +49,19 @@ async def test_a_request_reaches_the_server_as_it_is() -> None:
         response.set_cookie("session", "1")
         return response
 
-    request = Request("PATCH", "/a/b", {"labelSelector": "a in (b,c),d=e+f"}, b"{}", "text/x")
+    request = Request(
+        "PATCH", url_path("a", "b"), {"labelSelector": "a in (b,c),d=e+f"}, b"{}", "text/x"
+    )
     async with serving(handler) as url, AiohttpTransport(Plain(url, ["t"])) as transport:
         for _ in range(2):
             answer = await transport.send(request)
             assert (409, "1", b"no") == (
                 answer.status,
                 answer.headers["x-some"],
-                await answer.read(),
+                await answer.read(MOST_ANSWER_BYTES),
             )
     first, second = seen
-    assert ("PATCH", "/a/b", "a in (b,c),d=e+f") == (
+    assert ("PATCH", url_path("a", "b"), "a in (b,c),d=e+f") == (
         first.method,
         first.path,
         first.query["labelSelector"],
@@ -144,7 +147,7 @@ async def test_a_request_with_a_body_is_repeated_whole_after_renewal() -> None:
 
     async with serving(handler) as url:
         credentials = Plain(url, ["old", "new"])
-        assert 200 == (await answer_of(credentials, Request("POST", "/x", body=b"{}")))[0]
+        assert 200 == (await answer_of(credentials, Request("POST", url_path("x"), body=b"{}")))[0]
     assert [b"{}", b"{}"] == bodies
 
 
@@ -158,7 +161,7 @@ async def test_a_refusal_that_nothing_renews_is_the_answer() -> None:
 
     async with serving(handler) as url, AiohttpTransport(Plain(url, ["t"])) as transport:
         with pytest.raises(Unauthorized):
-            await Client(transport).get_json("/x")
+            await Client(transport).get_json("x")
     assert 1 == count
 
 
@@ -195,7 +198,7 @@ async def test_a_server_that_does_not_answer_in_time() -> None:
 
     async with serving(handler) as url:
         with pytest.raises(NoAnswer, match=r"no answer to GET /x within 0\.1 s") as raised:
-            await answer_of(Plain(url), Request("GET", "/x", timeout_seconds=0.1))
+            await answer_of(Plain(url), Request("GET", url_path("x"), timeout_seconds=0.1))
         assert 0.1 == raised.value.waited_seconds
         released.set()
 
@@ -265,7 +268,7 @@ async def test_a_tls_connection_holds_little_beyond_an_answer(tmp_path: Path) ->
         credentials.server = url
         async with AiohttpTransport(credentials) as transport:
             answer = await transport.send(GET)
-            assert 1_000_000 == len(await answer.read())
+            assert 1_000_000 == len(await answer.read(MOST_ANSWER_BYTES))
             held = [each.get_buffer(0) for each in gc.get_objects() if type(each) is SSLProtocol]
     assert held
     assert {TLS_BUFFER_BYTES} == set(map(len, held))
@@ -414,7 +417,7 @@ async def test_many_requests_share_connections() -> None:
 
     async with serving(handler) as url, AiohttpTransport(Plain(url)) as transport:
         for _ in range(20):
-            await Client(transport).get_json("/x")
+            await Client(transport).get_json("x")
     assert 1 == len(ports)
 
 

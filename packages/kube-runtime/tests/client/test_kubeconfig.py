@@ -165,7 +165,7 @@ async def test_a_client_certificate_reaches_the_server(tmp_path: Path, inline: b
     async with serving(who, tls) as url:
         await asyncio.to_thread(write, config, a_config({"server": url, **trust}, ours))
         async with AiohttpTransport(Kubeconfig([config])) as transport:
-            assert {"commonName": "alice"} == await Client(transport).get_json("/")
+            assert {"commonName": "alice"} == await Client(transport).get_json("x")
 
 
 async def test_insecure_means_unverified(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_insecure_means_unverified(tmp_path: Path) -> None:
         cluster = {"server": url, "insecure-skip-tls-verify": True}
         await asyncio.to_thread(write, config, a_config(cluster))
         async with AiohttpTransport(Kubeconfig([config])) as transport:
-            assert {} == await Client(transport).get_json("/")
+            assert {} == await Client(transport).get_json("x")
 
 
 async def test_a_token_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

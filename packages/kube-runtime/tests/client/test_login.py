@@ -165,9 +165,9 @@ print(json.dumps({{"apiVersion": "{V1}", "kind": "ExecCredential", "status": sta
         config = await asyncio.to_thread(write_config, tmp_path, user, {"server": url, **trust})
         async with AiohttpTransport(Kubeconfig([config])) as transport:
             client = Client(transport)
-            assert {"commonName": "alice"} == await client.get_json("/")
+            assert {"commonName": "alice"} == await client.get_json("x")
             await transport.credentials.refresh()
-            assert {"commonName": "bob"} == await client.get_json("/")  # on a new connection
+            assert {"commonName": "bob"} == await client.get_json("x")  # on a new connection
 
 
 async def test_a_refused_token_makes_the_plugin_run_again(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ async def test_a_refused_token_makes_the_plugin_run_again(tmp_path: Path) -> Non
     async with serving(second_only) as url:
         config = await asyncio.to_thread(write_config, tmp_path, user, {"server": url})
         async with AiohttpTransport(Kubeconfig([config])) as transport:
-            assert {} == await Client(transport).get_json("/")
+            assert {} == await Client(transport).get_json("x")
 
 
 BAD_PLUGINS = {

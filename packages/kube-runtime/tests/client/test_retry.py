@@ -7,10 +7,11 @@ import pytest
 from kube_runtime.client.retry import TOTAL_SECONDS, TRIES, ask
 from kube_runtime.client.transport import Request
 from kube_runtime.errors import ApiError, Conflict, ServerFailure, Throttled, Unreachable
+from kube_runtime.url_path import url_path
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 
-REQUEST = Request("GET", "/")
+REQUEST = Request("GET", url_path("x"))
 
 
 async def asked(script: Script, *, repeatable: bool) -> bytes:

@@ -16,6 +16,7 @@ from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader
+from dynamo_graphs.validation.syntax import is_subdomain, name_problems
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object
@@ -29,7 +30,7 @@ _NODES_LIMIT = 200_000
 _NUMBER_LIMIT = 64
 """Characters of a number; Kubernetes accepts no longer ones, and parsing them takes long."""
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
-_STATUS_LIMIT = 16 * 1024
+STATUS_LIMIT = 16 * 1024
 """Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
 _TEXT_LIMIT = 200
 _NAMED = 10
@@ -95,7 +96,9 @@ def parse_results(
     config_maps: list[Object] = []
     ignored: list[str] = []
     for document in rest:
-        if document["kind"] == "ConfigMap" and _name(document):
+        if document["kind"] == "ConfigMap" and (given := _name(document)):
+            for problem in name_problems(given, "metadata.name", "a ConfigMap"):
+                raise BadOutput(f"{file}: {problem}")
             config_maps.append(document)
         else:
             ignored.append(f"{document['kind']} {_name(document)}".strip())
@@ -105,7 +108,7 @@ def parse_results(
 def progress(data: Mapping[str, str]) -> ProfilingProgress:
     """Parse the profiler's status file; empty if it is missing or unreadable."""
     text = data.get(STATUS_FILE, "")
-    if len(text) > _STATUS_LIMIT:  # parsed repeatedly, in the event loop
+    if len(text) > STATUS_LIMIT:  # parsed repeatedly, in the event loop
         return ProfilingProgress()
     try:
         status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
@@ -135,9 +138,11 @@ def require_small(config_maps: Iterable[Object]) -> None:
 
 
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
-    """Return the ConfigMaps with a name; users may have edited the stored objects."""
+    """Return the ConfigMaps with a valid name; users may have edited the stored objects."""
     return (
-        manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
+        manifest
+        for manifest in kept
+        if manifest.get("kind") == "ConfigMap" and is_subdomain(_name(manifest))
     )
 
 

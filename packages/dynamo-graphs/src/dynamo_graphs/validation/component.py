@@ -116,6 +116,9 @@ def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[P
         yield from name_problems(ingress.ingress_controller_class_name, at, "an IngressClass")
     if ingress.tls is not None and ingress.tls.secret_name:
         yield from name_problems(ingress.tls.secret_name, f"{path}.tls.secretName", "a Secret")
+    if ingress.use_virtual_service and ingress.virtual_service_gateway:
+        for name in ingress.virtual_service_gateway.split("/", 1):  # NAME, or NAMESPACE/NAME
+            yield from name_problems(name, f"{path}.virtualServiceGateway", "a Gateway")
     yield from label_problems(ingress.labels, f"{path}.labels")
     yield from annotation_problems(ingress.annotations, f"{path}.annotations")
 

@@ -12,7 +12,7 @@ from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import ComponentSpec, IngressSpec, is_under_factor
 from dynamo_graphs.api.deployment_config import base_replicas
 from dynamo_graphs.api.framework import as_component
-from dynamo_graphs.api.graph import DynamoGraphDeployment, Restart
+from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaimSpec, Restart
 from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, service_path
@@ -33,6 +33,7 @@ from dynamo_graphs.validation.syntax import (
     Suggestions,
     is_label_value,
     is_subdomain,
+    name_problems,
     not_a_label_value,
 )
 from kube_runtime.quantity import amount
@@ -90,23 +91,29 @@ def _pvc_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             message = f'duplicate PVC "{claim.name}"'
             yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
         seen.add(claim.name)
-        if not claim.create:
-            continue
-        given = {
-            "storageClass": claim.storage_class,
-            "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
-            "volumeAccessMode": claim.volume_access_mode,
-        }
-        for field, value in given.items():
-            if not value:
-                message = f"{path}.{field} is required when create is true"
-                yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
-        mode = claim.volume_access_mode
-        if mode and mode not in _ACCESS_MODES:
-            message = f'unknown access mode "{mode}" (expected one of {", ".join(_ACCESS_MODES)})'
-            yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
-        if given["size"]:
-            yield from quantity_problems(given["size"], f"{path}.size")
+        if claim.create:
+            yield from _new_pvc_problems(claim, path)
+
+
+def _new_pvc_problems(claim: PersistentVolumeClaimSpec, path: str) -> Iterator[Problem]:
+    """Problems of a PVC that the operator creates."""
+    given = {
+        "storageClass": claim.storage_class,
+        "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
+        "volumeAccessMode": claim.volume_access_mode,
+    }
+    for field, value in given.items():
+        if not value:
+            message = f"{path}.{field} is required when create is true"
+            yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+    if claim.storage_class:
+        yield from name_problems(claim.storage_class, f"{path}.storageClass", "a StorageClass")
+    mode = claim.volume_access_mode
+    if mode and mode not in _ACCESS_MODES:
+        message = f'unknown access mode "{mode}" (expected one of {", ".join(_ACCESS_MODES)})'
+        yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
+    if given["size"]:
+        yield from quantity_problems(given["size"], f"{path}.size")
 
 
 def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ import msgspec
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.profiling import OWN_VARIABLES
 from dynamo_graphs.api.request import (
+    DeploymentOverrides,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
@@ -18,6 +19,7 @@ from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, is_deep
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
+from dynamo_graphs.validation.syntax import name_problems
 from kube_runtime.kind import Object
 
 PROFILING = "spec.profilingConfig"
@@ -113,6 +115,7 @@ def _problems(
         message = f"{PROFILING}.profilerImage is required"
         yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
     yield from _config_problems(profiling.config or {})
+    yield from _reference_problems(spec)
     yield from _reserved_problems(request.metadata.namespace, profiling, settings)
     yield from _namespace_problems(request.metadata.namespace, settings)
     if settings.restricted_namespace:
@@ -134,6 +137,38 @@ def _config_problems(config: Object) -> Iterator[Problem]:
             yield from _type_problems(
                 str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name)
             )
+        if isinstance(claim := cache.get("pvcName"), str) and claim:
+            yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
+
+
+def _reference_problems(spec: DynamoGraphDeploymentRequestSpec) -> Iterator[Problem]:
+    """Report names that no object can have, before anything is read by them."""
+    profiling = spec.profiling_config
+    overrides = spec.deployment_overrides or DeploymentOverrides()
+    base = profiling.config_map_ref
+    references = (
+        (f"{PROFILING}.configMapRef.name", "a ConfigMap", base.name if base else None),
+        (f"{PROFILING}.outputPVC", "a PVC", profiling.output_pvc or None),
+        (
+            f"{PROFILING}.serviceAccountName",
+            "a ServiceAccount",
+            profiling.service_account_name or None,
+        ),
+        (
+            f"{PROFILING}.priorityClassName",
+            "a PriorityClass",
+            profiling.priority_class_name or None,
+        ),
+        (f"{PROFILING}.runtimeClassName", "a RuntimeClass", profiling.runtime_class_name or None),
+        ("spec.deploymentOverrides.name", "a graph", overrides.name or None),
+        ("spec.deploymentOverrides.namespace", "a namespace", overrides.namespace or None),
+    )
+    for path, kind, name in references:
+        if name is not None:
+            yield from name_problems(name, path, kind)
+    for index, secret in enumerate(profiling.image_pull_secrets):
+        path = f"{PROFILING}.imagePullSecrets[{index}].name"
+        yield from name_problems(str(secret.get("name", "")), path, "a Secret")
 
 
 def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:

@@ -48,7 +48,7 @@ def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
     if not is_subdomain(text):
         yield Problem(
             path,
-            f'invalid name "{text}" of {kind} (expected at most {SUBDOMAIN_LIMIT} lower-case '
+            f"invalid name {shown(text)} of {kind} (expected at most {SUBDOMAIN_LIMIT} lower-case "
             'letters, digits, "-" and ".", with a letter or digit at both ends)',
         )
 

@@ -24,9 +24,10 @@ from dynamo_graphs.types.secrets import PullSecret
 from dynamo_graphs.types.selected import ModelService, PodServiceAccount
 from dynamo_graphs.validation.bounds import most_bytes
 from dynamo_operator.lora.read import SLICE_SELECTOR
+from dynamo_operator.reconcile.owned_content import BoundedContent, Owners, children
 from dynamo_operator.reconcile.pods import SELECTOR as POD_SELECTOR
 from dynamo_operator.reconcile.ssh_keys import ssh_key_informers
-from dynamo_operator.reconcile.transforms import reduced_pod, registries_only, strip_unowned
+from dynamo_operator.reconcile.transforms import reduced_pod, registries_only, slimmed
 from dynamo_operator.requests.read import request_informers
 from kube_runtime.apply.unselected import complement
 from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
@@ -81,6 +82,10 @@ only read.
 """
 
 
+_OF_OTHERS = (PodClique, PodCliqueScalingGroup, Queue)
+"""Optional kinds whose objects Grove or an administrator creates."""
+
+
 def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
     """By type, the selector of objects that may be ours although its watch does not select them."""
     selected = {**_SELECTED, **_OPTIONAL}
@@ -94,39 +99,45 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
 def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
-    by_setting = [*ssh_key_informers(settings), *request_informers(namespace)]
-    if with_legacy_kinds:
-        from dynamo_operator.process.legacy import legacy_informers
-
-        by_setting += legacy_informers(settings)
-    return [*_always(settings), *by_setting]
-
-
-def _always(settings: RenderSettings) -> list[Informer[Any]]:
-    """The informers that no setting switches off."""
-    namespace = settings.restricted_namespace
     reconciled = [
         Informer(type_, namespace=namespace, most_bytes=most_bytes(type_, settings))
         for type_ in _RECONCILED
     ]
+    by_setting = [*request_informers(namespace)]
+    if with_legacy_kinds:
+        from dynamo_operator.process.legacy import legacy_informers, legacy_kinds
+
+        reconciled += legacy_kinds(settings)
+        owners = Owners(reconciled)
+        by_setting += legacy_informers(settings, owners)
+    else:
+        owners = Owners(reconciled)
+    by_setting += ssh_key_informers(settings, owners)
+    return [*reconciled, *_always(namespace, owners), *by_setting]
+
+
+def _always(namespace: str, owners: Owners) -> list[Informer[Any]]:
+    """The informers of other kinds that no setting switches off."""
     # Users may put these labels on their own objects.
-    children = [
-        Informer(type_, namespace=namespace, labels=selector, transform=strip_unowned)
-        for type_, selector in _SELECTED.items()
+    children_by_label: list[tuple[type[Any], str]] = [
+        *_SELECTED.items(),
+        (ConfigMap, labels.COMPONENT),
+    ]
+    selected: list[Informer[Any]] = [
+        children(type_, owners, namespace=namespace, labels=selector)
+        for type_, selector in children_by_label
     ]
     # Graphs name PVCs of users. Only their metadata is kept.
-    claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=strip_unowned)
+    claims = Informer(PersistentVolumeClaim, namespace=namespace, transform=slimmed)
     secrets = Informer(
         PullSecret,
         namespace=namespace,
         fields="type=kubernetes.io/dockerconfigjson",
         transform=registries_only,
     )
-    # ConfigMaps are many and large: watch only those of components.
-    configs = Informer(ConfigMap, namespace=namespace, labels=labels.COMPONENT)
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
-    slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR)
-    leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME)
+    slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR, transform=slimmed)
+    leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME, transform=slimmed)
     former = Informer(ControllerRevision, namespace=namespace, labels=labels.GRAPH_REVISION)
     definitions = CrdInformer()
     optional = [
@@ -136,8 +147,11 @@ def _always(settings: RenderSettings) -> list[Informer[Any]]:
             namespace=namespace,
             labels=selector,
             granted_by=granted_by(type_.KIND),
+            transform=slimmed if type_ in _OF_OTHERS else BoundedContent(owners.owner_of, 0),
         )
         for type_, selector in _OPTIONAL.items()
     ]
-    watched = (claims, secrets, configs, pods, slices, leaders, former, definitions)
-    return [*reconciled, *children, *watched, *optional]
+    for informer in optional:
+        informer.after = owners.informers
+    watched = (claims, secrets, pods, slices, leaders, former, definitions)
+    return [*selected, *watched, *optional]

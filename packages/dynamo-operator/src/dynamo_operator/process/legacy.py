@@ -27,9 +27,10 @@ from dynamo_operator.legacy.request.controller import ImageRequestController
 from dynamo_operator.legacy.request.read import request_informers
 from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
+from dynamo_operator.reconcile.owned_content import Owners, children, namespace_of, per_owner
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.preflight import UNREADABLE_REASONS, UnreadableReasons
-from dynamo_operator.reconcile.transforms import strip_unowned
+from dynamo_operator.reconcile.transforms import slimmed
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.status_patch import StatusRateLimit
 from kube_runtime.cache.informer import Informer
@@ -53,29 +54,31 @@ _UNREADABLE_REASONS: dict[type[Resource], UnreadableReasons] = {
 }
 
 
-def legacy_informers(settings: RenderSettings) -> list[Informer[Any]]:
-    """The informers of these kinds, beside those that today's kinds need too.
-
-    Raises: ExceptionGroup of ConfigError, if the settings of these kinds are invalid.
-    """
+def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:
+    """The informers of these kinds themselves."""
     namespace, most = settings.restricted_namespace, settings.largest_object_bytes
     written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
     return [
         *(Informer(type_, namespace=namespace, most_bytes=most) for type_ in written),
         # A component repeats what its deployment sets for all services, so it may be larger.
         Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
-        Informer(
-            HorizontalPodAutoscaler,
-            namespace=namespace,
-            labels=labels.COMPONENT,
-            transform=strip_unowned,
-        ),
-        Informer(GraphConfigMap, namespace=namespace, labels=names.GRAPH_CONFIG),
+    ]
+
+
+def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:
+    """The informers of what these kinds need, beside those that today's kinds need too.
+
+    Raises: ExceptionGroup of ConfigError, if the settings of these kinds are invalid.
+    """
+    namespace = settings.restricted_namespace
+    return [
+        children(HorizontalPodAutoscaler, owners, namespace=namespace, labels=labels.COMPONENT),
+        per_owner(GraphConfigMap, namespace_of, namespace=namespace, labels=names.GRAPH_CONFIG),
         Informer(
             ServicePodAccount,
             namespace=namespace,
             labels=f"{names.COMPONENT_POD}=true",
-            transform=strip_unowned,
+            transform=slimmed,
         ),
         *request_informers(namespace, read_legacy_settings(os.environ)),
     ]

@@ -127,7 +127,7 @@ async def require_crds(client: Client) -> None:
         OperatorError: the request failed.
     """
     try:
-        await client.get_json(f"/apis/{GROUP}/{VERSION}")
+        await client.get_json("apis", GROUP, VERSION)
     except NotFound:
         advice = (
             f"the kinds of {GROUP}/{VERSION} are not installed; "

@@ -171,9 +171,7 @@ def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
 
 async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:
     try:
-        bodies = [
-            await client.get_json(resource.KIND.path(*resource.key)) for resource in (graph, live)
-        ]
+        bodies = [await client.get_raw(it.KIND, it.key) for it in (graph, live)]
     except NotFound:
         return Origin.OUTDATED  # the apply that follows reports it
     entries = [body["metadata"].get("managedFields", ()) for body in bodies]

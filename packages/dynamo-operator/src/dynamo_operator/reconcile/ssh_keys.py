@@ -13,7 +13,7 @@ from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
-from dynamo_operator.reconcile.transforms import strip_unowned
+from dynamo_operator.reconcile.owned_content import Owners, children
 from kube_runtime.apply.ownership import shared_watch
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
@@ -21,16 +21,16 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
 
-def ssh_key_informers(settings: RenderSettings) -> list[Informer[Any]]:
+def ssh_key_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:
     """The informers of the keys and of their source; none if keys are off."""
     if not settings.mpi_secret_name:
         return []
     name = f"metadata.name={settings.mpi_secret_name}"
-    copies = Informer(
+    copies = children(
         SshKeysCopy,
+        owners,
         namespace=settings.restricted_namespace,
         fields=name,
-        transform=strip_unowned,
         tolerate_forbidden=True,
     )
     if not (source := shared_source(settings)):

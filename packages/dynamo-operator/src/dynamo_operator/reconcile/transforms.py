@@ -7,6 +7,7 @@ objects too.
 
 import base64
 import sys
+from itertools import islice
 
 import msgspec
 from msgspec.structs import replace
@@ -22,8 +23,12 @@ from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference, R, Resource
 
-_MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
+_MOST_ENTRIES = 32
+_SHORT = 256
+"""Most characters of an annotation that is kept."""
+_MOST_REGISTRIES = 64
+"""Of one pull Secret."""
 
 
 def is_controlled_by_us(resource: Resource) -> bool:
@@ -32,15 +37,29 @@ def is_controlled_by_us(resource: Resource) -> bool:
     return controller is not None and _is_of_our_group(controller)
 
 
-def strip_unowned(resource: R) -> R:
-    """Keep only the metadata of an object that no kind of ours owns and that has no label of ours."""
-    owners = resource.metadata.owner_references
-    if any(map(_is_of_our_group, owners)):
-        return resource
-    if any(resource.metadata.labels.get(marker) == labels.MANAGER for marker in _MARKERS):
-        return resource
-    annotations = {k: v for k, v in resource.metadata.annotations.items() if k != _COPY}
-    return type(resource)(metadata=replace(resource.metadata, annotations=annotations))
+def metadata_only(resource: R) -> R:
+    """Keep little of the metadata of an object, and nothing else."""
+    kept: R = type(resource)(metadata=slim(resource.metadata))
+    return kept
+
+
+def slimmed(resource: R) -> R:
+    """Keep an object with little of its metadata."""
+    return replace(resource, metadata=slim(resource.metadata))
+
+
+def slim(metadata: Metadata) -> Metadata:
+    """The first entries of each part of the metadata: controllers, our labels and short annotations first."""
+    owners = sorted(metadata.owner_references, key=lambda owner: not owner.controller)
+    named = sorted(metadata.labels.items(), key=lambda label: GROUP not in label[0])
+    noted = [it for it in metadata.annotations.items() if len(it[1]) <= _SHORT and it[0] != _COPY]
+    return replace(
+        metadata,
+        labels=dict(named[:_MOST_ENTRIES]),
+        annotations=dict(noted[:_MOST_ENTRIES]),
+        owner_references=tuple(owners[:_MOST_ENTRIES]),
+        finalizers=(),
+    )
 
 
 def _is_of_our_group(owner: OwnerReference) -> bool:
@@ -61,8 +80,8 @@ def registries_only(secret: PullSecret) -> PullSecret:
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
     except (ValueError, msgspec.DecodeError, RecursionError):
         auths = {}  # the kubelet cannot use it either, and reports it on the pod
-    hosts = {registry_of_credential(server): "" for server in auths}
-    metadata = replace(secret.metadata, annotations={})
+    hosts = {registry_of_credential(server): "" for server in islice(auths, _MOST_REGISTRIES)}
+    metadata = replace(slim(secret.metadata), annotations={})
     return replace(secret, metadata=metadata, data=hosts)
 
 

@@ -60,7 +60,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.worker_pool import WorkEnded
-from kube_runtime.errors import Invalid
+from kube_runtime.errors import Invalid, TooLarge
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
 from kube_runtime.types.batch import Job
@@ -123,7 +123,11 @@ class RequestController:
         next_stage = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.actions.gpu_rbac.withdraw()
-        facts = await self.reader.at(request, next_stage)
+        try:
+            facts = await self.reader.at(request, next_stage)
+        except TooLarge as error:  # anyone may change what the request names
+            await self._too_expensive(request, f"Cannot read what the request needs: {error}")
+            return Result(REJECTED_RETRY_SECONDS)
         return await self._do(request, next_step(request, facts), facts)
 
     async def _do(  # noqa: C901, PLR0911, PLR0912  one line for each action

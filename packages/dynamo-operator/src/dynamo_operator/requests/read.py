@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import STATUS_FILE
@@ -23,26 +21,36 @@ from dynamo_graphs.plan.request import (
     is_of_request,
 )
 from dynamo_graphs.plan.request_graph import target
-from dynamo_graphs.plan.request_output import named_config_maps
+from dynamo_graphs.plan.request_output import STATUS_LIMIT, named_config_maps
 from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
 from dynamo_graphs.validation.request import request_problems
+from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_operator.reconcile.offload import Offload
+from dynamo_operator.reconcile.transforms import slim, slimmed
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
-from kube_runtime.errors import NotFound
+from kube_runtime.errors import NotFound, TooLarge
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.batch import Job
-from kube_runtime.types.core import PersistentVolumeClaim
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.core import PersistentVolumeClaim, Pod
+from kube_runtime.types.meta import Resource, metadata_type
 
 R = TypeVar("R", bound=Resource)
 
 _JOB_SELECTOR = f"{labels.PROFILING_JOB},{labels.MANAGED_BY}={labels.MANAGER}"
+
+_POD_METADATA = metadata_type(Pod)
+_MOST_PODS = 20
+"""Of one Job. It has one at a time, and few lose their node."""
+_POD_BYTES = 1024 * 1024
+"""Of the JSON of a pod or a Job, which is decoded with its spec."""
+_CONFIG_MAP_BYTES = 4 * 1024 * 1024
+"""Of the JSON of a ConfigMap: it stores 1 MiB, some characters of which the API server escapes."""
 
 _OUTPUT_SELECTOR = f"{labels.REQUEST},{labels.MANAGED_BY}={labels.MANAGER}"
 
@@ -50,17 +58,17 @@ _OUTPUT_SELECTOR = f"{labels.REQUEST},{labels.MANAGED_BY}={labels.MANAGER}"
 def request_informers(namespace: str) -> tuple[Informer[Any], ...]:
     """The informers of profiling Jobs, their pods and their output, selected by our labels."""
     return (
-        Informer(Job, namespace=namespace, labels=_JOB_SELECTOR),
-        Informer(JobPod, namespace=namespace, labels=labels.REQUEST),
+        Informer(Job, namespace=namespace, labels=_JOB_SELECTOR, transform=slimmed),
+        Informer(JobPod, namespace=namespace, labels=labels.REQUEST, transform=slimmed),
         Informer(Output, namespace=namespace, labels=_OUTPUT_SELECTOR, transform=_reduced),
     )
 
 
 def _reduced(output: Output) -> Output:
     """Keep only the profiler's status: results are large, and read once from the API server."""
-    kept = {STATUS_FILE: output.data[STATUS_FILE]} if STATUS_FILE in output.data else {}
-    metadata = replace(output.metadata, annotations={})
-    return Output(metadata=metadata, data=kept)
+    text = output.data.get(STATUS_FILE, "")
+    kept = {STATUS_FILE: text} if text and len(text) <= STATUS_LIMIT else {}
+    return Output(metadata=slim(output.metadata), data=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +145,18 @@ class RequestReader:
         """The object from the cache, else from the API server; None if it does not exist."""
         return self.cache.get(type_, key) or await self.live(type_, key)
 
-    async def live(self, type_: type[R], key: Key) -> R | None:
-        """The object from the API server; None if it does not exist."""
+    async def live(self, type_: type[R], key: Key, most_bytes: int = _CONFIG_MAP_BYTES) -> R | None:
+        """The object from the API server; None if it does not exist.
+
+        Names in a status are not validated, and no object has an invalid one.
+
+        Raises:
+            TooLarge: it has more than `most_bytes` as JSON.
+        """
+        if not all(map(is_subdomain, key)):
+            return None
         try:
-            return await self.client.get(type_, key)
+            return await self.client.get(type_, key, most_bytes)
         except NotFound:
             return None
 
@@ -155,19 +171,34 @@ class RequestReader:
         pods = self.cache.list(JobPod, request.metadata.namespace)
         return tuple(pod for pod in pods if pod.metadata.labels.get(labels.REQUEST) == name)
 
-    async def _live_pods(self, type_: type[R], key: Key) -> tuple[R, ...]:
-        """The pods of the Job from the API server, also of an earlier operator's Job."""
-        pages = self.client.pages(type_, namespace=key.namespace, labels=f"job-name={key.name}")
-        return tuple([pod async for page in pages for pod in page.items])
+    async def _live_pods(self, type_: type[R], job: Resource) -> tuple[R, ...]:
+        """The pods that the Job controls, from the API server, also of an earlier operator's Job.
+
+        Any user may put the label on pods, so the list has metadata only.
+
+        Raises:
+            TooLarge: a pod exceeds `_POD_BYTES`, or more than `_MOST_PODS` have the Job as their controller.
+        """
+        pages = self.client.pages(
+            _POD_METADATA, namespace=job.key.namespace, labels=f"job-name={job.key.name}"
+        )
+        own: list[Key] = []
+        async for page in pages:
+            own += [pod.key for pod in page.items if controls(job, pod)]
+            if len(own) > _MOST_PODS:
+                text = f"more than {_MOST_PODS} pods have the profiling Job as their controller"
+                raise TooLarge(Job.KIND, job.key, text)
+        pods = [await self.live(type_, key, _POD_BYTES) for key in own]
+        return tuple(pod for pod in pods if pod is not None)
 
     async def _witnesses(
         self, request: DynamoGraphDeploymentRequest, job: Job | None
     ) -> tuple[JobInFull | None, tuple[JobPodInFull, ...]]:
         """The same Job and its pods, with their specs, from the API server."""
-        key = job_key(request)
-        live = await self.live(JobInFull, key)
-        is_same = live and job and live.metadata.uid == job.metadata.uid
-        return (live if is_same else None), await self._live_pods(JobPodInFull, key)
+        live = await self.live(JobInFull, job_key(request), _POD_BYTES)
+        if live is None or job is None or live.metadata.uid != job.metadata.uid:
+            return None, ()
+        return live, await self._live_pods(JobPodInFull, live)
 
     async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))
@@ -190,11 +221,11 @@ class RequestReader:
             return RequestFacts(job=job, pods=self._pods(request), output=output)
         output = await self.live(Output, key)
         if job is not None and controls(request, job) and end is not None and end.type == "Failed":
-            pods = await self._live_pods(JobPod, job_key(request))
-            temporary = self._temporary(request)
+            pods = await self._live_pods(JobPod, job)
+            temporary = self._temporary(request, job)
             return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
-            return RequestFacts(job=job, temporary=self._temporary(request))
+            return RequestFacts(job=job, temporary=self._temporary(request, job))
         return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
 
     async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
@@ -207,14 +238,20 @@ class RequestReader:
         return RequestFacts(graph=graph, destination=destination)
 
     def _temporary(
-        self, request: DynamoGraphDeploymentRequest
+        self, request: DynamoGraphDeploymentRequest, job: Job | None
     ) -> tuple[DynamoGraphDeployment, ...]:
-        """The graphs that a profiler created for measurements: the request owns them."""
+        """The graphs that a profiler created for measurements.
+
+        The request is their only owner. Any user who may patch a graph can write that, so they must also be
+        younger than the Job, or the request if the Job is gone: no user can change when they were created.
+        """
+        began = (job or request).metadata.creation_timestamp or ""
         graphs = self.cache.list(DynamoGraphDeployment, request.metadata.namespace)
         return tuple(
             graph
             for graph in graphs
-            if request.metadata.uid in (owner.uid for owner in graph.metadata.owner_references)
+            if {request.metadata.uid} == {owner.uid for owner in graph.metadata.owner_references}
+            and (graph.metadata.creation_timestamp or "") >= began
         )
 
     async def _missing(
@@ -222,16 +259,22 @@ class RequestReader:
     ) -> AsyncIterator[str]:
         """Problems of the objects that the spec names."""
         namespace, profiling = request.metadata.namespace, spec.profiling_config
-        if (base := profiling.config_map_ref) is not None:
-            config_map = await self.live(Output, Key(namespace, base.name))
+        base = profiling.config_map_ref
+        if base is not None and is_subdomain(base.name):
+            try:
+                config_map = await self.live(Output, Key(namespace, base.name))
+            except TooLarge as error:
+                yield f"ConfigMap {base.name}: {error.message}"
+                return
             if config_map is None:
                 yield f"ConfigMap {base.name} not found in namespace {namespace}"
             elif base.key not in config_map.data:
                 yield f"key {base.key} not found in ConfigMap {base.name}"
         cached = model_cache(spec)
         claims = {"output PVC": profiling.output_pvc, "model cache PVC": cached and cached[0]}
-        for use, claim in claims.items():
-            if claim and not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
+        named = {use: claim for use, claim in claims.items() if claim and is_subdomain(claim)}
+        for use, claim in named.items():
+            if not await self.surely(PersistentVolumeClaim, Key(namespace, claim)):
                 yield f"{use} {claim} not found in namespace {namespace}"
         if spec.auto_apply:
             graph_key = target(request, spec)

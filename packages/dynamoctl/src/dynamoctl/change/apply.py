@@ -67,9 +67,9 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
         if isinstance(text, str) and not _PATH_SEGMENT.fullmatch(text):
             raise manifest.problem(f"metadata.{field}", f'invalid {field} "{text}"')
     group, _, plain = version.rpartition("/")
-    path = f"/apis/{group}/{plain}" if group else f"/api/{plain}"
+    path = ("apis", group, plain) if group else ("api", plain)
     try:
-        resources = (await reading.client.get_json(path))["resources"]
+        resources = (await reading.client.get_json(*path))["resources"]
     except NotFound:
         resources = []
     for resource in resources:

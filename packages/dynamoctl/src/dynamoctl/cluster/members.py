@@ -107,7 +107,7 @@ async def members(client: Client, graph: Key) -> Members:
 
 async def served_groups(client: Client) -> set[str]:
     """The API groups of the cluster; "" is the core group."""
-    answer = await client.get_json("/apis")
+    answer = await client.get_json("apis")
     return {"", *(group["name"] for group in answer["groups"])}
 
 

@@ -25,7 +25,7 @@ from kube_runtime.types.meta import Resource
 S = TypeVar("S", bound=Stated)
 
 NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
-"""A name that the API server accepts. Anything else could lead to another path of its URL."""
+"""A name that the API server accepts."""
 
 GRAPHS = (DynamoGraphDeployment,)
 STATED: tuple[type[Stated], ...] = (
@@ -118,7 +118,7 @@ class Missing(OperatorError):
     """An object, its kind, or a part of it does not exist."""
 
 
-class _Namespace(Resource):
+class Namespace(Resource):
     """A namespace; only whether it exists matters."""
 
     KIND = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -200,7 +200,7 @@ def not_served(type_: type[Resource]) -> Missing:
 async def absent_namespace(reading: Reading, namespace: str) -> str:
     """`: namespace NAME does not exist`; "" if it exists or the user may not read it."""
     try:
-        if await reading.one(_Namespace, Key("", namespace)) is None:
+        if await reading.one(Namespace, Key("", namespace)) is None:
             return f": namespace {namespace} does not exist"
     except ApiError:  # only a hint; the error that led here is reported either way
         return ""

@@ -5,7 +5,7 @@ A shell asks at every Tab, so a cluster that does not answer within a moment cou
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,16 +13,19 @@ from typing import Any
 
 from cyclopts import App
 
-from dynamo_graphs.api.component import GROUP, VERSION
-from dynamoctl.cluster.target import cluster
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamoctl.cluster.target import Namespace, cluster
 from dynamoctl.options import Where
 from kube_runtime.errors import OperatorError
+from kube_runtime.kind import Key
+from kube_runtime.types.meta import Resource, metadata_type
 
 _SECONDS = 1.5
 """Longest wait for the cluster."""
 
-_GRAPHS = "dynamographdeployments"
-_COLLECTIONS = {
+_COLLECTIONS: Mapping[str, type[Resource]] = {
     **dict.fromkeys(
         (
             "why",
@@ -38,16 +41,16 @@ _COLLECTIONS = {
             "port-forward",
             "top",
         ),
-        _GRAPHS,
+        DynamoGraphDeployment,
     ),
     **dict.fromkeys(
         (f"rollout {verb}" for verb in ("status", "pause", "resume", "restart", "history", "undo")),
-        _GRAPHS,
+        DynamoGraphDeployment,
     ),
-    "models": "dynamomodels",
-    **dict.fromkeys(("requests", "requests why"), "dynamographdeploymentrequests"),
+    "models": DynamoModel,
+    **dict.fromkeys(("requests", "requests why"), DynamoGraphDeploymentRequest),
 }
-"""The plural of the kind that the first argument of a command names."""
+"""The kind that the first argument of a command names."""
 
 _WITH_SERVICE = ("logs", "scale")
 _KINDS = ("dgd", "dcd", "dgdsa", "dm", "dgdr")
@@ -161,7 +164,7 @@ def _takes_value(command: App, option: str) -> bool:
 
 def _values(command: App, option: str, words: Sequence[str]) -> list[Candidate]:
     if option in ("-n", "--namespace"):
-        return [Candidate(namespace) for namespace in _asked("/api/v1/namespaces", words)]
+        return [Candidate(namespace) for namespace in _asked(Namespace, words)]
     choices = _argument(command, option).get_choices() or ()
     return [Candidate(choice) for choice in choices]
 
@@ -181,30 +184,32 @@ def _positionals(command: App, words: Sequence[str]) -> list[str]:
 def _names(path: str, begun: str, words: Sequence[str]) -> list[Candidate]:
     graph, slash, _ = begun.partition("/")
     if path in _WITH_SERVICE and slash:
-        return [Candidate(f"{graph}/{service}") for service in _asked(_GRAPHS, words, graph)]
+        return [
+            Candidate(f"{graph}/{service}")
+            for service in _asked(DynamoGraphDeployment, words, graph)
+        ]
     names = _asked(_COLLECTIONS[path], words)
     end = "/" if path == "scale" else ""
     return [Candidate(f"{name}{end}") for name in names]
 
 
-def _asked(collection: str, words: Sequence[str], graph: str = "") -> list[str]:
+def _asked(type_: type[Resource], words: Sequence[str], graph: str = "") -> list[str]:
     """Names in the cluster: of the objects of a kind, or of the services of a graph."""
     try:
-        return asyncio.run(asyncio.wait_for(_listed(collection, _where(words), graph), _SECONDS))
+        return asyncio.run(asyncio.wait_for(_listed(type_, _where(words), graph), _SECONDS))
     except (OSError, TimeoutError, OperatorError):
         return []  # a shell shows nothing then; the command itself reports the cause
 
 
-async def _listed(collection: str, where: Where, graph: str) -> list[str]:
+async def _listed(type_: type[Resource], where: Where, graph: str) -> list[str]:
     async with cluster(where) as at:
-        path = collection
-        if not path.startswith("/"):
-            path = f"/apis/{GROUP}/{VERSION}/namespaces/{at.namespace}/{collection}"
-        items = (await at.reading.client.get_json(path))["items"] or []
-    if graph:
-        named = [body for body in items if body["metadata"]["name"] == graph]
-        return sorted(named[0]["spec"].get("services", {})) if named else []
-    return sorted(body["metadata"]["name"] for body in items)
+        client = at.reading.client
+        if graph:
+            stored = await client.get(DynamoGraphDeployment, Key(at.namespace, graph))
+            return sorted(stored.spec.services)
+        namespace = at.namespace if type_.KIND.namespaced else ""
+        pages = client.pages(metadata_type(type_), namespace=namespace)
+        return sorted([it.metadata.name async for page in pages for it in page.items])
 
 
 def _where(words: Sequence[str]) -> Where:

@@ -13,7 +13,7 @@ from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
 from dynamoctl.options import Where
 from kube_runtime.commandline.errors import ExitCode, visible
-from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.errors import ConfigError, Invalid, OperatorError
 
 _LARGEST_BYTES = 64 * 1024**2
 """Most bytes of a request: images of multimodal prompts are the largest."""
@@ -61,7 +61,7 @@ def application_of(frontend: Frontend) -> web.Application:
                 body=await request.read() or None,
                 content_type=request.content_type,
             )
-        except ConfigError as error:
+        except Invalid as error:
             return web.json_response({"error": str(error)}, status=_BAD_REQUEST)
         except OperatorError as error:
             return web.json_response({"error": str(error)}, status=_BAD_GATEWAY)

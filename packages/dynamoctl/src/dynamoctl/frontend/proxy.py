@@ -3,11 +3,9 @@
 This needs the permissions `get` and `create` for `services/proxy`, and no network route to the pods.
 """
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from urllib.parse import unquote
 
 import msgspec
 
@@ -16,11 +14,11 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamoctl.cluster.target import Missing, Target
 from kube_runtime.client.api_errors import error_of_answer
-from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.client.transport import MOST_ANSWER_BYTES, Answer, Request, Transport
 from kube_runtime.decode import UNREADABLE
-from kube_runtime.errors import ConfigError
 from kube_runtime.types.core import Service
 from kube_runtime.types.meta import Struct
+from kube_runtime.url_path import UrlPath, proxied
 
 _OK = range(200, 300)
 
@@ -45,7 +43,7 @@ class Frontend:
     transport: Transport
     service: str
     port: int
-    path: str
+    path: UrlPath
 
     async def send(
         self,
@@ -60,17 +58,12 @@ class Frontend:
         The query in `path` is sent as it is written.
 
         Raises:
-            ConfigError: the path leads out of the Service.
+            Invalid: the path leads out of the Service.
             Unreachable: the API server does not answer.
         """
-        absolute = path if path.startswith("/") else f"/{path}"
-        # The transport joins such segments, and the request would reach another object of the API server.
-        segments = re.split("/|%2f", absolute.partition("?")[0], flags=re.IGNORECASE)
-        if any(unquote(segment) in (".", "..") for segment in segments):
-            raise ConfigError(path, "invalid path (expected no . and .. segments)")
         request = Request(
             method,
-            f"{self.path}{absolute}",
+            proxied(self.path, path),
             body=body,
             content_type=content_type,
             timeout_seconds=None,
@@ -86,7 +79,7 @@ class Frontend:
             Missing: the answer is not JSON.
         """
         async with self.answered("GET", path) as answer:
-            body = await answer.read()
+            body = await answer.read(MOST_ANSWER_BYTES)
         try:
             return msgspec.json.decode(body)
         except UNREADABLE as error:
@@ -104,7 +97,7 @@ class Frontend:
         answer = await self.send(method, path, body=body)
         try:
             if answer.status not in _OK:
-                text = await answer.read()
+                text = await answer.read_error()
                 raise error_of_answer(answer.status, answer.headers, text)
             yield answer
         finally:

@@ -77,7 +77,7 @@ async def _findings(options: CheckOptions) -> tuple[list[Finding], ExitCode]:
 
 
 async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
-    version = (await reading.client.get_json("/version"))["gitVersion"]
+    version = (await reading.client.get_json("version"))["gitVersion"]
     yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
     if not options.is_self:
         yield await _judged(checks.STORAGE, reading.all(StorageClass), checks.default_storage)

@@ -102,7 +102,7 @@ async def _files(
     yield "why.txt", "".join(f"{line}\n" for line in (*why.said, *why.advice))
     versions = [f"dynamoctl {version()}\n"]
     with unread.noting("version"):
-        server = await reading.client.get_json("/version")
+        server = await reading.client.get_json("version")
         versions.append(f"Kubernetes {server['gitVersion']}\n")
     yield "versions.txt", "".join(versions)
     by_owner: Mapping[str, list[Resource]] = {}

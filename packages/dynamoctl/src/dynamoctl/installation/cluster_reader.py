@@ -10,7 +10,7 @@ from dynamoctl.screen import warn
 from kube_runtime.client.requests import APPLY_PATCH, Client
 from kube_runtime.client.retry import once
 from kube_runtime.client.transport import Request, Transport
-from kube_runtime.decode import UNREADABLE, decode_list, key_in
+from kube_runtime.decode import UNREADABLE, key_in
 from kube_runtime.errors import ApiError, DecodeError, NotFound
 from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource
@@ -66,22 +66,16 @@ class Reading:
 
     async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
         """Every object of a kind as it is stored; an empty namespace means all."""
-        first = {"limit": "500", **({"labelSelector": labels} if labels else {})}
-        query = first
         bodies: list[Object] = []
-        while True:
-            request = Request("GET", kind.path(namespace), query)
-            page = decode_list(kind, await once(self.transport, request, kind, None))
-            for item in page.items or ():
+        async for page in self.client.raw_pages(kind, namespace=namespace, labels=labels):
+            for item in page:
                 try:
                     body = decoded(item, kind, key_in(item))
                 except DecodeError as error:
                     self._report(error)
                 else:
                     bodies.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
-            if not page.metadata.continue_:
-                return bodies
-            query = {**first, "continue": page.metadata.continue_}
+        return bodies
 
     async def tried(self, kind: Kind, body: Object) -> str:
         """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""

@@ -39,7 +39,7 @@ class ManagedFieldsUpgrade:
             OperatorError: the API server is unreachable or failed.
         """
         try:
-            stored = await self.writer.client.get_json(live.KIND.path(*live.key))
+            stored = await self.writer.client.get_raw(live.KIND, live.key)
         except NotFound:
             return live  # the apply that follows fails
         metadata = stored["metadata"]

@@ -9,15 +9,14 @@ Each process lists them once, when it begins to lead: page by page, and only met
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NoReturn, cast
+from typing import NoReturn
 
-import msgspec
 import structlog
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Forbidden, NotFound, OperatorError
 from kube_runtime.rate_limits import Backoff
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import Resource, metadata_type
 from kube_runtime.watch.selector import Selector
 
 SHOWN_SECONDS = 300.0
@@ -73,7 +72,7 @@ class UnselectedObjects:
                 await asyncio.sleep(seconds)
 
     async def _list(self, type_: type[Resource], selector: Selector) -> None:
-        async for page in self._writer.client.pages(_metadata_of(type_), **selector.query()):
+        async for page in self._writer.client.pages(metadata_type(type_), **selector.query()):
             for live in page.items:
                 if self._is_ours(live) and self._writer.cache.get(type_, live.key) is None:
                     _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
@@ -92,16 +91,3 @@ def complement(labels: str) -> str:
     if rule.is_negated:
         raise ValueError(f"label selector {labels!r} is negated")
     return f"!{rule.name}" if rule.value is None else f"{rule.name}!={rule.value}"
-
-
-def _metadata_of(type_: type[Resource]) -> type[Resource]:
-    """A type of the same kind that reads metadata only."""
-    metadata_type = msgspec.defstruct(
-        f"{type_.__name__}Metadata",
-        [],
-        bases=(Resource,),
-        namespace={"KIND": type_.KIND, "METADATA_ONLY": True},
-        frozen=True,
-        rename="camel",
-    )
-    return cast("type[Resource]", metadata_type)

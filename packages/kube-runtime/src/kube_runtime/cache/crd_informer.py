@@ -70,7 +70,7 @@ class CrdInformer(Informer[CustomResourceDefinition]):
         """The API groups that are served; retries until it has a valid answer."""
         while True:
             try:
-                served = msgspec.convert(await client.get_json("/apis"), _Groups)
+                served = msgspec.convert(await client.get_json("apis"), _Groups)
             except msgspec.ValidationError as error:
                 failure: OperatorError = Unreachable(f"/apis: unexpected answer: {error}")
             except OperatorError as error:

@@ -8,7 +8,7 @@ other: these kinds always exist (`crd_informer` has the others).
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -17,7 +17,6 @@ import structlog
 from kube_runtime.cache.store import Store
 from kube_runtime.client.requests import Client
 from kube_runtime.clock import loop_time
-from kube_runtime.decode import UNLIMITED
 from kube_runtime.errors import ApiError, Expired, Forbidden, OperatorError, Throttled
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
@@ -29,6 +28,9 @@ OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 REFUSED_SECONDS = 30.0
 TEXTS = 20
 """Number of different errors of one outage that are logged."""
+
+MOST_OBJECT_BYTES = 2 * 1024 * 1024
+"""Of an object that is decoded, by default: more than etcd stores of one, unless its JSON is much longer."""
 
 STEPS_PER_TURN = 64
 """Steps after which the informer yields, even if there is more to read."""
@@ -47,9 +49,9 @@ class Watches:
 class Informer(Generic[R]):
     """Lists and watches one type, into its store.
 
-    `transform` reduces an object before it is stored; of the metadata it may drop annotations only. An
-    object of more than `most_bytes` is not decoded; it is `broken`, and the error has its size. With
-    `tolerate_forbidden` the informer counts as synced, and empty, while listing is forbidden.
+    `transform` reduces an object before it is stored. An object of more than `most_bytes` is not decoded; it
+    is `broken`. With `tolerate_forbidden` the informer counts as synced, and empty, while listing is
+    forbidden.
     """
 
     def __init__(
@@ -60,9 +62,11 @@ class Informer(Generic[R]):
         labels: str = "",
         fields: str = "",
         transform: Callable[[R], R] | None = None,
-        most_bytes: int = UNLIMITED,
+        most_bytes: int = MOST_OBJECT_BYTES,
         tolerate_forbidden: bool = False,
     ) -> None:
+        self.after: Sequence[Informer[Any]] = ()
+        """Informers to wait for: on their objects the transform depends."""
         self._most_bytes = most_bytes
         self._tolerate_forbidden = tolerate_forbidden
         self.type_ = type_
@@ -82,6 +86,8 @@ class Informer(Generic[R]):
 
     async def run(self, client: Client) -> None:
         """Keep the store up to date until cancelled; may be run again afterwards."""
+        for informer in self.after:
+            await informer.synced.wait()
         watch = Watch(client, self.type_, self.selector, most_bytes=self._most_bytes)
         steps = 0
         try:

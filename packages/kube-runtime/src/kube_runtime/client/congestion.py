@@ -11,11 +11,12 @@ own.
 from kube_runtime.client.transport import Answer, Request, Transport
 from kube_runtime.clock import loop_time
 from kube_runtime.serving.clients import FairSemaphore
+from kube_runtime.url_path import url_path
 
 MOST_AT_ONCE = 64
 """More than all workers send at once."""
 _TOO_MANY_REQUESTS = 429
-_LEASES = "/apis/coordination.k8s.io/"
+_LEASES = url_path("apis", "coordination.k8s.io", "v1")
 
 
 class Congestion:

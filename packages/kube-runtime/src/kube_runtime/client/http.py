@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Self
 
 import aiohttp
+from yarl import URL
 
 from kube_runtime.client.auth import ClientConfig, Credentials
 from kube_runtime.client.transport import Answer, Request
@@ -94,7 +95,7 @@ class AiohttpTransport:
         try:
             response = await self._pool().request(
                 request.method,
-                server + request.path,
+                URL(f"{_base(server)}{request.path}", encoded=True),
                 params=request.query or None,
                 data=request.body,
                 headers=headers,
@@ -128,6 +129,12 @@ class AiohttpTransport:
                 read_bufsize=2**18,
             )
         return self._session
+
+
+@cache
+def _base(server: str) -> str:
+    """The URL of the server, encoded, without a slash at the end."""
+    return str(URL(server)).rstrip("/")
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:

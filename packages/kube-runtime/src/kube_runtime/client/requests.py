@@ -6,28 +6,36 @@ answers.
 Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 """
 
-import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Generic, Literal
+from typing import Any, Generic
 
 import msgspec
-from msgspec import structs
 
 from kube_runtime.client.api_errors import causes, error_of_answer
 from kube_runtime.client.retry import ask
-from kube_runtime.client.transport import Request, Transport
+from kube_runtime.client.transport import MOST_ANSWER_BYTES, Request, Transport
+from kube_runtime.client.watch_lines import WatchLine, lines, watch_line
 from kube_runtime.decode import (
     UNLIMITED,
     UNREADABLE,
+    ObjectList,
     decode,
     decode_items,
     decode_list,
 )
-from kube_runtime.errors import Conflict, DecodeError, Invalid, NotFound, ServerFailure, Unreachable
+from kube_runtime.errors import (
+    Conflict,
+    DecodeError,
+    Invalid,
+    NotFound,
+    ServerFailure,
+    TooLarge,
+)
 from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.types.meta import R, Resource, Struct
+from kube_runtime.types.meta import R, Resource
+from kube_runtime.url_path import url_path
 
 ABSENT = ""
 """As the uid of an apply: no such object may exist yet."""
@@ -36,6 +44,11 @@ APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 MERGE_PATCH = "application/merge-patch+json"
 _NO_VERSION = "1"  # etcd starts with revision 1, so the first object has version 2
 _CONFLICT = 409
+
+_PAGE = 500
+"""Most objects of a page, unless they exceed the limit of bytes."""
+_FEWER = 8
+"""A page that is too large is requested again with so many times fewer objects."""
 
 _QUIETLY = {"fieldValidation": "Ignore"}
 """By default the API server parses the body of an apply twice, to warn of duplicate fields; ours has none.
@@ -57,13 +70,6 @@ class Page(Generic[R]):
     resource_version: str
 
 
-class WatchLine(Struct, frozen=True):
-    """One event of a watch, its object still JSON text; of ERROR that is a `Status`."""
-
-    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
-    object: msgspec.Raw
-
-
 class Client:
     """A client of the API server, over a transport. Every method raises `ApiError` and `Unreachable`.
 
@@ -78,23 +84,31 @@ class Client:
         self.field_manager = field_manager
         self._waits = waits
 
-    async def get(self, type_: type[R], key: Key) -> R:
+    async def get(self, type_: type[R], key: Key, most_bytes: int = MOST_ANSWER_BYTES) -> R:
         """Get an object.
 
         Raises:
             NotFound: it does not exist.
+            TooLarge: its JSON has more than `most_bytes`.
             DecodeError: it does not fit its type.
         """
-        request = Request("GET", type_.KIND.path(*key))
+        request = Request("GET", type_.KIND.path(*key), most_bytes=most_bytes)
         return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
 
-    async def get_json(self, path: str) -> Any:
-        """Get the JSON at a path, such as `/version`."""
+    async def get_raw(self, kind: Kind, key: Key) -> Object:
+        """Get a whole object as JSON.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        body = await self._ask(Request("GET", kind.path(*key)), kind, key, repeatable=True)
+        return _json(body, f"{kind} {key}")
+
+    async def get_json(self, *segments: str) -> Object:
+        """Get the JSON at a path of the API server that belongs to no kind, such as "apis", "apps", "v1"."""
+        path = url_path(*segments)
         body = await self._ask(Request("GET", path), None, None, repeatable=True)
-        try:
-            return msgspec.json.decode(body)
-        except UNREADABLE as error:
-            raise ServerFailure(200, "", f"{path} is not JSON: {error}") from error
+        return _json(body, path)
 
     async def pages(
         self,
@@ -103,7 +117,7 @@ class Client:
         namespace: str = "",
         labels: str = "",
         fields: str = "",
-        limit: int = 500,
+        limit: int = _PAGE,
         resource_version: str | None = None,
         most_bytes: int = UNLIMITED,
     ) -> AsyncGenerator[Page[R], None]:
@@ -118,25 +132,49 @@ class Client:
             Expired: the list took too long; start again.
             DecodeError: the response is not a list.
         """
-        path = type_.KIND.path(namespace)
-        query = _selectors(labels, fields) | {"limit": str(limit)}
-        first = dict(query)
+        query = _selectors(labels, fields)
         if resource_version is not None:
-            first["resourceVersion"] = resource_version
+            query["resourceVersion"] = resource_version
             if resource_version != "0":
-                first["resourceVersionMatch"] = "NotOlderThan"
+                query["resourceVersionMatch"] = "NotOlderThan"
         accept = _accept(type_, "PartialObjectMetadataList")
-        request = Request("GET", path, first, accept=accept)
-        while True:
-            body = await self._ask(request, type_.KIND, None, repeatable=True)
-            page = decode_list(type_.KIND, body)
+        async for page in self._pages(type_.KIND, namespace, query, accept, limit):
             items, broken = decode_items(type_, page.items or [], most_bytes)
             yield Page(items, broken, page.metadata.resource_version)
+
+    async def raw_pages(
+        self, kind: Kind, *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[list[msgspec.Raw], None]:
+        """List the objects of a kind in pages, each object as JSON text.
+
+        Raises: as `pages`.
+        """
+        query = _selectors(labels, "")
+        async for page in self._pages(kind, namespace, query, "application/json", _PAGE):
+            yield page.items or []
+
+    async def _pages(
+        self, kind: Kind, namespace: str, query: dict[str, str], accept: str, limit: int
+    ) -> AsyncGenerator[ObjectList, None]:
+        """The pages of a list. One that exceeds the limit of bytes is requested again with fewer objects."""
+        path, start = kind.path(namespace), query
+        while True:
+            request = Request("GET", path, start | {"limit": str(limit)}, accept=accept)
+            try:
+                body = await self._ask(request, kind, None, repeatable=True)
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _FEWER)
+                continue
+            page = decode_list(kind, body)
+            yield page
             if not page.metadata.continue_:
                 return
             # The token implies the version of the first page; a second one would be refused.
-            rest = query | {"continue": page.metadata.continue_}
-            request = Request("GET", path, rest, accept=accept)
+            versions = ("resourceVersion", "resourceVersionMatch")
+            rest = {name: value for name, value in query.items() if name not in versions}
+            start = rest | {"continue": page.metadata.continue_}
 
     async def watch(
         self,
@@ -171,11 +209,11 @@ class Client:
         answer = await self._transport.send(request)
         try:
             if answer.status != 200:  # noqa: PLR2004
-                body = await answer.read()
+                body = await answer.read_error()
                 raise error_of_answer(answer.status, answer.headers, body, type_.KIND)
             async with aclosing(lines(answer.body)) as stream:
                 async for line in stream:
-                    yield _watch_line(line, type_)
+                    yield watch_line(line, type_.KIND)
         finally:
             await answer.aclose()
 
@@ -314,6 +352,13 @@ class Client:
         return written
 
 
+def _json(body: bytes, source: str) -> Object:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE as error:
+        raise ServerFailure(200, "", f"{source} is not JSON: {error}") from error
+
+
 def _guarded(body: Object, uid: str | None) -> Object:
     metadata = dict(body.get("metadata", {}))
     if uid:
@@ -338,47 +383,3 @@ def _selectors(labels: str, fields: str) -> dict[str, str]:
 
 def _given(parameters: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in parameters.items() if value}
-
-
-_LINE = msgspec.json.Decoder(WatchLine)
-
-
-_SPLIT_LINE = re.compile(rb'(\{"type":"[A-Z]*","object":)(.*)\}\s*', re.DOTALL)
-"""A line as the API server writes it: nothing of it is text of a user before the object."""
-
-
-def _watch_line(line: bytes, type_: type[Resource]) -> WatchLine:
-    try:
-        try:
-            return _LINE.decode(line)
-        except RecursionError:
-            # The object is nested too deeply even to be skipped: an error of its reader, not of the stream.
-            split = _SPLIT_LINE.fullmatch(line)
-            if split is None:
-                raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line") from None
-            start, nested = split.groups()
-            return structs.replace(_LINE.decode(start + b"null}"), object=msgspec.Raw(nested))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreachable(f"{type_.KIND}: the watch sent an unreadable line: {error}") from error
-
-
-async def lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split a stream of chunks into lines, without empty ones.
-
-    An object may have megabytes, so there is no limit of length, and no byte is searched twice.
-
-    Raises:
-        Unreachable: the stream ended within a line.
-    """
-    begun: list[bytes] = []
-    async for chunk in chunks:
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            line = b"".join((*begun, end))
-            begun = []
-            if line.strip():
-                yield line
-        if rest:
-            begun.append(rest)
-    if begun:
-        raise Unreachable("the watch was cut in the middle of a line")

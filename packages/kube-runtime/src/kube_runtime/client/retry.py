@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kube_runtime.client.api_errors import causes, error_of_answer
 from kube_runtime.client.transport import Request, Transport
 from kube_runtime.clock import loop_time
-from kube_runtime.errors import ApiError, ServerFailure, Throttled, Unreachable
+from kube_runtime.errors import ApiError, ServerFailure, Throttled, TooLarge, Unreachable
 from kube_runtime.kind import Key, Kind
 
 TRIES = 4
@@ -66,6 +66,7 @@ async def ask(
 
     Raises:
         ApiError: the API server answered with an error.
+        TooLarge: the response has more than `request.most_bytes`.
         Unreachable: no response.
     """
     deadline = loop_time() + TOTAL_SECONDS
@@ -90,15 +91,19 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
 
     Raises:
         ApiError: the API server answered with an error.
+        TooLarge: the response has more than `request.most_bytes`.
         Unreachable: no response.
     """
     if count := _count.get():
         count.requests += 1
     answer = await transport.send(request)
-    body = await answer.read()
-    if answer.status in _OK:
-        return body
-    raise error_of_answer(answer.status, answer.headers, body, kind, key)
+    if answer.status not in _OK:
+        text = await answer.read_error()
+        raise error_of_answer(answer.status, answer.headers, text, kind, key)
+    body = await answer.read(request.most_bytes)
+    if len(body) > request.most_bytes:
+        raise TooLarge(kind, key, f"the answer has more than {request.most_bytes} bytes")
+    return body
 
 
 def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:

@@ -1,7 +1,7 @@
 """Metadata, owner references and conditions of objects, and the base classes of kinds."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Self, TypeVar, dataclass_transform
+from typing import ClassVar, Self, TypeVar, cast, dataclass_transform
 
 import msgspec
 
@@ -98,6 +98,21 @@ class Resource(Struct):
 
 
 R = TypeVar("R", bound=Resource)
+
+
+def metadata_type(type_: type[Resource]) -> type[Resource]:
+    """A type of the same kind whose lists and watches request the metadata only."""
+    reduced = msgspec.defstruct(
+        f"{type_.__name__}Metadata",
+        [],
+        bases=(Resource,),
+        namespace={"KIND": type_.KIND, "METADATA_ONLY": True},
+        frozen=True,
+        rename="camel",
+    )
+    return cast("type[Resource]", reduced)
+
+
 T = TypeVar("T")
 
 

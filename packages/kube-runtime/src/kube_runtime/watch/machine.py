@@ -26,7 +26,8 @@ import msgspec
 import structlog
 
 from kube_runtime.client.api_errors import error_of_watch
-from kube_runtime.client.requests import Client, Page, WatchLine
+from kube_runtime.client.requests import Client, Page
+from kube_runtime.client.watch_lines import WatchLine
 from kube_runtime.clock import loop_time
 from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
 from kube_runtime.errors import (

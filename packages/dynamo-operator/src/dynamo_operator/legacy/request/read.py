@@ -16,6 +16,8 @@ from dynamo_legacy.types import (
     BuildPod,
     SharedSecret,
 )
+from dynamo_operator.reconcile.owned_content import namespace_of, per_owner
+from dynamo_operator.reconcile.transforms import slimmed
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
@@ -74,10 +76,13 @@ def read_request(
 
 def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Informer[Resource]]:
     """The informers of Jobs, pods, Secrets and ServiceAccounts of builds, selected by labels."""
-    yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR)
-    yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR)
-    yield Informer(SharedSecret, namespace=namespace, labels="=".join(SHARED_MARKER))
-    yield Informer(BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true")
+    yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
+    yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
+    marked = "=".join(SHARED_MARKER)
+    yield per_owner(SharedSecret, namespace_of, namespace=namespace, labels=marked)
+    yield Informer(
+        BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed
+    )
     if settings.builder_namespace:
         yield Informer(
             BuilderConfig,

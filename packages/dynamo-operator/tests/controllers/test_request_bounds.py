@@ -1,0 +1,223 @@
+"""What a request names stays in its namespace and within bounds; what exceeds them is in its status."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api import labels, names
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.plan.request import RequestReason
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.types.profiling import JobPod, JobPodInFull, Output
+from dynamo_operator.reconcile.report import Reporter
+from dynamo_operator.requests.actions import RequestActions
+from dynamo_operator.requests.controller import RequestController
+from dynamo_operator.requests.cross_namespace import Grants
+from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.read import RequestReader
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.apply.writer import Writer
+from kube_runtime.client.requests import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.errors import TooLarge
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.batch import Job
+from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Pod
+from kube_runtime.types.meta import Metadata, condition
+from kube_runtime.watch.events import Changed
+from simulated.caches import a_cache
+from simulated.server import Server
+
+REQUEST = Key("lab", "r")
+JOB = names.profiling_job("r")
+_TYPES = (DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod, Output)
+
+
+class World:
+    """A cluster with one request in namespace lab, and a ConfigMap and a PVC in namespace victim."""
+
+    def __init__(self, spec: Object | None = None, **status: Any) -> None:
+        self.server = Server()
+        self.client = Client(self.server, field_manager="m")
+        self.cache = a_cache((*_TYPES, PersistentVolumeClaim))
+        writer, settings = Writer(self.client, self.cache), RenderSettings()
+        self.reader = RequestReader(
+            self.client, self.cache, settings, Grants(self.client, accepts_all=True)
+        )
+        applier = Applier(writer, "hash", "generation")
+        nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
+        actions = RequestActions(writer, self.reader, applier, settings, nodes)
+        recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
+        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
+        self.controller = RequestController(self.cache, actions, reporter)
+        self.add(ConfigMap.KIND, "victim", "base", data={"disagg.yaml": "secret"})
+        self.add(PersistentVolumeClaim.KIND, "victim", "models")
+        required: Object = {
+            "model": "m",
+            "backend": "vllm",
+            "profilingConfig": {"profilerImage": "p:1"},
+        }
+        body = {**required, **(spec or {})}
+        body["profilingConfig"] = {**required["profilingConfig"], **body["profilingConfig"]}
+        kind = DynamoGraphDeploymentRequest.KIND
+        self.add(kind, "lab", "r", spec=body, status=status)
+
+    def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
+        """Create an object; some fields are of its metadata."""
+        of_metadata = ("labels", "ownerReferences")
+        metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
+        metadata |= {"name": name, "namespace": namespace}
+        self.server.storage.create(kind.path(), kind.manifest(metadata, **fields))
+
+    async def reconciled(self) -> DynamoGraphDeploymentRequest:
+        """Reconcile the request once, with its newest state."""
+        await self.request()
+        await self.controller.reconcile(REQUEST)
+        return await self.request()
+
+    async def request(self) -> DynamoGraphDeploymentRequest:
+        """The request, also in the cache."""
+        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
+        return request
+
+    @property
+    def read(self) -> list[str]:
+        """Paths of other objects than the request that were read."""
+        own = DynamoGraphDeploymentRequest.KIND.path(*REQUEST)
+        return [it.path for it in self.server.requests if it.method == "GET" and it.path != own]
+
+
+ELSEWHERE = ("../../victim/{}", "../../victim/{}?n=1", "%2e%2e/%2e%2e/victim/{}", "..", "a/b")
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+async def test_no_name_in_a_request_reads_another_namespace(path: str) -> None:
+    profiling = {
+        "configMapRef": {"name": path.format("configmaps/base")},
+        "outputPVC": path.format("persistentvolumeclaims/models"),
+        "tolerations": [{"operator": "Exists"}],
+        "config": {
+            "deployment": {"modelCache": {"pvcName": path.format("persistentvolumeclaims/models")}}
+        },
+    }
+    world = World({"profilingConfig": profiling})
+    request = await world.reconciled()
+    assert [] == world.read
+    message = request.status.message or ""
+    for field in ("configMapRef.name", "outputPVC", "config.deployment.modelCache.pvcName"):
+        assert f"spec.profilingConfig.{field}: invalid name" in message
+    assert "not found" not in message  # neither whether it exists is told
+
+
+@pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])
+async def test_no_name_in_a_status_reads_another_namespace(name: str) -> None:
+    accepted = {
+        "model": "m",
+        "backend": "vllm",
+        "profilingConfig": {"profilerImage": "p:1", "configMapRef": {"name": name}},
+    }
+    world = World(state="Pending", observedGeneration=1, acceptedSpec=accepted)
+    await world.reconciled()
+    assert not [path for path in world.read if "victim" in path or ".." in path or "?" in path]
+
+
+async def test_a_config_map_that_is_too_large_is_a_problem_of_the_request() -> None:
+    world = World({"profilingConfig": {"configMapRef": {"name": "fat"}}})
+    world.add(ConfigMap.KIND, "lab", "fat", data={"disagg.yaml": "x" * 5_000_000})
+    request = await world.reconciled()
+    assert "ConfigMap fat: the answer has more than 4194304 bytes" in (request.status.message or "")
+
+
+async def test_results_that_are_too_large_are_a_condition() -> None:
+    world = World(state="Profiling", observedGeneration=1, acceptedSpec={})
+    world.add(Job.KIND, "lab", JOB, status={"conditions": [{"type": "Complete", "status": "True"}]})
+    output = names.profiling_output("r")
+    world.add(ConfigMap.KIND, "lab", output, data={"x": "x" * 5_000_000})
+    request = await world.reconciled()
+    found = condition(request.status.conditions, "Succeeded")
+    assert found is not None
+    assert (RequestReason.TOO_EXPENSIVE, "False") == (found.reason, found.status)
+    assert f"configmaps lab/{output}: the answer has more than 4194304 bytes" in found.message
+
+
+def a_pod(controller: str, size: int = 0) -> Object:
+    """The fields of a pod with the label of the Job."""
+    owner = {"kind": "Job", "name": JOB, "uid": controller, "apiVersion": "batch/v1"}
+    return {
+        "labels": {"job-name": JOB},
+        "ownerReferences": [{**owner, "controller": True}],
+        "spec": {"containers": [{"name": "a", "env": "x" * size}]},
+    }
+
+
+async def job_of(world: World) -> Job:
+    world.add(Job.KIND, "lab", JOB)
+    return await world.client.get(Job, Key("lab", JOB))
+
+
+async def test_pods_that_only_have_the_label_of_the_job_are_not_read() -> None:
+    world = World()
+    job = await job_of(world)
+    for number in range(50):
+        world.add(Pod.KIND, "lab", f"fat-{number}", **a_pod("another", 700_000))
+    world.add(Pod.KIND, "lab", "own", **a_pod(job.metadata.uid))
+    pods = await world.reader._live_pods(JobPodInFull, job)
+    assert ["own"] == [pod.metadata.name for pod in pods]
+    pods_read = [path for path in world.read if path.startswith(Pod.KIND.path("lab"))]
+    assert {Pod.KIND.path("lab"), Pod.KIND.path("lab", "own")} == set(pods_read)
+    lists = [it for it in world.server.requests if it.path == Pod.KIND.path("lab")]
+    assert all("PartialObjectMetadataList" in it.accept for it in lists)
+
+
+async def test_the_pods_of_a_job_are_bounded() -> None:
+    world = World()
+    job = await job_of(world)
+    for number in range(30):
+        world.add(Pod.KIND, "lab", f"forged-{number}", **a_pod(job.metadata.uid))
+    with pytest.raises(TooLarge, match="more than 20 pods have the profiling Job"):
+        await world.reader._live_pods(JobPodInFull, job)
+
+
+async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -> None:
+    world = World()
+    job = Job(Metadata(JOB, "lab", creation_timestamp="2026-11-25T10:00:00Z"))
+    request = await world.request()
+    ours = {
+        "uid": request.metadata.uid,
+        "kind": "DynamoGraphDeploymentRequest",
+        "name": "r",
+        "apiVersion": "a/v1",
+    }
+    theirs = {"uid": "x", "kind": "App", "name": "x", "apiVersion": "a/v1"}
+    for name, time, owners in (
+        ("temporary", "2026-11-25T10:00:05Z", [ours]),
+        ("older", "2026-11-25T09:59:59Z", [ours]),  # any user who may patch it can write the owner
+        ("shared", "2026-11-25T10:00:05Z", [ours, theirs]),
+        ("theirs", "2026-11-25T10:00:05Z", []),
+    ):
+        body: Object = {"name": name, "namespace": "lab", "creationTimestamp": time}
+        graph = {"metadata": {**body, "ownerReferences": owners}}
+        kept = msgspec.convert(graph, DynamoGraphDeployment)
+        world.cache.store(DynamoGraphDeployment).on_watch_event(Changed(kept))
+    assert ["temporary"] == [it.metadata.name for it in world.reader._temporary(request, job)]
+
+
+def test_only_a_short_status_of_the_profiler_is_cached() -> None:
+    from dynamo_operator.requests.read import request_informers
+
+    [output] = [it for it in request_informers("") if it.type_ is Output]
+    for size, kept in ((100, 1), (1_000_000, 0)):
+        data = {"profiler_status.yaml": "x" * size, "results": "x" * size}
+        body = {
+            "metadata": {"name": f"o{size}", "namespace": "lab", "labels": {labels.REQUEST: "r"}},
+            "data": data,
+        }
+        output.store.on_watch_event(Changed(msgspec.convert(body, Output)))
+        stored = output.store.shown.get(Key("lab", f"o{size}"))
+        assert stored is not None
+        assert kept == len(stored.data)

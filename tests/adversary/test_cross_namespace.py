@@ -248,11 +248,8 @@ def test_a_forged_status_creates_nothing_anywhere(
         player.is_in("Ready", name)
         target.delete(GRAPH, name)
         player.is_in("DeploymentDeleted", name)
+        patch = f"--patch={json.dumps({'status': forged})}"
         mallory.run("patch", "dgdr", name, "--subresource=status", "--type=merge", patch)
-        mallory.run(
-            *("patch", "dgdr", name, "--subresource=status", "--type=merge"),
-            f"--patch={json.dumps({'status': forged})}",
-        )
         player.is_in("DeploymentDeleted", name)
         assert [] == target.list(GRAPH)
     for there in (world, foreign):

@@ -101,13 +101,18 @@ def test_one_problem_is_reported(
 def test_every_problem_is_reported_at_once() -> None:
     config = {
         "engine": 1,
-        "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},
+        "deployment": {
+            "modelCache": {"pvcName": 3, "mountPath": ["/x"]},
+            "envs": [{"name": "A"}, {"value": "b"}],
+        },
         "sla": "fast",
         "sweep": True,
         "hardware": [],
         "planner": 1.5,
     }
     assert [
+        "spec.profilingConfig.config.deployment.envs[1] must be an environment variable, for example "
+        '{"name": "HF_HOME", "value": "/cache"}',
         "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
         "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
         "spec.profilingConfig.config.engine must be an object, got number",

@@ -230,7 +230,12 @@ def not_generated(
     """The Job succeeded, but its output is unusable."""
     type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
     status = failed_status(request, type_, reason, text, _completed(request))
-    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
+    status = replace(
+        _in_phase(status, progress),
+        completion_time=_end(request, now),
+        generated_deployment=None,  # the API server refuses changes of an object with a malformed one
+        additional_resources=(),
+    )
     return RequestReport(status, (StatusEvent("GenerationFailed", text, is_warning=True),))
 
 

@@ -23,6 +23,10 @@ from dynamo_graphs.validation.request import (
 from kube_runtime.types.meta import Metadata
 
 
+CONFIG = "spec.profilingConfig.config"
+EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
+
+
 def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
     """A request in that state; fields of `profilingConfig` and of the spec by their names."""
     profiling_fields = ProfilingConfig.__struct_fields__
@@ -111,8 +115,7 @@ def test_every_problem_is_reported_at_once() -> None:
         "planner": 1.5,
     }
     assert [
-        "spec.profilingConfig.config.deployment.envs[1] must be an environment variable, for example "
-        '{"name": "HF_HOME", "value": "/cache"}',
+        f"{CONFIG}.deployment.envs[1] must be an environment variable, {EXAMPLE}",
         "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
         "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
         "spec.profilingConfig.config.engine must be an object, got number",

@@ -22,7 +22,6 @@ from dynamo_graphs.validation.request import (
 )
 from kube_runtime.types.meta import Metadata
 
-
 CONFIG = "spec.profilingConfig.config"
 EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
 

@@ -17,6 +17,7 @@ from cluster.requests.playing import (
     FLAGS,
     FRONTEND,
     GRAPH,
+    JOB,
     REQUEST,
     Player,
     a_graph,
@@ -213,3 +214,69 @@ def test_a_pod_that_only_names_the_job_as_its_owner_confirms_nothing(
     failed = player.is_in("Failed")
     assert "no pod of the profiling Job that runs" in failed["status"]["message"]
     assert [] == foreign.list(GRAPH)
+
+
+def test_a_forged_status_creates_nothing_anywhere(
+    kinds: ControlPlane, world: World, foreign: World, player: Player, operator: OperatorProcess
+) -> None:
+    assert operator.ended is None
+    accept_requests(kinds, world.namespace, foreign.namespace)
+    mallory = Tenant(kinds, world.namespace, "mallory").create()
+    mallory.may("get", "dynamographdeploymentrequests")
+    mallory.may("get,patch", "dynamographdeploymentrequests/status")
+    evil = {**FRONTEND, "extraPodSpec": {"serviceAccountName": "owner"}}
+    planted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "planted"}}
+    forged = {
+        "state": "Deploying",
+        "generatedDeployment": a_graph(Evil=evil),
+        "additionalResources": [{**planted, "data": {"a": "b"}}],
+        "deployment": None,
+    }
+    specs = {"far": leading(foreign)["spec"], "near": {**a_request()["spec"], "autoApply": True}}
+    for name, spec in specs.items():
+        world.create(REQUEST, {"metadata": {"name": name}, "spec": spec})
+        player.is_in("Profiling", name)
+        account = {"profilingConfig": {"profilerImage": "evil:1", "serviceAccountName": "owner"}}
+        evil_spec = {**spec, **account}
+        for status in (forged, {**forged, "acceptedSpec": evil_spec}, {"acceptedSpec": evil_spec}):
+            patch = f"--patch={json.dumps({'status': status})}"
+            mallory.run("patch", "dgdr", name, "--subresource=status", "--type=merge", patch)
+        player.finds(a_graph(), name=name)
+        target = foreign if name == "far" else world
+        graph = target.eventually(GRAPH, name)
+        assert "Evil" not in graph["spec"]["services"]
+        player.is_in("Ready", name)
+        target.delete(GRAPH, name)
+        player.is_in("DeploymentDeleted", name)
+        patch = f"--patch={json.dumps({'status': forged})}"
+        mallory.run("patch", "dgdr", name, "--subresource=status", "--type=merge", patch)
+        player.is_in("DeploymentDeleted", name)
+        assert [] == target.list(GRAPH)
+    for there in (world, foreign):
+        assert there.get(CONFIG_MAP, "planted") is None
+
+
+def test_results_that_nothing_confirms_are_not_applied(
+    kinds: ControlPlane, world: World, player: Player, operator: OperatorProcess
+) -> None:
+    """After the Job is gone, who may only write ConfigMaps could otherwise have any graph created."""
+    assert operator.ended is None
+    created = world.create(REQUEST, a_request(autoApply=True))
+    player.is_in("Profiling")
+    mallory = Tenant(kinds, world.namespace, "mallory").create()
+    mallory.may("create,get,patch", "configmaps", group="")
+    owner = {"apiVersion": REQUEST.api_version, "kind": REQUEST.name, "name": "chat"}
+    planted = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "dgdr-output-chat",
+            "ownerReferences": [{**owner, "uid": created["metadata"]["uid"]}],
+        },
+        "data": {"config_with_planner.yaml": documents(a_graph())},
+    }
+    mallory.run("create", "-f", "-", body=planted)
+    world.delete(JOB, "profile-chat")
+    failed = player.is_in("Failed")
+    assert "no pod of the profiling Job reports the digests" in failed["status"]["message"]
+    assert [] == world.list(GRAPH)

@@ -14,7 +14,6 @@ from cluster.requests.playing import (
     Player,
     a_graph,
     a_request,
-    documents,
     state,
     terminated,
 )
@@ -58,8 +57,7 @@ def profiled(ends: Callable[[Player], None], *wanted: str) -> Callable[[World], 
 
 def well(player: Player) -> None:
     """Have profiling find a graph, and ConfigMaps for it."""
-    player.writes(config_with_planner_yaml=documents(CURVES, a_graph()))
-    player.succeeds()
+    player.finds(CURVES, a_graph())
 
 
 def badly(player: Player) -> None:

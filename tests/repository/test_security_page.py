@@ -6,11 +6,19 @@ import pkgutil
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import dynamo_graphs.types
 import kube_runtime.types
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_graphs.api.crd import (
+    RESOURCES,
+    custom_resource_definition,
+    custom_resource_definitions,
+)
+from dynamo_graphs.api.labels import ENTRIES, Use
+from dynamo_legacy.api.crd import RESOURCES as OLDER
+from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
 from dynamoctl.installation.permissions import NVIDIA, RULES
 from kube_runtime.types.meta import Resource
 
@@ -22,17 +30,18 @@ TESTS = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
 TYPES = (kube_runtime.types, dynamo_graphs.types)
 VERBS = ("create", "update", "patch", "delete")
 WORTH = "## What a right to write each kind is worth"
+READ_BACK = "## What the operator reads back"
 
 
 def rows(heading: str = "## What is closed") -> list[str]:
     text = PAGE.read_text("utf-8")
     table = text.partition(heading)[2].partition("\n## ")[0]
-    head = ("| kind ", "| objects ", "| right ", "| a tenant, ")
+    head = ("| kind ", "| objects ", "| right ", "| a tenant, ", "| ServiceAccount ")
     lines = (line for line in table.splitlines() if line.startswith("| "))
     return [line for line in lines if not line.startswith(head)]
 
 
-@pytest.mark.parametrize("row", [*rows(), *rows(WORTH)])
+@pytest.mark.parametrize("row", [*rows(), *rows(WORTH), *rows(READ_BACK)])
 def test_a_row_names_a_test_that_exists(row: str) -> None:
     found = TESTS.search(row)
     assert found, row
@@ -58,7 +67,8 @@ def listed(pattern: str) -> list[tuple[str, str]]:
 
 def test_every_kind_and_verb_has_a_row() -> None:
     wanted: set[tuple[str, str]] = set()
-    for each in custom_resource_definitions():
+    definitions = (*custom_resource_definitions(), *map(custom_resource_definition, OLDER))
+    for each in definitions:
         subresources = each["spec"]["versions"][0].get("subresources", {})
         kind = each["spec"]["names"]["kind"]
         wanted |= {(kind, verb) for verb in (*VERBS, *subresources)}
@@ -86,3 +96,67 @@ def test_every_object_that_the_operator_reads_and_verb_has_a_row() -> None:
     wanted = {(resource, verb) for resource in read for verb in VERBS}
     wanted |= {(resource, "status") for resource in read & with_status()}
     assert sorted(wanted) == sorted(listed(r"`(\w+)`"))
+
+
+def test_what_each_service_account_that_runs_images_of_users_may_do_has_a_row() -> None:
+    present = {
+        (account, resource)
+        for row in rows(WORTH)
+        for account in row.split("|")[1].strip().split(", ")
+        for resource in re.findall(r"`(\w+)`", row.split("|")[2])
+    }
+    rules = [(granted.account, rule) for granted in GRANTED for rule in granted.rules]
+    rules += [("dgdr-profiling-job", rule) for rule in PROFILING_NODES]
+    wanted = {
+        (account, resource.rpartition("/")[2])
+        for account, rule in rules
+        for resource in rule.resources
+    }
+    assert not wanted - present
+
+
+def status_fields(resource: type[Resource]) -> dict[str, str]:
+    """The fields of the status of a kind, by their attribute, with their names on the wire."""
+    for field in msgspec.structs.fields(resource):
+        if field.name == "status":
+            return {each.name: each.encode_name for each in msgspec.structs.fields(field.type)}
+    return {}
+
+
+def read_back() -> dict[str, set[str]]:
+    """What the rows of that table name, by kind."""
+    named: dict[str, set[str]] = {}
+    for row in rows(READ_BACK):
+        _, kind, fields, *_ = row.split("|")
+        named.setdefault(kind.strip(), set()).update(re.findall(r"`([^`]+)`", fields))
+    return named
+
+
+SHOWN = frozenset({"gpus", "replicas", "selector", "start_time", "ready"})
+"""Fields of our kinds that are shown in metrics only, or that are read of other kinds by the same name."""
+
+
+def test_every_status_field_that_decides_something_is_in_the_table() -> None:
+    fields = {kind.KIND.name: status_fields(kind) for kind in (*RESOURCES, *OLDER)}
+    known = {name: wire for each in fields.values() for name, wire in each.items()}
+    wanted: set[str] = set()
+    for package in ("dynamo-graphs", "dynamo-operator", "dynamo-legacy"):
+        for path in (ROOT / "packages" / package / "src").rglob("*.py"):
+            if "observability" in path.parts or {"status", "library"} & {*path.parts[:-1]}:
+                continue
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.Attribute) and node.attr in known.keys() - SHOWN:
+                    parent = node.value
+                    name = getattr(parent, "attr", getattr(parent, "id", ""))
+                    wanted |= {f"status.{known[node.attr]}"} if name == "status" else set()
+    named = read_back()
+    assert sorted(wanted - set().union(*named.values())) == []
+    for kind, names in named.items():
+        if kind in fields:
+            of_status = {name.partition(".")[2] for name in names if name.startswith("status.")}
+            assert of_status <= {*fields[kind].values()}, kind
+
+
+def test_every_annotation_that_the_operator_writes_is_in_the_table() -> None:
+    written = {entry.key for entry in ENTRIES if entry.use is Use.WRITTEN}
+    assert sorted(written - set().union(*read_back().values())) == []

@@ -409,6 +409,21 @@ def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(
     assert is_kept == (path in str(results_of(known, Inputs(base=base)).files[RESULTS_FILE]))
 
 
+@pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
+def test_workers_load_mounted_weights_and_serve_them_by_the_models_name(backend: str) -> None:
+    cache = {"pvcName": "weights", "pvcPath": "llama"}
+    known = a_configuration(
+        "acme/llama-8B", deployment={"modelCache": cache}, engine={"backend": backend}
+    )
+    config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
+    for model_config, is_mounted in (({**config, "vocab_size": 128256}, True), (None, False)):
+        found = results_of(known, Inputs(model_config=model_config))
+        for worker in workers_of(graph_of(found)).values():
+            said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+            assert is_mounted == ("/opt/model-cache/llama" in said)
+            assert not is_mounted or "--served-model-name acme/llama-8B" in said
+
+
 def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> None:
     known = a_configuration(
         "meta-llama/Llama-3.1-405B-Instruct",

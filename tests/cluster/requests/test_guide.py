@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from cluster.requests.playing import (
+    BY_HAND,
     GRAPH,
     JOB,
     QUOTAS,
@@ -74,8 +75,10 @@ def test_the_second_request_is_applied_under_the_name_that_it_asks_for(
     world: World, player: Player
 ) -> None:
     _, second = manifests()
+    second["spec"]["profilingConfig"]["resources"] = BY_HAND  # its pod has to report the results
     world.create(REQUEST, second)
-    profiled(world, player, "chat-now", a_graph())
+    world.delete(QUOTAS, "none")
+    player.finds(a_graph(), name="chat-now")
     player.is_in("Ready", "chat-now", within_seconds=180)
     graph = world.get(GRAPH, "chat-production")
     assert graph is not None

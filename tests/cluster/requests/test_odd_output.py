@@ -41,8 +41,9 @@ def test_metadata_of_a_graph_that_is_refused_is_a_failure_in_the_api_servers_wor
     world.create(REQUEST, a_request(autoApply=True))
     player.finds({**a_graph(), "metadata": metadata})
     body = player.is_in("Failed")
-    assert "DeploymentCreationFailed" == condition(body, "DeploymentReady")["reason"]
+    assert "GenerationFailed" == condition(body, "SpecGenerated")["reason"]
     assert cause in body["status"]["message"]
+    world.patch(REQUEST, "chat", {"spec": {"model": "other/model"}})  # which stays possible
 
 
 def test_annotations_of_a_user_leave_room_for_the_config_maps(world: World, player: Player) -> None:

@@ -20,11 +20,12 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
 )
+from dynamo_graphs.api.request_record import accepted_spec
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.graph import GraphInputs, plan_graph
 from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.plan.request import RequestState, accepted_spec
+from dynamo_graphs.plan.request import RequestState
 from dynamo_graphs.plan.request_graph import (
     base_config_map,
     completed_base,

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
-from dynamo_graphs.plan.request_graph import completed_base
+from dynamo_graphs.plan.request_graph import completed, completed_base
 from kube_runtime.kind import Object
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
@@ -45,6 +45,57 @@ def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
     worker["extraPodSpec"]["tolerations"] = [TOLERATION]
     worker["envs"].append({"name": "B", "value": "3"})
     assert expected == yaml.safe_load(text)
+
+
+CACHE: Object = {"deployment": {"modelCache": {"pvcName": "weights", "mountPath": "/models"}}}
+
+
+def with_config(config: Object, **more: Any) -> DynamoGraphDeploymentRequestSpec:
+    """A request with this configuration of the profiler, and no variables."""
+    return DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", config), **more)
+
+
+@pytest.mark.parametrize("is_mocked", [False, True])
+def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bool) -> None:
+    graph = yaml.safe_load(BASE)
+    spec = completed(graph, with_config(CACHE, use_mocker=is_mocked), {})["spec"]
+    mount = [{"name": "weights", "mountPoint": "/models"}]
+    mounts = {name: service.get("volumeMounts") for name, service in spec["services"].items()}
+    assert {"Frontend": mount, "Planner": None, "Decode": mount} == mounts
+    assert [{"name": "weights", "create": False}] == spec["pvcs"]
+    assert {**graph, "spec": spec} == completed({**graph, "spec": spec}, with_config(CACHE), {})
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"volumeMounts": [{"name": "other", "mountPoint": "/models/"}]},
+        {
+            "extraPodSpec": {
+                "mainContainer": {"volumeMounts": [{"name": "v", "mountPath": "/models"}]}
+            }
+        },
+    ],
+)
+def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
+    graph = {"spec": {"services": {"W": {"componentType": "worker", **own}}}}
+    assert graph == completed(graph, with_config(CACHE), {})
+
+
+def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profiler() -> None:
+    envs = [
+        {"name": "A", "value": "lost"},
+        {"name": "B", "value": "0"},
+        {"name": "C", "value": "4"},
+    ]
+    profiling = ProfilingConfig(
+        "p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env
+    )
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling)
+    services = completed(yaml.safe_load(BASE), spec, {})["spec"]["services"]
+    found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
+    assert {"A": "1", "B": "0", "C": "4"} == found
+    assert "envs" not in services["Frontend"]
 
 
 def test_simulated_engines_are_measured_on_real_ones() -> None:

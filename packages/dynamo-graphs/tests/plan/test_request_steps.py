@@ -9,11 +9,22 @@ from msgspec.structs import replace
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import (
+    DeploymentOverrides,
     DeploymentStatus,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
+)
+from dynamo_graphs.api.request_record import (
+    accepted_spec,
+    annotation,
+    as_accepted,
+    recorded,
+    with_graph,
+    with_job,
+    with_results,
+    with_spec,
 )
 from dynamo_graphs.plan.request import (
     FIXED,
@@ -24,12 +35,11 @@ from dynamo_graphs.plan.request import (
     RequestReason,
     RequestState,
     Stage,
-    accepted_spec,
-    as_accepted,
     next_step,
     stage,
 )
 from dynamo_graphs.types.profiling import Output
+from kube_runtime.kind import Object
 from kube_runtime.types.batch import Job, JobStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference
 
@@ -45,22 +55,52 @@ OURS = OwnerReference(
 )
 
 
+GRAPH = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "g"},
+    "spec": {"services": {}},
+}
+
+
 def request(state: str = "", *, generation: int = 1, **status: Any) -> DynamoGraphDeploymentRequest:
-    """A request in that state, whose first spec was accepted."""
-    observed: dict[str, Any] = {}
-    if state:
-        observed = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
-    return DynamoGraphDeploymentRequest(
-        Metadata(name="r", namespace="n", uid="u", generation=generation),
-        SPEC,
-        DynamoGraphDeploymentRequestStatus(state=state or None, **(observed | status)),
-    )
+    """A request in that state, whose first spec was accepted, with the record of what led there."""
+    metadata = Metadata(name="r", namespace="n", uid="u", generation=generation)
+    if not state:
+        return DynamoGraphDeploymentRequest(metadata, SPEC)
+    observed = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
+    reported = DynamoGraphDeploymentRequestStatus(state=state, **(observed | status))
+    return recorded_up_to(DynamoGraphDeploymentRequest(metadata, SPEC, reported))
+
+
+def recorded_up_to(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+    """The request with the record that the operator has written until it reported such a status."""
+    status, writes = request.status, [with_spec]
+    if status.state in FIXED or status.generated_deployment:
+        writes.append(lambda found: with_job(found, "job"))
+    if status.generated_deployment:
+        writes.append(with_results)
+    if status.deployment and status.deployment.created:
+        writes.append(with_graph)
+    for write in writes:
+        record = write(request)
+        if write is with_spec:
+            record = replace(record, generation=status.observed_generation)
+        metadata = replace(request.metadata, annotations=annotation(record))
+        request = replace(request, metadata=metadata)
+    return request
+
+
+def unrecorded(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
+    """The request as an earlier operator left it, or a forger wrote it."""
+    return replace(request, metadata=replace(request.metadata, annotations={}))
 
 
 def job(*ends: str, owner: OwnerReference | None = OURS, **metadata: Any) -> Job:
     """A Job of the request with these conditions."""
     owners = (owner,) if owner else ()
     conditions = tuple(Condition(each, "True") for each in ends)
+    metadata = {"uid": "job", **metadata}
     return Job(
         Metadata(name="profile-r", owner_references=owners, **metadata), JobStatus(conditions)
     )
@@ -116,7 +156,9 @@ REQUESTS = st.builds(
     generation=st.integers(1, 3),
     conditions=CONDITIONS,
     deployment=st.sampled_from((None, CREATED, NOT_CREATED)),
+    generated_deployment=st.sampled_from((None, GRAPH)),
 )
+REQUESTS = st.one_of(REQUESTS, REQUESTS.map(unrecorded))
 
 
 @given(REQUESTS, FACTS)
@@ -148,7 +190,7 @@ def test_nothing_is_created_that_was_created_before(
         assert facts.graph is None
     if act is Action.START:
         assert facts.job is None
-        assert request.status.state in (RequestState.PENDING, RequestState.FAILED)
+        assert Stage.START is stage(request)
 
 
 @given(
@@ -200,7 +242,9 @@ def test_what_was_not_read_is_no_place_to_create_something() -> None:
 
 def test_only_what_others_can_clear_away_is_tried_again() -> None:
     for (type_, reason), where in RETRIED.items():
-        assert where is stage(request(RequestState.FAILED, conditions=failed(type_, reason)))
+        results = {"generated_deployment": GRAPH} if where is Stage.DEPLOYMENT else {}
+        conditions = failed(type_, reason)
+        assert where is stage(request(RequestState.FAILED, conditions=conditions, **results))
     for type_, reason in (
         (RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED),
         (RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED),
@@ -226,12 +270,98 @@ def test_a_failed_request_starts_anew_only_if_it_was_changed_after_its_failure()
 def test_a_graph_of_an_earlier_operator_is_known_by_its_labels() -> None:
     marks = {labels.REQUEST: "r", labels.REQUEST_NAMESPACE: "n"}
     theirs = RequestFacts(graph=DynamoGraphDeployment(Metadata(name="r", labels=marks)))
-    assert Action.SYNC_STATUS is next_step(request(RequestState.READY, deployment=CREATED), theirs)
-    assert Action.GRAPH_NAME_TAKEN is next_step(
-        request(RequestState.DEPLOYING, deployment=NOT_CREATED), theirs
+    taken_over = unrecorded(request(RequestState.READY, deployment=CREATED))
+    assert Action.SYNC_STATUS is next_step(taken_over, theirs)
+    not_created = request(
+        RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH
     )
+    assert Action.GRAPH_NAME_TAKEN is next_step(not_created, theirs)
 
 
 def test_an_accepted_spec_that_somebody_broke_is_not_used() -> None:
     broken = request(RequestState.PROFILING, accepted_spec={"model": 1})
     assert SPEC == accepted_spec(broken)
+
+
+FORGED_SPEC = replace(SPEC, profiling_config=ProfilingConfig("forged:1"), use_mocker=True)
+FORGED: Object = {**GRAPH, "metadata": {"name": "forged"}}
+
+
+@given(REQUESTS, REQUESTS, FACTS)
+def test_a_forged_status_creates_nothing_that_the_record_does_not_allow(
+    real: DynamoGraphDeploymentRequest,
+    other: DynamoGraphDeploymentRequest,
+    facts: RequestFacts,
+) -> None:
+    status = replace(
+        other.status,
+        accepted_spec=as_accepted(FORGED_SPEC),
+        generated_deployment=FORGED,
+        additional_resources=({"kind": "ConfigMap", "metadata": {"name": "planted"}},),
+    )
+    forged = replace(real, status=status)
+    assert SPEC == accepted_spec(forged)
+    assert next_step(forged, facts) not in {Action.RENAME, Action.CREATE}
+    record = recorded(real)
+    if record is not None and record.job and real.metadata.generation == record.generation:
+        assert stage(forged) not in {Stage.VALIDATION, Stage.START}
+    if record is not None and record.created:
+        assert stage(forged) in {Stage.DEPLOYMENT, Stage.NOTHING}
+
+
+def test_results_that_were_put_into_the_status_are_read_again() -> None:
+    deploying = request(RequestState.DEPLOYING, deployment=NOT_CREATED, generated_deployment=GRAPH)
+    assert Action.CREATE is next_step(deploying, RequestFacts())
+    for change in (
+        {"generated_deployment": FORGED},
+        {"generated_deployment": None},
+        {"additional_resources": ({"kind": "ConfigMap"},)},
+    ):
+        forged = replace(deploying, status=replace(deploying.status, **change))
+        assert Action.COLLECT_RESULTS is next_step(forged, RequestFacts(job=job("Complete")))
+
+
+def test_a_graph_that_was_deleted_is_not_created_again_whatever_the_status_says() -> None:
+    created = request(RequestState.READY, deployment=CREATED, generated_deployment=GRAPH)
+    for state in RequestState:
+        status = replace(created.status, state=state, deployment=None, observed_generation=0)
+        act = next_step(replace(created, status=status), RequestFacts())
+        assert act in {Action.MARK_DELETED, Action.NOTHING}
+
+
+def test_a_request_of_an_earlier_operator_goes_on_where_it_was() -> None:
+    def left(state: RequestState, **status: Any) -> DynamoGraphDeploymentRequest:
+        return unrecorded(request(state, accepted_spec=None, **status))
+
+    done = RequestFacts(job=job("Complete"))
+    assert Action.ACCEPT is next_step(left(RequestState.PENDING), RequestFacts())
+    assert Action.REPORT_PROGRESS is next_step(
+        left(RequestState.PROFILING), RequestFacts(job=job())
+    )
+    assert Action.COLLECT_RESULTS is next_step(left(RequestState.PROFILING), done)
+    deploying = left(RequestState.DEPLOYING, generated_deployment=GRAPH)
+    assert Action.COLLECT_RESULTS is next_step(deploying, done)
+    ready = left(RequestState.READY, generated_deployment=GRAPH, deployment=CREATED)
+    assert Action.SYNC_STATUS is next_step(ready, RequestFacts(graph=graph("u")))
+    assert Stage.NOTHING is stage(left(RequestState.DELETED, deployment=CREATED))
+
+
+def test_another_job_than_the_recorded_one_is_not_believed() -> None:
+    profiling = request(RequestState.PROFILING)
+    assert Action.JOB_LOST is next_step(profiling, RequestFacts(job=job("Complete", uid="other")))
+
+
+def test_a_request_for_another_namespace_believes_no_job_that_it_has_not_recorded() -> None:
+    spec = replace(SPEC, deployment_overrides=DeploymentOverrides(namespace="elsewhere"))
+    pending = replace(request(RequestState.PENDING, accepted_spec=as_accepted(spec)), spec=spec)
+    assert Action.DELETE_OLD_JOB is next_step(pending, RequestFacts(job=job()))
+    assert Action.RECORD_START is next_step(request(RequestState.PENDING), RequestFacts(job=job()))
+
+
+def test_a_record_of_another_request_or_none_at_all_is_no_record() -> None:
+    deploying = request(RequestState.DEPLOYING, generated_deployment=GRAPH)
+    copied = replace(deploying, metadata=replace(deploying.metadata, uid="copy"))
+    assert recorded(copied) is None
+    for text in ("", "{", "[]", '{"uid": "u"}', "[" * 100_000, "x" * 2000):
+        metadata = replace(deploying.metadata, annotations={labels.REQUEST_RECORD: text})
+        assert recorded(replace(deploying, metadata=metadata)) is None

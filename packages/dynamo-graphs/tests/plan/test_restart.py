@@ -133,6 +133,14 @@ def test_taking_the_wish_away_leaves_the_record_and_the_pods() -> None:
     assert RestartPlan(done, dict.fromkeys(SERVICES, "r1")) == made
 
 
+@pytest.mark.parametrize("phase", ["Completed", "Superseded", "Failed", "Restarting"])
+def test_a_forged_status_restarts_no_pod(phase: str) -> None:
+    forged = RestartStatus("forged", phase)
+    assert {} == plan(a_graph(None, forged)).ids
+    carried = plan(a_graph(None, forged), carrying("r1", *SERVICES)).ids
+    assert dict.fromkeys(SERVICES, "r1") == carried
+
+
 def test_taking_the_wish_away_ends_a_restart_where_it_is() -> None:
     under_way = RestartStatus("r1", "Restarting", ("decode",))
     observed = RUNS | {"Frontend": ServiceObserved(exists=True, restart="r1", is_ready=True)}

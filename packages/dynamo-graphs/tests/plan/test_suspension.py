@@ -100,6 +100,12 @@ def test_workers_come_back_when_the_frontend_serves() -> None:
     assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
 
 
+def test_a_forged_condition_ends_no_worker() -> None:
+    """A graph that nobody suspended, whose frontend is not ready, beside workers that run."""
+    forged = suspension(a_graph(stored="True"), ALL | {"Frontend": GONE})
+    assert frozenset() == forged.zero
+
+
 def test_what_has_come_back_does_not_wait_again() -> None:
     found = suspension(a_graph(stored="False"), dict.fromkeys(SERVICES, GONE))
     assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))

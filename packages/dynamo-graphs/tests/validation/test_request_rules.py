@@ -22,6 +22,9 @@ from dynamo_graphs.validation.request import (
 )
 from kube_runtime.types.meta import Metadata
 
+CONFIG = "spec.profilingConfig.config"
+EXAMPLE = 'for example {"name": "HF_HOME", "value": "/cache"}'
+
 
 def a_request(state: str = "", **fields: Any) -> DynamoGraphDeploymentRequest:
     """A request in that state; fields of `profilingConfig` and of the spec by their names."""
@@ -101,13 +104,17 @@ def test_one_problem_is_reported(
 def test_every_problem_is_reported_at_once() -> None:
     config = {
         "engine": 1,
-        "deployment": {"modelCache": {"pvcName": 3, "mountPath": ["/x"]}},
+        "deployment": {
+            "modelCache": {"pvcName": 3, "mountPath": ["/x"]},
+            "envs": [{"name": "A"}, {"value": "b"}],
+        },
         "sla": "fast",
         "sweep": True,
         "hardware": [],
         "planner": 1.5,
     }
     assert [
+        f"{CONFIG}.deployment.envs[1] must be an environment variable, {EXAMPLE}",
         "spec.profilingConfig.config.deployment.modelCache.mountPath must be a string, got array",
         "spec.profilingConfig.config.deployment.modelCache.pvcName must be a string, got number",
         "spec.profilingConfig.config.engine must be an object, got number",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_operator.admission.cross_namespace import (
     BURST,
@@ -92,6 +93,17 @@ async def test_who_changes_what_will_run_over_there_is_asked_about_like_its_auth
     new = asked_for(deploymentOverrides={"namespace": "team-b", "workersImage": "evil:1"})
     (problem,) = await elsewhere.problems(request_in(review(new, old)))
     assert "where you may not create DynamoGraphDeployments" in str(problem)
+
+
+async def test_who_changes_the_record_of_what_was_done_is_asked_about_too() -> None:
+    """The operator acts on that annotation, so it decides what is created over there."""
+    old = asked_for(deploymentOverrides={"namespace": "team-b"})
+    for annotations in ({labels.REQUEST_RECORD: "{}"}, {labels.REQUEST_RECORD: 1}):
+        new = {**old, "metadata": {**old["metadata"], "annotations": annotations}}
+        for before, after in ((old, new), (new, old)):
+            elsewhere = CrossNamespace(AccessReviews(Client(Reviews())))
+            (problem,) = await elsewhere.problems(request_in(review(after, before)))
+            assert "where you may not create DynamoGraphDeployments" in str(problem)
 
 
 async def test_a_namespace_marked_by_its_tenant_is_no_way_round() -> None:

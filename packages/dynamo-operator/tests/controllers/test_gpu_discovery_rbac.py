@@ -10,6 +10,7 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
+from dynamo_graphs.api.request_record import Record, annotation
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
@@ -131,3 +132,12 @@ async def test_without_any_to_take_out_nothing_is_asked_twice() -> None:
 async def test_an_installation_without_the_list_has_none_to_take_out() -> None:
     world = World(has_list=False)
     await world.readers.withdraw()
+
+
+async def test_a_forged_status_grants_no_reading_of_nodes() -> None:
+    ended = a_request("a", "Profiling")
+    record = Record("u", 1, "", job="j", results="digest")
+    metadata = replace(ended.metadata, uid="u", annotations=annotation(record))
+    world = World(replace(ended, metadata=metadata))
+    await world.readers.admit(a_request("b"))
+    assert ["b"] == world.listed()

@@ -110,7 +110,7 @@ async def test_the_administrators_choice_and_its_own_namespace_are_not_asked_abo
     assert [] == reviews.asked
 
 
-async def test_a_forged_status_leads_nowhere() -> None:
+async def test_a_namespace_that_the_spec_does_not_name_is_refused() -> None:
     facts = some_facts(Reviews(), accepts_all=True)
     writer = Writer(facts.client, facts.cache)
     shared = Applier(writer, "hash", "generation")
@@ -119,10 +119,12 @@ async def test_a_forged_status_leads_nowhere() -> None:
     request = a_request(None)
     assert request.spec is not None
     there = await facts.destination(request, "team-b", [CURVES])
-    with pytest.raises(ActionBlocked, match="status names namespace team-b, but the spec does not"):
+    with pytest.raises(
+        ActionBlocked, match="accepted for namespace team-b, which it no longer names"
+    ):
         await acts.create(request, request.spec, there)
     (problem,) = await acts.config_maps(request, [CURVES], there, None)
-    assert "status names namespace team-b" in problem
+    assert "accepted for namespace team-b" in problem
 
 
 async def test_a_grant_that_was_withdrawn_counts_no_more_when_the_graph_is_created() -> None:

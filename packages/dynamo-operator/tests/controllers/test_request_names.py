@@ -13,9 +13,10 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
+from dynamo_graphs.api.request_record import annotation, recorded, with_results
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.profiling import Output
+from dynamo_graphs.types.profiling import JobPod, Output
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.requests.actions import RequestActions
 from dynamo_operator.requests.controller import RequestController
@@ -29,8 +30,9 @@ from kube_runtime.client.requests import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.batch import Job
 from kube_runtime.types.meta import Condition, Metadata
-from kube_runtime.watch.events import Changed
+from kube_runtime.watch.events import Changed, Removed
 from simulated.caches import a_cache
 from simulated.server import Server
 
@@ -73,8 +75,11 @@ def refused_before(refusal: RequestReason) -> DynamoGraphDeploymentRequest:
         additional_resources=(curves,),
         deployment=DeploymentStatus(name="r", namespace=ELSEWHERE),
     )
-    return DynamoGraphDeploymentRequest(
-        Metadata(name="r", namespace="lab", uid="u", generation=1), spec, status
+    metadata = Metadata(name="r", namespace="lab", uid="u", generation=1)
+    request = DynamoGraphDeploymentRequest(metadata, spec, status)
+    results = with_results(request)
+    return msgspec.structs.replace(
+        request, metadata=msgspec.structs.replace(metadata, annotations=annotation(results))
     )
 
 
@@ -87,10 +92,14 @@ class World:
         kind = request.KIND
         body |= {"apiVersion": kind.api_version, "kind": kind.name}
         body["metadata"].pop("resourceVersion", None)
-        self.server.storage.create(kind.path(), body)
+        stored = self.server.storage.create(kind.path(), body)
+        if (record := recorded(request)) is not None:
+            record = msgspec.structs.replace(record, uid=stored["metadata"]["uid"])
+            annotated = {"metadata": {"annotations": annotation(record)}}
+            self.server.storage.merge(kind.path(), REQUEST, annotated)
         self.add_config_map("curves")
         self.client = Client(self.server, field_manager="m")
-        self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest])
+        self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod])
         writer, settings = Writer(self.client, self.cache), RenderSettings()
         reader = RequestReader(
             self.client, self.cache, settings, Grants(self.client, accepts_all=True)
@@ -117,13 +126,18 @@ class World:
 
     async def reconcile(self) -> DynamoGraphDeploymentRequest:
         """Let the cache catch up, and reconcile the request once."""
+        await self._catch_up()
+        await self.controller.reconcile(REQUEST)
+        return await self._catch_up()
+
+    async def _catch_up(self) -> DynamoGraphDeploymentRequest:
         request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
         self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
-        await self.controller.reconcile(REQUEST)
-        return await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+        return request
 
-    def read(self, type_: Any, name: str) -> Any:
-        return self.server.storage.read(type_.KIND.path(), Key(ELSEWHERE, name))
+    def read(self, type_: Any, name: str, namespace: str = ELSEWHERE) -> Any:
+        """The object; None if it does not exist."""
+        return self.server.storage.objects.get(type_.KIND.path(), {}).get(Key(namespace, name))
 
 
 def mounted(graph: Any) -> str:
@@ -134,8 +148,8 @@ def mounted(graph: Any) -> str:
 
 async def test_names_that_are_taken_change_before_the_graph_is_created() -> None:
     world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
-    recorded = await world.reconcile()
-    assert "curves-r" == mounted(recorded.status.generated_deployment)
+    renamed = await world.reconcile()
+    assert "curves-r" == mounted(renamed.status.generated_deployment)
     created = await world.reconcile()
     assert created.status.deployment is not None
     assert created.status.deployment.created
@@ -155,14 +169,48 @@ async def test_a_new_name_that_is_taken_too_changes_again() -> None:
     assert "ours" == world.read(Output, "curves-r-r")["data"]["a"]
 
 
-async def test_a_status_that_a_user_has_edited_is_read_all_the_same() -> None:
+async def test_results_that_another_wrote_into_the_status_create_nothing() -> None:
+    """The operator reads them again, from a ConfigMap that is gone here."""
     request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
-    edited = {"kind": "ConfigMap", "metadata": {"name": "curves"}}
-    status = msgspec.structs.replace(
-        request.status,
-        generated_deployment={"kind": "DynamoGraphDeployment"},
-        additional_resources=(edited, {"kind": "ConfigMap", "metadata": 1}, {"kind": "Secret"}),
-    )
-    recorded = await World(msgspec.structs.replace(request, status=status)).reconcile()
-    names = [entry.get("metadata") for entry in recorded.status.additional_resources]
-    assert [{"name": "curves-r"}, 1, None] == names
+    planted = {"kind": "ConfigMap", "metadata": {"name": "planted"}}
+    for change in (
+        {"additional_resources": (planted,)},
+        {"generated_deployment": mounting("planted"), "additional_resources": ()},
+        {"accepted_spec": {"model": "m", "backend": "vllm", "autoApply": True}},
+    ):
+        status = msgspec.structs.replace(request.status, state="Deploying", **change)
+        world = World(msgspec.structs.replace(request, status=status))
+        for _ in range(3):
+            await world.reconcile()
+        assert world.read(Output, "planted") is None
+        graph = world.read(DynamoGraphDeployment, "r")
+        assert graph is None or "curves-r" == mounted(graph)
+
+
+async def test_a_forged_status_takes_no_graph_to_another_namespace() -> None:
+    request = refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED)
+    elsewhere = DeploymentStatus(name="r", namespace="victim")
+    status = msgspec.structs.replace(request.status, state="Deploying", deployment=elsewhere)
+    world = World(msgspec.structs.replace(request, status=status))
+    for _ in range(3):
+        await world.reconcile()
+    assert world.read(DynamoGraphDeployment, "r", "victim") is None
+    assert world.read(DynamoGraphDeployment, "r") is not None
+
+
+async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again() -> None:
+    world = World(refused_before(RequestReason.DEPLOYMENT_CREATION_FAILED))
+    await world.reconcile()
+    request = await world.reconcile()
+    record = recorded(request)
+    assert record is not None
+    assert record.created
+    graph = await world.client.get(DynamoGraphDeployment, Key(ELSEWHERE, "r"))
+    world.server.storage.delete(DynamoGraphDeployment.KIND.path(), graph.key, {})
+    world.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
+    forged = {"state": "Deploying", "deployment": None}
+    path = DynamoGraphDeploymentRequest.KIND.path()
+    world.server.storage.merge(path, REQUEST, {"status": forged}, "status")
+    request = await world.reconcile()
+    assert "DeploymentDeleted" == request.status.state
+    assert world.read(DynamoGraphDeployment, "r") is None

@@ -72,7 +72,8 @@ class Results:
 class SearchSpace:
     """The engines with memory for the model, the cheapest ones of each role, and the parts of a graph.
 
-    `base` is None for the profiler's own base graph. `prefill` or `decode` is None if no engine meets its
+    `base` is None for the profiler's own base graph. `has_weights`: the folder of the mounted model has its
+    `config.json`. `prefill` or `decode` is None if no engine meets its
     target.
     """
 
@@ -84,6 +85,7 @@ class SearchSpace:
     engines: tuple[Engine, ...]
     prefill: Role | None
     decode: Role | None
+    has_weights: bool = False
 
     def graph(self, choice: Choice) -> Object:
         """The graph with these workers, without a planner.
@@ -100,7 +102,7 @@ class SearchSpace:
                 name = f"{short or 'model'}-{choice.mode.value}"
             is_apart = choice.mode is Mode.DISAGGREGATED
             base = base_graph(self.backend, name, configuration.image, is_disaggregated=is_apart)
-        return with_choice(base, self.backend, choice, configuration)
+        return with_choice(base, self.backend, choice, configuration, has_weights=self.has_weights)
 
     def curves(self, choice: Choice, name: str = DATA) -> Object:
         """The ConfigMap with the curves of these workers, for the planner and for simulated engines."""
@@ -154,7 +156,10 @@ def search(configuration: Configuration, inputs: Inputs) -> Generator[Progress, 
     prefill = prefill_role(engines, configuration)
     yield Progress(Phase.SWEEPING_DECODE, f"{len(engines)} layouts of engines by {source.name}")
     decode = decode_role(engines, configuration)
-    return SearchSpace(configuration, shape, backend, base, inputs.name, engines, prefill, decode)
+    return SearchSpace(
+        *(configuration, shape, backend, base, inputs.name, engines, prefill, decode),
+        has_weights=inputs.model_config is not None,
+    )
 
 
 def results(space: SearchSpace, choice: Choice) -> Generator[Progress, None, Results]:

@@ -15,6 +15,8 @@ from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
 _BASE = "the base graph"
+_SERVED = "--served-model-name"
+"""All backends have this flag."""
 
 
 def graph_in(documents: Sequence[object]) -> Object:
@@ -66,11 +68,17 @@ def mode_of(graph: Object, backend: Backend) -> Mode:
 
 
 def with_choice(
-    graph: Object, backend: Backend, choice: Choice, configuration: Configuration
+    graph: Object,
+    backend: Backend,
+    choice: Choice,
+    configuration: Configuration,
+    *,
+    has_weights: bool = False,
 ) -> Object:
     """The graph with the chosen workers, and with the configured image if any.
 
-    Keeps a path to mounted weights of the model: with the name, workers would download them.
+    The workers load mounted weights of the model, if the folder `has_weights` or the graph names it, and
+    serve them by the model's name. With the name alone they would download them.
 
     Raises:
         Refusal: a worker is of a form that the profiler cannot change.
@@ -84,11 +92,7 @@ def with_choice(
         _set_size(service, role)
         if configuration.image:
             container["image"] = configuration.image
-        args = [*container["args"]]
-        for flag in _flags_of_model(args, backend):
-            value = (value_of(args, flag) or "").rstrip("/")
-            if not value or value != configuration.model_folder:
-                args = with_value(args, flag, configuration.model)
+        args = _with_model([*container["args"]], backend, configuration, has_weights=has_weights)
         container["args"] = backend.with_layout(args, role.engine.layout)
     return sized
 
@@ -150,7 +154,16 @@ def _set_size(service: Object, role: Role) -> None:
         service["resources"]["requests"] = {**requests, "gpu": gpus}
 
 
-def _flags_of_model(args: list[str], backend: Backend) -> list[str]:
-    """The flags for the model: the first in any case, the others if present."""
+def _with_model(
+    args: list[str], backend: Backend, configuration: Configuration, *, has_weights: bool
+) -> list[str]:
+    """The arguments with the model: its folder or its name, and the name by which it is served."""
     first, *others = backend.engine.model_flags
-    return [first, *(flag for flag in others if value_of(args, flag) is not None)]
+    folder = configuration.model_folder
+    is_named = folder != "" and (value_of(args, first) or "").rstrip("/") == folder
+    is_mounted = is_named or (folder != "" and has_weights)
+    if not is_named:
+        args = with_value(args, first, folder if is_mounted else configuration.model)
+    if is_mounted or any(value_of(args, flag) is not None for flag in others):
+        args = with_value(args, _SERVED, configuration.model)
+    return args

@@ -231,6 +231,19 @@ def test_a_second_operator_is_told_before_it_is_installed(
     assert words in judged.text
 
 
+def test_a_namespace_whose_operator_has_died_has_none_of_its_own() -> None:
+    def marked(namespace: str, seconds_ago: int) -> Lease:
+        found = lease(seconds_ago)
+        return Lease(metadata=Metadata(name="l", namespace=namespace), spec=found.spec)
+
+    found = checks.own_operators([marked("team-a", 600), marked("team-b", 5)], NOW)
+    assert "team-b; until its Lease expired also team-a" == found.text
+    assert "none; until its Lease expired also team-a" == (
+        checks.own_operators([marked("team-a", 600)], NOW).text
+    )
+    assert "none" == checks.own_operators([], NOW).text
+
+
 def quota(hard: str, used: str) -> ResourceQuota:
     status = QuotaStatus({"requests.nvidia.com/gpu": hard}, {"requests.nvidia.com/gpu": used})
     return ResourceQuota(metadata=Metadata(name="q"), status=status)

@@ -299,6 +299,13 @@ REQUEST_UID = _key(
     "the graph of a DynamoGraphDeploymentRequest, and its ConfigMaps",
     "Uid of the request, which identifies its objects.",
 )
+REQUEST_RECORD = _key(
+    "dgdr.nvidia.com/record",
+    Use.WRITTEN,
+    "DynamoGraphDeploymentRequest",
+    "What the operator has done for the request: generation and digest of the accepted spec, uid of the Job, "
+    "digest of the results, whether the graph was created. The operator acts on it, and not on the status.",
+)
 REQUEST_GENERATION = _key(
     "dgdr.nvidia.com/generation",
     Use.WRITTEN,

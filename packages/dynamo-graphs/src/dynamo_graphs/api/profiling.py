@@ -15,3 +15,8 @@ OWN_VARIABLES = ("DGDR_NAME", "DGDR_NAMESPACE", "DGDR_UID")
 
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a path
 """The usual path of a ServiceAccount's token, where admission mounts it and clients look for it."""
+
+
+def is_variable(value: object) -> bool:
+    """Whether a value has the form of an environment variable."""
+    return isinstance(value, dict) and isinstance(value.get("name"), str) and bool(value["name"])

@@ -1,28 +1,28 @@
-"""The next step of a DynamoGraphDeploymentRequest: its status and some facts in, one action out.
+"""The next step of a DynamoGraphDeploymentRequest: its record, its status and some facts in, one action out.
 
 A process may be killed after an action and before it records it. So every action is idempotent, and the next
-one follows from the actual state.
+one follows from the actual state. The status may be forged. It can end a request or send it back to an
+earlier stage, but only the record takes it forward to the creation of an object (`api.request_record`).
 """
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
-
-import msgspec
 
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
-from dynamo_graphs.api.request import (
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-    DynamoGraphDeploymentRequestStatus,
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.request_record import (
+    Record,
+    accepted_generation,
+    accepted_spec,
+    has_results,
+    recorded,
 )
-from dynamo_graphs.plan.request_graph import renamed_config_maps, tracking
+from dynamo_graphs.plan.request_graph import renamed_config_maps, target, tracking
 from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
 from kube_runtime.apply.result import controls
-from kube_runtime.kind import Object
 from kube_runtime.types.batch import Job
 from kube_runtime.types.meta import Condition, Resource, condition
 
@@ -124,15 +124,6 @@ RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
 """Failures whose cause users can remove, with the stage at which the request continues."""
 
 
-_STAGES: dict[str, Stage] = {
-    RequestState.PENDING: Stage.START,
-    RequestState.PROFILING: Stage.PROFILING,
-    RequestState.DEPLOYING: Stage.DEPLOYMENT,
-    RequestState.READY: Stage.DEPLOYMENT,
-    RequestState.DELETED: Stage.NOTHING,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Destination:
     """The namespace where a request creates its graph.
@@ -173,40 +164,16 @@ class RequestFacts:
     destination: Destination = UNREAD
 
 
-def accepted_spec(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequestSpec:
-    """Return the spec that counts: the accepted one, else the present one.
-
-    Raises:
-        ValueError: the request has neither.
-    """
-    accepted = request.status.accepted_spec
-    if accepted is not None:
-        with suppress(msgspec.ValidationError):  # edited by a user
-            return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec)
-    if request.spec is None:
-        raise ValueError("spec is missing")
-    return request.spec
-
-
-def as_accepted(spec: DynamoGraphDeploymentRequestSpec) -> Object:
-    """The spec in the form that the status stores."""
-    kept: Object = msgspec.json.decode(msgspec.json.encode(spec))
-    return kept
-
-
 def stage(request: DynamoGraphDeploymentRequest) -> Stage:
     """Return what the request is waiting for."""
-    status = request.status
-    state = status.state or RequestState.NEW
-    if state == RequestState.FAILED:
-        is_edited = request.metadata.generation != status.observed_generation
-        return Stage.VALIDATION if is_edited and _is_new(request) else _retried(status)
-    if (
-        state in (RequestState.DEPLOYING, RequestState.READY)
-        and not accepted_spec(request).auto_apply
-    ):
+    state, record = request.status.state or RequestState.NEW, recorded(request)
+    if state == RequestState.DELETED:
         return Stage.NOTHING
-    return _STAGES.get(state, Stage.VALIDATION)  # an unknown state
+    if record is not None and record.created:
+        return Stage.DEPLOYMENT
+    if state == RequestState.FAILED:
+        return _after_failure(request, record)
+    return _unrecorded(request, state) if record is None else _due(request, record)
 
 
 def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
@@ -231,8 +198,14 @@ def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> boo
     if uid is not None:
         return uid == request.metadata.uid
     has_labels = tracking(request).items() <= graph.metadata.labels.items()
-    deployment = request.status.deployment
-    return has_labels and deployment is not None and deployment.created
+    return has_labels and was_created(request)
+
+
+def was_created(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the graph was created once. A forged status can only prevent its creation."""
+    record, deployment = recorded(request), request.status.deployment
+    is_recorded = record is not None and record.created
+    return is_recorded or (deployment is not None and deployment.created)
 
 
 def end_of(job: Job) -> Condition | None:
@@ -244,21 +217,54 @@ def end_of(job: Job) -> Condition | None:
     return None
 
 
-def _is_new(request: DynamoGraphDeploymentRequest) -> bool:
-    """Whether the spec has changed since the failure was reported."""
-    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
-    return succeeded is not None and succeeded.observed_generation != request.metadata.generation
+def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
+    """The stage that follows what was done."""
+    generation, status = request.metadata.generation, request.status
+    was_interrupted = (
+        status.state == RequestState.PENDING
+        and status.observed_generation == generation != record.generation
+    )
+    if was_interrupted:  # after the status of a newer spec, before its record
+        return Stage.VALIDATION
+    if has_results(request):
+        return Stage.DEPLOYMENT if accepted_spec(request).auto_apply else Stage.NOTHING
+    return Stage.PROFILING if record.job or record.results else Stage.START
 
 
-def _retried(status: DynamoGraphDeploymentRequestStatus) -> Stage:
-    if condition(status.conditions, RequestConditionType.SUCCEEDED) is None:
+def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
+    """The stage of a request without a record: it is new, or from an earlier operator.
+
+    The results are read again. A graph that was created is only looked at.
+    """
+    match state:
+        case RequestState.PROFILING:
+            return Stage.PROFILING
+        case RequestState.DEPLOYING | RequestState.READY:
+            if not accepted_spec(request).auto_apply:
+                return Stage.NOTHING
+            deployment = request.status.deployment
+            was_created = deployment is not None and deployment.created
+            return Stage.DEPLOYMENT if was_created else Stage.PROFILING
+        case _:
+            return Stage.VALIDATION
+
+
+def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None) -> Stage:
+    status, generation = request.status, request.metadata.generation
+    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    if succeeded is None:
         return Stage.NOTHING  # failed under an earlier operator
-    if status.observed_generation == 0:
+    is_edited = generation != accepted_generation(request)
+    is_new = succeeded.observed_generation != generation  # edited after the failure was reported
+    was_refused = status.observed_generation == 0
+    if is_edited and (is_new or was_refused):
         return Stage.VALIDATION
     for (type_, reason), stage_ in RETRIED.items():
         failed = condition(status.conditions, type_)
         if failed is not None and (failed.status, failed.reason) == ("False", reason):
-            return stage_
+            if record is not None:
+                return _due(request, record)
+            return Stage.VALIDATION if stage_ is Stage.START else Stage.PROFILING
     return Stage.NOTHING
 
 
@@ -271,7 +277,7 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action
         return Action.RECORD_START if _is_current(request, facts.job) else Action.DELETE_OLD_JOB
     if facts.pods_left:
         return Action.WAIT  # they could overwrite the results of the next Job
-    if request.metadata.generation != request.status.observed_generation:
+    if request.metadata.generation != accepted_generation(request):
         return Action.REJECT if facts.problems else Action.ACCEPT
     output, ours = facts.output, names.label_value(request.metadata.name)
     is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
@@ -279,13 +285,27 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action
 
 
 def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    """Whether an unrecorded Job is the one that the operator creates for the accepted spec.
+
+    Who may create Jobs may have created this one, and so decides the results. That is worth no more than a
+    graph in the same namespace; for another namespace the operator creates the Job again.
+    """
+    if target(request, accepted_spec(request)).namespace != request.metadata.namespace:
+        return False
     made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
-    return made_for is None or made_for == str(request.status.observed_generation)
+    return made_for is None or made_for == str(accepted_generation(request))
+
+
+def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    """Whether the Job is that of the request, and the recorded one if one was recorded."""
+    record = recorded(request)
+    is_recorded = record is None or record.job in {"", job.metadata.uid}
+    return is_recorded and controls(request, job)
 
 
 def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
     job = facts.job
-    if job is None or not controls(request, job):
+    if job is None or not is_job_of(request, job):
         return Action.COLLECT_RESULTS if _has_results(request, facts.output) else Action.JOB_LOST
     end = end_of(job)
     if end is None:
@@ -302,13 +322,12 @@ def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -
 
 
 def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
-    deployment, graph = request.status.deployment, facts.graph
-    was_created = deployment is not None and deployment.created
-    if graph is None and was_created:
+    graph = facts.graph
+    if graph is None and was_created(request):
         return Action.MARK_DELETED
     if graph is None:
         present = facts.destination.config_maps
         return Action.RENAME if renamed_config_maps(request, present) else Action.CREATE
     if is_of_request(request, graph):
         return Action.SYNC_STATUS
-    return Action.MARK_DELETED if was_created else Action.GRAPH_NAME_TAKEN
+    return Action.MARK_DELETED if was_created(request) else Action.GRAPH_NAME_TAKEN

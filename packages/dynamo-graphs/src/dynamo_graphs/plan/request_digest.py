@@ -45,6 +45,20 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
     return any(runs_template(job.spec.template.spec, pod.spec) for pod, _ in reports)
 
 
+def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
+    """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
+
+    That is enough to create the graph in the same namespace: who may create pods or Jobs there needs no graph
+    for it. `is_signed` has compared the reports.
+    """
+    if job is None:
+        return False
+    copier = _named(job.spec.template.spec, "containers").get(COPIER) or {}
+    if not {"copy-output", COPIER} & set(copier.get("args") or ()):
+        return True  # the copier of an earlier operator reports nothing
+    return any(report for pod in pods if controls(job, pod) for report in _reports(pod))
+
+
 def runs_template(template: Object, pod: Object) -> bool:
     """Whether a pod runs the programs of a template, with the same ServiceAccount and the same volumes.
 

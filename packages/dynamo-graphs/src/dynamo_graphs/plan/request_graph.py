@@ -24,6 +24,7 @@ from dynamo_graphs.plan.request_output import (
     named_config_maps,
     parse_results,
 )
+from dynamo_graphs.render.profiling_config import model_cache, worker_variables
 from dynamo_graphs.types.profiling import Output
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Key, Object
@@ -46,7 +47,7 @@ def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentReq
 def completed(
     graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, may_scale: bool = True
 ) -> Object:
-    """Return the graph with the placement of the profiling pod, and with scaling adapters for a planner.
+    """Return the graph with the placement of the profiling pod, the model's PVC, and adapters for a planner.
 
     `placed` are the fields of the profiling pod about placement. Without `may_scale` no adapters are enabled.
 
@@ -60,7 +61,42 @@ def completed(
         name: _service(name, service, spec, placed, is_scaled=has_planner)
         for name, service in services.items()
     }
-    return {**graph, "spec": {**body, "services": result}}
+    return {**graph, "spec": {**_with_model_cache(body, result, spec), "services": result}}
+
+
+def _with_model_cache(
+    body: Object, services: dict[str, Object], spec: DynamoGraphDeploymentRequestSpec
+) -> Object:
+    """The spec of the graph with the PVC of the model, which workers and frontends mount like the profiler.
+
+    A mount of the graph's own at that path stays. Frontends read the tokenizer.
+    """
+    cache = model_cache(spec)
+    if cache is None:
+        return body
+    (claim, folder), is_used = cache, False
+    for name, service in services.items():
+        if _type(service) not in {*WORKER_TYPES, "frontend"}:
+            continue
+        path = f"the graph's spec.services[{name}]"
+        mounts = _of_form(list, service, "volumeMounts", path)
+        pod = _of_form(dict, service, "extraPodSpec", path)
+        container = _of_form(dict, pod, "mainContainer", f"{path}.extraPodSpec")
+        own = _of_form(list, container, "volumeMounts", f"{path}.extraPodSpec.mainContainer")
+        folders = {
+            str(mount.get(field, "")).rstrip("/")
+            for field, present in (("mountPoint", mounts), ("mountPath", own))
+            for mount in present
+            if isinstance(mount, dict)
+        }
+        if folder.rstrip("/") not in folders:
+            service["volumeMounts"] = [*mounts, {"name": claim, "mountPoint": folder}]
+            is_used = True
+    claims = _of_form(list, body, "pvcs", "the graph's spec")
+    declared = {entry.get("name") for entry in claims if isinstance(entry, dict)}
+    if claim in declared or not is_used:
+        return body
+    return {**body, "pvcs": [*claims, {"name": claim, "create": False}]}
 
 
 def deployed(
@@ -192,9 +228,7 @@ def _service(
     result, is_worker = dict(service), _type(service) in WORKER_TYPES
     if is_scaled and is_worker and "scalingAdapter" not in result:
         result["scalingAdapter"] = {"enabled": True}
-    if is_worker and (
-        more := _missing_variables(spec.profiling_config.env, result.get("envs") or [])
-    ):
+    if is_worker and (more := _missing_variables(worker_variables(spec), result.get("envs") or [])):
         result["envs"] = [*(result.get("envs") or []), *more]
     placement = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
     if placement:

@@ -40,36 +40,27 @@ def restart_plan(
 ) -> RestartPlan:
     """Plan the next step of the restart in the spec of the graph.
 
+    Pods keep the ids that they have: an id that only the status names may be forged, and would restart them.
     A graph that `is_new` has no pods to restart, so its restart is complete. A managed rollout, which
     replaces workers anyway (`is_rolling_out`), supersedes the restart.
     """
     restart, stored = graph.spec.restart, graph.status.restart
     kept = {key: live.restart for key, live in observed.items() if live.restart}
     if restart is None or not restart.id:
-        return _without_restart(graph, stored, kept)
+        # The last restart stays in the status. One in progress is abandoned.
+        is_over = stored is not None and stored.phase in _FINISHED
+        return RestartPlan(stored if is_over else None, kept)
     if is_new:
         return _completed(graph, restart.id)
     current = stored if stored is not None and stored.observed_id == restart.id else None
     if current is not None and current.phase in _FINISHED:
-        is_completed = current.phase == Phase.COMPLETED
-        return _completed(graph, restart.id) if is_completed else RestartPlan(current, kept)
+        return RestartPlan(current, kept)
     if is_rolling_out:
         return RestartPlan(RestartStatus(restart.id, Phase.SUPERSEDED), kept)
     in_progress = current.in_progress if current is not None else ()
     if restart.strategy is not None and restart.strategy.type == "Parallel":
         return _parallel(graph, restart, in_progress, observed)
     return _sequential(graph, restart, in_progress, observed, kept)
-
-
-def _without_restart(
-    graph: DynamoGraphDeployment, stored: RestartStatus | None, kept: Mapping[str, str]
-) -> RestartPlan:
-    """Keep the last restart in the status. One in progress is abandoned."""
-    if stored is None or stored.phase not in _FINISHED:
-        return RestartPlan(None, kept)
-    if stored.phase == Phase.COMPLETED and stored.observed_id:
-        return _completed(graph, stored.observed_id)
-    return RestartPlan(stored, kept)
 
 
 def _completed(graph: DynamoGraphDeployment, id_: str) -> RestartPlan:

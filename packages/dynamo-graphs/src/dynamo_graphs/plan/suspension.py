@@ -47,7 +47,8 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
         return Suspension(condition=_condition(graph, "False", SuspensionReason.RESUMED, text))
     text = f"Workers wait for: {', '.join(waiting)}"
     return Suspension(
-        zero=_workers(graph),
+        # Only those at zero: a condition that a user forged ends no worker.
+        zero=_workers(graph) & _at_zero(graph, observed),
         condition=_condition(graph, "Unknown", SuspensionReason.RESUMING, text),
     )
 
@@ -62,14 +63,20 @@ def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
     if left := _with_replicas(workers, observed):
         text = f"Scaling to zero, workers first: {', '.join(left)}"
-        stopped = {key for key in services if key not in observed or not observed[key].desired}
-        zero = workers | stopped
+        zero = workers | _at_zero(graph, observed)
     elif left := _with_replicas(services, observed):
         text = f"Scaling to zero: {', '.join(left)}"
     else:
         text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
         status, reason = "True", SuspensionReason.SUSPENDED
     return Suspension(is_wanted=True, zero=zero, condition=_condition(graph, status, reason, text))
+
+
+def _at_zero(graph: DynamoGraphDeployment, observed: Observed) -> frozenset[str]:
+    """The services without desired replicas."""
+    return frozenset(
+        key for key in graph.spec.services if key not in observed or not observed[key].desired
+    )
 
 
 def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:

@@ -54,6 +54,7 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
+from dynamo_graphs.api.request_record import accepted_generation
 from dynamo_graphs.render.profiling_config import (
     BASE_FILE,
     BASE_FOLDER,
@@ -109,7 +110,7 @@ def profiling_job(
             profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS
         )
     pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
-    generation = str(request.status.observed_generation)
+    generation = str(accepted_generation(request))
     return {
         "apiVersion": Job.KIND.api_version,
         "kind": Job.KIND.name,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from dynamo_graphs.api.profiling import is_variable
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
 from dynamo_graphs.files.yaml_reader import is_deep
 from kube_runtime.kind import Object
@@ -126,3 +127,15 @@ def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _string)
+
+
+def worker_variables(spec: DynamoGraphDeploymentRequestSpec) -> list[Object]:
+    """The variables of generated workers: `deployment.envs`, then those of the profiler; the first counts."""
+    deployment: object = (spec.profiling_config.config or {}).get("deployment")
+    given: Any = deployment.get("envs") if isinstance(deployment, dict) else None
+    variables = [*(given if isinstance(given, list) else []), *spec.profiling_config.env]
+    by_name: dict[str, Object] = {}
+    for variable in variables:
+        if is_variable(variable):
+            by_name.setdefault(variable["name"], variable)
+    return list(by_name.values())

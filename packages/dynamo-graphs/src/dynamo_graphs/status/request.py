@@ -15,12 +15,12 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
 )
+from dynamo_graphs.api.request_record import as_accepted
 from dynamo_graphs.plan.request import (
     FIXED,
     RequestConditionType,
     RequestReason,
     RequestState,
-    as_accepted,
 )
 from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
 from dynamo_graphs.status.events import StatusEvent
@@ -177,7 +177,7 @@ def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) 
     status = replace(
         request_status(request, RequestState.PROFILING, running, message=_RUNNING),
         profiling_job_name=names.profiling_job(request.metadata.name),
-        start_time=now,
+        start_time=request.status.start_time or now,
     )
     return RequestReport(status, (StatusEvent("ProfilingJobCreated", text),))
 
@@ -230,7 +230,12 @@ def not_generated(
     """The Job succeeded, but its output is unusable."""
     type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
     status = failed_status(request, type_, reason, text, _completed(request))
-    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
+    status = replace(
+        _in_phase(status, progress),
+        completion_time=_end(request, now),
+        generated_deployment=None,  # the API server refuses changes of an object with a malformed one
+        additional_resources=(),
+    )
     return RequestReport(status, (StatusEvent("GenerationFailed", text, is_warning=True),))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dynamo_graphs.api import labels
-from dynamo_graphs.api.profiling import OWN_VARIABLES
+from dynamo_graphs.api.profiling import OWN_VARIABLES, is_variable
 from dynamo_graphs.api.request import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
@@ -132,6 +132,13 @@ def _config_problems(config: Object) -> Iterator[Problem]:
     deployment: object = config.get("deployment")
     cache: object = deployment.get("modelCache") if isinstance(deployment, dict) else None
     yield from _type_problems(dict, f"{CONFIG}.deployment.modelCache", cache)
+    variables: object = deployment.get("envs") if isinstance(deployment, dict) else None
+    path = f"{CONFIG}.deployment.envs"
+    yield from _type_problems(list, path, variables)
+    for index, variable in enumerate(variables if isinstance(variables, list) else ()):
+        if not is_variable(variable):
+            text = 'must be an environment variable, for example {"name": "HF_HOME", "value": "/cache"}'
+            yield Problem(f"{path}[{index}]", f"{path}[{index}] {text}")
     if isinstance(cache, dict):
         for name in ("pvcName", "mountPath"):
             yield from _type_problems(

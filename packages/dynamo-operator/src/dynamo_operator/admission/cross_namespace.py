@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_operator.admission.review import Request
@@ -61,6 +62,7 @@ class _Asked(Struct):
 
 class _Whole(Struct):
     spec: Any = None
+    metadata: dict[str, Any] = {}
 
 
 _DECODER = msgspec.json.Decoder(_Asked)
@@ -126,11 +128,11 @@ class CrossNamespace:
     async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
         """A problem if the request leads to a namespace where its author may not create graphs.
 
-        `client` is the source of the review. Updates that do not change the spec are not checked: other
-        users may label the request.
+        `client` is the source of the review. Updates that change neither the spec nor the operator's record
+        of what it has done are not checked: other users may label the request.
         """
         namespace = _namespace(request.new)
-        if namespace in {"", request.namespace} or _spec(request.new) == _spec(request.old):
+        if namespace in {"", request.namespace} or _deciding(request.new) == _deciding(request.old):
             return ()
         for type_ in (DynamoGraphDeployment, ConfigMap):
             kind = type_.KIND
@@ -158,13 +160,16 @@ def _namespace(text: Raw | None) -> str:
     return (overrides.namespace if overrides else None) or ""
 
 
-def _spec(text: Raw | None) -> object:
+def _deciding(text: Raw | None) -> object:
+    """What decides which objects are created: the spec, and the record of what was done."""
     if text is None:
         return None
     try:
-        return _WHOLE.decode(text).spec
+        whole = _WHOLE.decode(text)
     except UNREADABLE:
         return None
+    annotations = whole.metadata.get("annotations") or {}
+    return whole.spec, annotations.get(labels.REQUEST_RECORD)
 
 
 def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:

@@ -5,6 +5,7 @@ between any two requests to the API server, and the next one must reach the same
 `dynamo_graphs.plan.request`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -12,17 +13,26 @@ from typing import ClassVar
 from dynamo_graphs.api.annotations import is_paused
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.request_record import (
+    Record,
+    accepted_spec,
+    annotation,
+    recorded,
+    with_graph,
+    with_job,
+    with_results,
+    with_spec,
+)
 from dynamo_graphs.plan.request import (
     Action,
     Destination,
     RequestFacts,
     RequestReason,
-    accepted_spec,
     end_of,
     next_step,
     stage,
 )
-from dynamo_graphs.plan.request_digest import is_signed
+from dynamo_graphs.plan.request_digest import is_confirmed, is_signed
 from dynamo_graphs.plan.request_graph import (
     new_names,
     read_output,
@@ -43,7 +53,7 @@ from dynamo_graphs.status import request as status
 from dynamo_graphs.status import requested_graph
 from dynamo_graphs.status.profiling_job import failure, left_over, obstacle, unread
 from dynamo_graphs.status.request import RequestReport
-from dynamo_operator.reconcile.patches import without_finalizer
+from dynamo_operator.reconcile.patches import patch_metadata, without_finalizer
 from dynamo_operator.reconcile.preflight import report_unreadable
 from dynamo_operator.reconcile.report import (
     CONFLICT_RETRY_SECONDS,
@@ -71,6 +81,10 @@ from kube_runtime.types.rbac import RoleBinding
 _UNSIGNED = (
     "no pod of the profiling Job that runs the Job's template reports the digests of the results, which are "
     "required to create objects in namespace {}"
+)
+_UNCONFIRMED = (
+    "no pod of the profiling Job reports the digests of the results, so that anything may have written them: "
+    "review ConfigMap {}, and create the graph yourself"
 )
 
 
@@ -139,7 +153,9 @@ class RequestController:
             case Action.REJECT:
                 return await self._blocked(request, status.refused(request, facts.problems))
             case Action.ACCEPT if request.spec is not None:
-                return await self._report(request, status.accepted(request, request.spec))
+                return await self._report(
+                    request, status.accepted(request, request.spec), record=with_spec
+                )
             case Action.DELETE_OLD_JOB if facts.job is not None:
                 await self.actions.clear(request, facts.job)
                 return DONE
@@ -150,8 +166,8 @@ class RequestController:
                 return await self._start(request, facts)
             case Action.OUTPUT_TAKEN:
                 return await self._blocked(request, status.output_taken(request))
-            case Action.RECORD_START:
-                return await self._begin(request)
+            case Action.RECORD_START if facts.job is not None:
+                return await self._begin(request, facts.job)
             case Action.JOB_NAME_TAKEN if facts.job is not None:
                 return await self._job_name_taken(request, facts.job)
             case Action.REPORT_PROGRESS:
@@ -196,11 +212,14 @@ class RequestController:
             return await self._blocked(request, status.not_started(request, reason, str(error)))
         text = f"Created Job {job.metadata.name}"
         self.reporter.recorder.event(request, reason="CreateJob", message=text)
-        return await self._begin(request)
+        return await self._begin(request, job)
 
-    async def _begin(self, request: DynamoGraphDeploymentRequest) -> Result:
+    async def _begin(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         is_offline = uses_ai_configurator(accepted_spec(request))
-        return await self._report(request, status.begun(request, utc_now(), is_offline=is_offline))
+        report = status.begun(request, utc_now(), is_offline=is_offline)
+        return await self._report(
+            request, report, record=lambda stored: with_job(stored, job.metadata.uid)
+        )
 
     async def _job_name_taken(self, request: DynamoGraphDeploymentRequest, job: Job) -> Result:
         blocked = name_conflict(job, request)
@@ -266,6 +285,8 @@ class RequestController:
         is_signed_here = is_signed(*facts.witnesses, data)
         if not is_signed_here and graph_key.namespace != request.metadata.namespace:
             raise BadOutput(_UNSIGNED.format(graph_key.namespace))
+        if spec.auto_apply and not is_confirmed(*facts.witnesses):
+            raise BadOutput(_UNCONFIRMED.format(name))
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
         output = await offload.one(
@@ -294,7 +315,7 @@ class RequestController:
             warnings=tuple(warnings),
             now=utc_now(),
         )
-        return await self._report(request, report)
+        return await self._report(request, report, record=with_results)
 
     async def _rename(
         self, request: DynamoGraphDeploymentRequest, graph: Object, facts: RequestFacts
@@ -303,7 +324,8 @@ class RequestController:
         result = ProfilingResult(graph, request.status.additional_resources)
         renamed = renamed_config_maps(request, facts.destination.config_maps)
         result = await self.reader.offload.one(request, with_new_names, result, renamed)
-        return await self._report(request, requested_graph.renamed(request, result))
+        report = requested_graph.renamed(request, result)
+        return await self._report(request, report, record=with_results)
 
     async def _create(
         self, request: DynamoGraphDeploymentRequest, destination: Destination
@@ -324,7 +346,8 @@ class RequestController:
     ) -> Result:
         kept = request.status.additional_resources
         problems = await self.actions.config_maps(request, kept, destination, graph)
-        return await self._report(request, requested_graph.created(request, graph.key, problems))
+        report = requested_graph.created(request, graph.key, problems)
+        return await self._report(request, report, record=with_graph)
 
     async def _sync_status(
         self,
@@ -332,8 +355,8 @@ class RequestController:
         graph: DynamoGraphDeployment,
         destination: Destination,
     ) -> Result:
-        deployment = request.status.deployment
-        if deployment is None or not deployment.created:
+        record = recorded(request)
+        if record is not None and not record.created:
             # A process created it and was killed before it could record that.
             return await self._created(request, graph, destination)
         report = requested_graph.mirrored(request, graph)
@@ -353,8 +376,14 @@ class RequestController:
         request: DynamoGraphDeploymentRequest,
         report: RequestReport,
         pace: StatusRateLimit | None = None,
+        *,
+        record: Callable[[DynamoGraphDeploymentRequest], Record] | None = None,
     ) -> Result:
-        """Write the status, then queue the events; neither if the status is unchanged."""
+        """Write the status, queue the events, and extend the record; nothing of it if it is unchanged.
+
+        `record` returns the record for the request with the stored status: the API server may have changed
+        the form of values, and the record has their digest.
+        """
         late = status.change_rejected(request)
         stored = await patch_status(self.reporter.writer, request, report.status, limit=pace)
         if stored is not request:
@@ -362,6 +391,8 @@ class RequestController:
                 self.reporter.recorder.event(
                     request, reason=event.reason, message=event.message, warning=event.is_warning
                 )
+        if record is not None and (desired := record(stored)) != recorded(stored):
+            await patch_metadata(stored, {"annotations": annotation(desired)}, self.reporter.writer)
         return DONE
 
 

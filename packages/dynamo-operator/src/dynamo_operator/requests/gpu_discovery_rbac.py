@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.plan.request import Stage, accepted_spec, stage
+from dynamo_graphs.api.request_record import accepted_spec, recorded
+from dynamo_graphs.plan.request import Stage, stage
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -86,7 +87,9 @@ class GpuDiscoveryRbac:
 
 def may_search(request: DynamoGraphDeploymentRequest) -> bool:
     """Whether the Job of the request discovers GPUs, or may start to."""
-    if request.spec is None or stage(request) not in _BEFORE_THE_END:
+    record = recorded(request)
+    has_ended = record is not None and (record.created or record.results)
+    if request.spec is None or has_ended or stage(request) not in _BEFORE_THE_END:
         return False
     spec = accepted_spec(request)
     return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name

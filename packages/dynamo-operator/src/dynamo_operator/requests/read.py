@@ -12,13 +12,15 @@ from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import STATUS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.api.request_record import accepted_generation, accepted_spec, recorded
 from dynamo_graphs.plan.request import (
     Destination,
     RequestFacts,
     Stage,
-    accepted_spec,
     end_of,
+    is_job_of,
     is_of_request,
+    was_created,
 )
 from dynamo_graphs.plan.request_graph import target
 from dynamo_graphs.plan.request_output import STATUS_LIMIT, named_config_maps
@@ -30,7 +32,6 @@ from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.transforms import slim, slimmed
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
-from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client
@@ -114,8 +115,7 @@ class RequestReader:
     async def refusal(self, request: DynamoGraphDeploymentRequest, namespace: str) -> str:
         """Why the request may not create anything in that namespace; "" if it may.
 
-        The status is not trusted: who may write it may not write in other namespaces. The spec must name the
-        namespace, and RBAC there must accept it now.
+        Its present spec must name the namespace, as the accepted one does, and RBAC there must accept it now.
 
         Raises:
             OperatorError: a request to the API server failed.
@@ -124,7 +124,7 @@ class RequestReader:
         if namespace == source:
             return ""
         if spec is None or namespace != target(request, spec).namespace:
-            return f"status names namespace {namespace}, but the spec does not"
+            return f"the spec was accepted for namespace {namespace}, which it no longer names"
         missing = await self.grants.missing(source, namespace)
         return not_granted(source, namespace, missing) if missing else ""
 
@@ -202,7 +202,7 @@ class RequestReader:
 
     async def _to_start(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
         job = await self.live(Job, job_key(request))
-        is_edited = request.metadata.generation != request.status.observed_generation
+        is_edited = request.metadata.generation != accepted_generation(request)
         problems = await self.problems(request) if job is None and is_edited else ()
         running = sorted(pod.metadata.name for pod in self._pods(request) if _is_alive(pod))
         if job is not None or is_edited or running:
@@ -220,18 +220,20 @@ class RequestReader:
             output = self.cache.get(Output, key)
             return RequestFacts(job=job, pods=self._pods(request), output=output)
         output = await self.live(Output, key)
-        if job is not None and controls(request, job) and end is not None and end.type == "Failed":
+        if job is not None and is_job_of(request, job) and end is not None and end.type == "Failed":
             pods = await self._live_pods(JobPod, job)
             temporary = self._temporary(request, job)
             return RequestFacts(job=job, pods=pods, output=output, temporary=temporary)
         if output is None:
             return RequestFacts(job=job, temporary=self._temporary(request, job))
-        return RequestFacts(job=job, output=output, witnesses=await self._witnesses(request, job))
+        witness = job if job is not None and is_job_of(request, job) else None
+        witnesses = await self._witnesses(request, witness)
+        return RequestFacts(job=job, output=output, witnesses=witnesses)
 
     async def _to_deploy(self, request: DynamoGraphDeploymentRequest) -> RequestFacts:
-        graph_key, recorded = target_of(request), request.status.deployment
+        graph_key = target_of(request)
         graph = await self.surely(DynamoGraphDeployment, graph_key)
-        if recorded is not None and recorded.created:
+        if was_created(request):
             return RequestFacts(graph=graph)
         config_maps = request.status.additional_resources
         destination = await self.destination(request, graph_key.namespace, config_maps)
@@ -312,9 +314,9 @@ def output_key(request: DynamoGraphDeploymentRequest) -> Key:
 
 
 def target_of(request: DynamoGraphDeploymentRequest) -> Key:
-    """The key of the graph, recorded before it was created."""
+    """The key of the graph. One that an earlier operator created may have another name than the spec says."""
     deployment = request.status.deployment
-    if deployment is not None and deployment.name and deployment.namespace:
+    if recorded(request) is None and deployment and deployment.name and deployment.namespace:
         return Key(deployment.namespace, deployment.name)
     return target(request, accepted_spec(request))
 

@@ -201,7 +201,8 @@ async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[F
 
     yield await _seen(checks.LEADER, leader())
     markers = reading.all(Lease, fields=f"metadata.name={MARKER_LEASE}")
-    yield await _judged(checks.NAMESPACES, markers, checks.own_operators)
+    own_operators = partial(checks.own_operators, now=datetime.now(UTC))
+    yield await _judged(checks.NAMESPACES, markers, own_operators)
     configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
     yield await _judged(
         webhooks.AUTHORITIES, configurations, partial(webhooks.authorities, now=datetime.now(UTC))

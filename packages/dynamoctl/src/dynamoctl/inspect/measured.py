@@ -12,7 +12,7 @@ from dynamo_graphs.api.component import is_worker
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import label_value
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.plan.request import accepted_spec
+from dynamo_graphs.api.request_record import accepted_spec
 from dynamo_profiler.configuration import Targets, targets_of
 from dynamo_profiler.section import Section
 from dynamoctl.cluster.target import Missing, target_of

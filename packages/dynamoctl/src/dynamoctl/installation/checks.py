@@ -132,10 +132,18 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     return Finding(GPU_OPERATOR, CheckResult.FAIL, text, "install the NVIDIA GPU operator")
 
 
-def own_operators(leases: Iterable[Lease]) -> Finding:
-    """The namespaces with their own operator, by marker Lease; a cluster-wide one skips them."""
-    namespaces = sorted({lease.metadata.namespace for lease in leases})
-    return Finding(NAMESPACES, CheckResult.OK, ", ".join(namespaces) or "none")
+def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
+    """The namespaces with their own operator, by marker Lease; a cluster-wide one skips them.
+
+    One whose Lease has expired is managed by the cluster-wide operator again.
+    """
+    by_state: dict[bool, set[str]] = {True: set(), False: set()}
+    for lease in leases:
+        by_state[is_led(lease, now)].add(lease.metadata.namespace)
+    text = ", ".join(sorted(by_state[True])) or "none"
+    if expired := sorted(by_state[False] - by_state[True]):
+        text += f"; until its Lease expired also {', '.join(expired)}"
+    return Finding(NAMESPACES, CheckResult.OK, text)
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:

@@ -40,6 +40,7 @@ RECORDED = LegacySettings(
     registry_server="registry.example.com/nvidian",
     registry_username="username",
     registry_password=Secret("password"),
+    registry_secure=False,
     fetch_image="operator:1",
 )
 IMAGE = "registry.example.com/nvidian/yatai-bentos:yatai.seed-nr.jh2o6dqzpsgfued4"

@@ -257,7 +257,7 @@ async def _of_registry(source: OciSource, to: Path) -> str:
     config = Path(CREDENTIALS) / "config.json"
     login = login_of(config.read_bytes(), reference.host) if config.is_file() else None
     async with registry_session() as session:
-        registry = Registry(session, reference, source.insecure, login)
+        registry = Registry(session, reference, source.insecure, login, token_host=None)
         layers = (await registry.manifest()).get("layers") or []
         if len(layers) != 1 or not isinstance(layers[0].get("digest"), str):
             raise BadArchive(f"{source.ref}: expected one layer, found {len(layers)}")

@@ -58,7 +58,7 @@ public.ecr.aws issue tokens themselves; nvcr.io does both; private registries of
 UNANSWERED: Final = (
     "the registry did not say whether it has the image; the operator's log has the cause"
 )
-"""The only text about a failed request that users see: another would tell them about other networks."""
+"""The only text about a failed request that users see. Causes would describe networks beyond their reach."""
 
 _log: Final = structlog.get_logger()
 

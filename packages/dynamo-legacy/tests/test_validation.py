@@ -10,6 +10,7 @@ from dynamo_graphs.validation.bounds import MOST_PROBLEMS
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.image import STORAGE_NAMESPACE
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import (
     deployment_problems,
@@ -57,8 +58,14 @@ def of_nim(made: DynamoNimDeployment) -> list[str]:
 
 
 def of_request(**spec: Any) -> list[str]:
-    body = {"spec": {"bentoTag": "frontend:jh2o6dqz", **spec}}
-    return [str(problem) for problem in request_problems(msgspec.convert(body, DynamoNimRequest))]
+    return problems_of({"metadata": {"name": "r", "namespace": "ml"}}, **spec)
+
+
+def problems_of(body: dict[str, Any], **spec: Any) -> list[str]:
+    body["spec"] = {"bentoTag": "frontend:jh2o6dqz", **spec}
+    settings = RenderSettings(operator_account="ml/operator")
+    request = msgspec.convert(body, DynamoNimRequest)
+    return [str(problem) for problem in request_problems(request, settings)]
 
 
 def test_what_has_no_problem() -> None:
@@ -235,6 +242,27 @@ def test_pods_of_builds_have_the_shape_of_pods() -> None:
         "spec.imageBuilderExtraContainerEnv[0].name: expected text",
         "spec.imageBuilderExtraPodSpec.affinity: expected an object",
     ]
+
+
+@pytest.mark.parametrize("field", ["serviceAccountName", "serviceaccountname"])
+@pytest.mark.parametrize("account", ["operator", "dgdr-profiling-job", "planner-serviceaccount"])
+def test_no_build_runs_as_the_operator_or_as_its_other_accounts(field: str, account: str) -> None:
+    [problem] = of_request(imageBuilderExtraPodSpec={field: account})
+    assert problem.startswith(
+        f'spec.imageBuilderExtraPodSpec.serviceAccountName: "{account}" is the '
+    )
+    assert [] == of_request(imageBuilderExtraPodSpec={field: "builders"})
+
+
+@pytest.mark.parametrize("character", [",", '"', "\n", "/", "é", " "])
+def test_a_tag_has_no_character_that_the_builder_reads(character: str) -> None:
+    words = 'expected letters, digits, "_", "." and "-"'
+    metadata = {"name": "r", "annotations": {STORAGE_NAMESPACE: f"x{character}push=false"}}
+    [problem] = problems_of({"metadata": metadata})
+    assert problem.startswith("spec.bentoTag: invalid image tag")
+    assert words in problem
+    [problem] = of_request(bentoTag=f"a:b{character}push=false")
+    assert words in problem
 
 
 def test_all_problems_are_found_at_once() -> None:

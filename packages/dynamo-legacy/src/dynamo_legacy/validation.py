@@ -7,16 +7,19 @@ are validated alone.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Final, TypeVar
 
 import msgspec
 
+from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, lines
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems, shared_size_problems
 from dynamo_graphs.validation.component import spec_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
+from dynamo_graphs.validation.pod import account_problems
 from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
@@ -24,7 +27,8 @@ from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
 from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
-from dynamo_legacy.build.image import parse_reference
+from dynamo_legacy.build.builder import pod_fields
+from dynamo_legacy.build.image import image_tag, parse_reference
 from dynamo_legacy.build.job import build_seconds
 from dynamo_legacy.generate import merge_patched
 from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
@@ -41,7 +45,8 @@ _SOME_IMAGE = DynamoNimSpec(image="image")
 """No rule depends on the image."""
 _EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWriteOnce"}
 _BUILD_POD: Shape = {
-    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}}
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}},
+    "serviceAccountName": str,
 }
 """The part of a pod spec that the Job of a build merges; the API server validates the rest."""
 _MOST_OF_NAME: Final = 80
@@ -83,9 +88,12 @@ def deployment_problems(
     return first_problems(problems, most)
 
 
-def request_problems(request: DynamoNimRequest, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
-    """The problems of a request that no setting of the operator can fix, sorted by path."""
-    return first_problems(_request_problems(request), most)
+def request_problems(
+    request: DynamoNimRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
+) -> tuple[Problem, ...]:
+    """The problems of a request that no setting of builds can fix, sorted by path."""
+    problems = chain(_request_problems(request), _build_pod_problems(request, settings))
+    return first_problems(problems, most)
 
 
 def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
@@ -218,10 +226,12 @@ def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
 
 def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
     spec = request.spec
-    yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
     if spec.image:
+        yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
         yield from _error(parse_reference, spec.image, "spec.image")
-    elif spec.docker_config_json_secret_name:
+    else:
+        yield from _error(partial(image_tag, settings=LegacySettings()), request, "spec.bentoTag")
+    if spec.docker_config_json_secret_name and not spec.image:
         message = "needs image, for whose registry the Secret is"
         yield Problem("spec.dockerConfigJsonSecretName", message, ProblemKind.REQUIRED)
     if spec.source is not None:
@@ -230,12 +240,18 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
             message = "must not be set together with source"
             yield Problem("spec.downloadUrl", message, ProblemKind.FORBIDDEN)
     yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
-    environment = spec.image_builder_extra_container_env
-    path = "spec.imageBuilderExtraContainerEnv"
-    yield from shape_problems(environment, ENVIRONMENT, path)
-    yield from shape_problems(
-        spec.image_builder_extra_pod_spec, _BUILD_POD, "spec.imageBuilderExtraPodSpec"
-    )
+
+
+def _build_pod_problems(request: DynamoNimRequest, settings: RenderSettings) -> Iterator[Problem]:
+    environment = request.spec.image_builder_extra_container_env
+    yield from shape_problems(environment, ENVIRONMENT, "spec.imageBuilderExtraContainerEnv")
+    pod, path = request.spec.image_builder_extra_pod_spec, "spec.imageBuilderExtraPodSpec"
+    yield from shape_problems(pod, _BUILD_POD, path)
+    account = pod_fields(pod).get("serviceAccountName") if isinstance(pod, dict) else None
+    if isinstance(account, str):
+        fields, namespace = {"serviceAccountName": account}, request.metadata.namespace
+        component = DynamoComponentDeploymentSpec()
+        yield from account_problems(component, fields, namespace, path, settings)
 
 
 def _source_problems(source: Source) -> Iterator[Problem]:

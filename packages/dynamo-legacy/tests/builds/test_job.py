@@ -1,5 +1,6 @@
 """The Job is that of the recorded operator but for what decision 45 changes."""
 
+import csv
 import re
 from typing import Any
 
@@ -18,7 +19,7 @@ from dynamo_legacy.api.nim_request import (
     Source,
 )
 from dynamo_legacy.build.builder import builder_settings
-from dynamo_legacy.build.image import built_image
+from dynamo_legacy.build.image import STORAGE_NAMESPACE, built_image, parse_reference
 from dynamo_legacy.build.job import (
     FORCE,
     REBUILD,
@@ -230,6 +231,35 @@ def test_a_timeout_is_a_duration_or_nanoseconds(
 def test_another_timeout_is_refused(timeout: str) -> None:
     with pytest.raises(ValueError, match="invalid duration"):
         build_seconds(timeout)
+
+
+ODD = st.text(st.sampled_from('ab1:/.,="\n\\[]@$(-_é\x00'), max_size=12) | st.just("a:1")
+
+
+@given(tag=ODD, prefix=ODD, image=st.none() | ODD, url=ODD, dockerfile=ODD, timeout=ODD)
+def test_any_text_is_refused_or_built_under_one_name(
+    tag: str, prefix: str, image: str | None, url: str, dockerfile: str, timeout: str
+) -> None:
+    """No text of a user adds a field to `--output`, or raises where a condition could say it."""
+    made = request(
+        annotations={STORAGE_NAMESPACE: prefix},
+        bento_tag=tag,
+        image=image,
+        download_url=url,
+        dockerfile=dockerfile,
+        image_build_timeout=timeout,
+    )
+    try:
+        built = built_image(made, RECORDED)
+        fetch = fetch_of(made, RECORDED)
+        build = build_job(made, Build(built, fetch, RECORDED))
+    except ValueError:
+        return
+    parse_reference(built.pushed)
+    _, builder = containers(build)
+    [output] = csv.reader([builder["args"][builder["args"].index("--output") + 1]])
+    keys = [field.partition("=")[0] for field in output]
+    assert ["type", "name", "push", "registry.insecure"] == keys
 
 
 def test_the_kubelet_expands_nothing_in_users_texts() -> None:

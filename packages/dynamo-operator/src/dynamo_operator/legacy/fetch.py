@@ -70,7 +70,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
             runner.run(_fetched(source, into))
         _require_dockerfile(into, dockerfile)
         _TERMINATION_LOG.write_text(graph_message(into), encoding="utf-8")
-    except (BadArchive, msgspec.DecodeError) as error:
+    except (BadArchive, msgspec.DecodeError, ValueError) as error:  # such as an invalid URL
         _end(error, PERMANENT)
     except (NotFetched, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
         _end(error, TEMPORARY)
@@ -221,7 +221,7 @@ def _headers(source: HttpSource) -> Mapping[str, str]:
 
 
 async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """Download a URL. A redirect to another host gets none of the headers."""
+    """Download a URL."""
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS
     )
@@ -229,10 +229,7 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
         for _ in range(5):
             async with session.get(url, headers=headers, allow_redirects=False) as answer:
                 if answer.status in (301, 302, 303, 307, 308) and "Location" in answer.headers:
-                    target = urljoin(url, answer.headers["Location"])
-                    if urlsplit(target).netloc != urlsplit(url).netloc:
-                        headers = {}
-                    url = target
+                    url, headers = redirected(url, answer.headers["Location"], headers)
                     continue
                 if answer.status != 200:  # noqa: PLR2004
                     raise NotFetched(f"{_shown(url)}: status {answer.status}")
@@ -240,6 +237,21 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
                     yield chunk
                 return
     raise NotFetched(f"{_shown(url)}: too many redirects")
+
+
+def redirected(
+    url: str, location: str, headers: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """The target of a redirect and the headers for it: none for another host, which may be a store of blobs.
+
+    Raises:
+        BadArchive: it leads from TLS to none.
+    """
+    target = urljoin(url, location)
+    before, after = urlsplit(url), urlsplit(target)
+    if before.scheme == "https" and after.scheme != "https":
+        raise BadArchive(f"{_shown(url)}: redirected to a URL without TLS")
+    return target, headers if before.netloc == after.netloc else {}
 
 
 def _shown(url: str) -> str:

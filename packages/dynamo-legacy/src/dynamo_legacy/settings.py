@@ -111,6 +111,14 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
             "Build with the daemon at this address, such as `tcp://buildkitd:1234`.",
         ),
     ] = ""
+    buildkit_client_secret: Annotated[
+        str,
+        Variable(
+            ("BUILDKIT_CLIENT_SECRET",),
+            "Connect to the daemon with TLS, and the certificate of this Secret in the request's namespace: "
+            "`ca.crt`, `tls.crt` and `tls.key`.",
+        ),
+    ] = ""
     buildkit_cache_repository: Annotated[
         str,
         Variable(("BUILDKIT_CACHE_REPO",), "Keep BuildKit's cache in this registry repository."),

@@ -298,10 +298,10 @@ class RegistryProbe:
         reference, login = parse_reference(image.pushed), None
         if settings.registry_username and not image.is_own:
             login = Login(settings.registry_username, settings.registry_password.reveal())
-        host, known = reference.host.lower(), known_registries(settings.known_registries)
-        is_trusted = not image.is_own or host in known
+        host, listed = reference.host.lower(), known_registries(settings.known_registries)
+        is_trusted = not image.is_own or host in listed
         factory = None if is_trusted else public_socket(cluster_networks(settings.cluster_networks))
-        token_host = known.get(host) or _TOKEN_HOSTS.get(host, "")
+        token_host = listed.get(host) or _TOKEN_HOSTS.get(host, "")
         try:
             with worker_slot_released():
                 async with self.places, registry_session(factory) as session:

@@ -176,6 +176,45 @@ def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], proble
     assert of_deployment(deployment({"Frontend": spec})) == expected
 
 
+@pytest.mark.parametrize(
+    "text", ["<long JSON config>", "Frontend:\n  port: 8000\n", "[1]", "[" * 9999]
+)
+def test_a_configuration_that_is_not_json_is_passed_on_with_a_warning(text: str) -> None:
+    """The processes of that generation read YAML as well, and the printed example is neither."""
+    envs = [{"name": "A", "value": "b"}, {"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
+    assert [] == of_nim(nim(envs=envs))
+    [warning] = map(str, nim_warnings(nim(envs=envs)))
+    assert warning.startswith("spec.envs[1].value: not a JSON object")
+    shared = deployment({"Frontend": {"envs": envs}}, envs=envs)
+    assert [] == of_deployment(shared)
+    places = [str(warning).partition(": ")[0] for warning in deployment_warnings(shared)]
+    assert ["spec.envs[1].value", "spec.services.Frontend.envs[1].value"] == places
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": "PORT", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": ["A"]}]}, "envs[0].name: expected text"),
+        (
+            {"extraPodSpec": {"imagePullSecrets": 5}},
+            "extraPodSpec.imagePullSecrets: expected a list",
+        ),
+    ],
+)
+def test_a_wrong_type_is_a_problem_and_not_an_exception(spec: dict[str, Any], problem: str) -> None:
+    assert [f"spec.{problem}"] == of_nim(nim(**spec))
+    [found] = of_deployment(deployment({"Frontend": spec}))
+    assert f"spec.services.Frontend.{problem}" == found
+
+
+@pytest.mark.parametrize("port", ["00001" + "0" * 5000, "65536", "-1", "\u0661"])
+def test_a_port_has_few_digits(port: str) -> None:
+    [problem] = of_nim(nim(envs=[{"name": "PORT", "value": port}]))
+    assert "expected a number from 1 to 65535" in problem
+
+
 def test_replicas_are_not_negative() -> None:
     assert of_nim(nim(replicas=-1)) == ["spec.replicas must be non-negative"]
     [problem] = of_deployment(deployment({"Frontend": {"replicas": -1}}))

@@ -5,6 +5,7 @@ the translated component. The configuration of a graph is unknown here, so overr
 are validated alone.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,13 +15,19 @@ from typing import Final, TypeVar
 import msgspec
 
 from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
+from dynamo_graphs.api.deployment_config import VARIABLE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, lines
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems, shared_size_problems
+from dynamo_graphs.validation.bounds import (
+    MOST_PROBLEMS,
+    counted,
+    first_problems,
+    shared_size_problems,
+)
 from dynamo_graphs.validation.component import spec_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
 from dynamo_graphs.validation.pod import account_problems
-from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
+from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, POD, Shape, shape_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
 from dynamo_legacy.api.deployment import DynamoDeployment
@@ -81,7 +88,7 @@ def deployment_problems(
     """The problems of a deployment that no configuration of its graph can fix, sorted by path."""
     problems = chain(
         _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
-        shared_environment_problems(deployment.spec.envs, "spec.envs"),
+        shared_environment_problems(_with_config(deployment.spec.envs), "spec.envs"),
         _port_problems(deployment.spec.envs, "spec.envs"),
         _service_problems(deployment, settings, legacy),
     )
@@ -104,6 +111,7 @@ def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
 
 def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
     """Fields of a deployment's services without effect. The deployment has no problems."""
+    yield from _opaque(deployment.spec.envs, "spec.envs")
     for name, override in sorted(deployment.spec.services.items()):
         yield from _ignored(_overriding(override), f"spec.services.{name}")
 
@@ -120,11 +128,38 @@ def _component_problems(
     nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     """Problems of a component whose spec is at `path`."""
-    component = as_component(nim, _SOME_IMAGE, settings, legacy)
+    has_wrong_types = yield from counted(_type_problems(nim.spec, path))
+    if has_wrong_types:
+        return
+    spec = msgspec.structs.replace(nim.spec, envs=_with_config(nim.spec.envs))
+    checked = msgspec.structs.replace(nim, spec=spec)
+    component = as_component(checked, _SOME_IMAGE, settings, legacy)
     yield from spec_problems(component.spec, path, component.metadata.namespace, settings)
     yield from _port_problems(nim.spec.envs, f"{path}.envs")
     yield from _claim_problems(nim.spec.pvc, f"{path}.pvc")
     yield from _autoscaling_problems(nim.spec.autoscaling, f"{path}.autoscaling")
+
+
+def _type_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of the JSON types that the translation relies on."""
+    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
+    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
+
+
+def _with_config(environment: tuple[Object, ...]) -> tuple[Object, ...]:
+    """The variables, without a configuration that is not a JSON object: processes also read YAML."""
+    return tuple({**entry, "value": "{}"} if _is_opaque(entry) else entry for entry in environment)
+
+
+def _is_opaque(entry: Object) -> bool:
+    """Whether a variable is a configuration of services that the operator cannot read."""
+    text = entry.get("value") if entry.get("name") == VARIABLE else None
+    if not text or not isinstance(text, str):
+        return False
+    try:
+        return not isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return True
 
 
 def _object_name_problems(name: str, path: str) -> Iterator[Problem]:
@@ -271,7 +306,15 @@ def _source_problems(source: Source) -> Iterator[Problem]:
         )
 
 
+def _opaque(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
+    for index, entry in enumerate(environment):
+        if _is_opaque(entry):
+            message = "not a JSON object: processes get it as it is, without their Dynamo namespace"
+            yield Problem(f"{path}[{index}].value", message)
+
+
 def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    yield from _opaque(spec.envs, f"{path}.envs")
     if spec.run_mode is not None:
         yield Problem(f"{path}.runMode", "has no effect: no process has ever read it")
     if spec.external_services:

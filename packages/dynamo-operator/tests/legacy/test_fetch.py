@@ -437,7 +437,9 @@ def test_a_large_configuration_is_compressed_and_a_huge_one_left_out(tmp_path: P
     assert "" == graph_message(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["[" * 10_000, "a: *b", "!!python/object:os.system {}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 10_000, "a: *b", "a: 1\n---\na: 2", "service: !!timestamp x", "a: \x00"]
+)
 def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "bento.yaml").write_text(text)
     with pytest.raises(BadArchive, match=r"bento\.yaml"):

@@ -18,9 +18,8 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import msgspec
-import yaml
 
-from dynamo_graphs.files.yaml_reader import ShallowLoader
+from dynamo_graphs.files.yaml_reader import documents
 from dynamo_legacy.api.nim_request import HttpSource, OciSource, PvcSource, S3Source, Source
 from dynamo_legacy.build.image import parse_reference
 from dynamo_legacy.build.plan import COMPRESSED
@@ -35,6 +34,7 @@ from dynamo_legacy.build.source import (
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
 from dynamo_operator.legacy.registry import Registry, RegistryError, login_of, registry_session
 from dynamo_operator.legacy.unpack import MOST_BYTES, BadArchive, unpack
+from kube_runtime.errors import ConfigError
 from kube_runtime.text import cut
 
 _MOST_OF_MESSAGE: Final = 4000
@@ -118,9 +118,14 @@ def graph_message(folder: Path) -> str:
     if file is None or file.stat().st_size > _MOST_OF_CONFIG:
         return ""
     try:
-        document = yaml.load(file.read_text(encoding="utf-8"), ShallowLoader)  # noqa: S506  # a safe loader
-    except (yaml.YAMLError, UnicodeError) as error:
+        loaded = documents(GRAPH_CONFIG_KEY, file.read_text(encoding="utf-8"))
+    except (ConfigError, UnicodeError) as error:
         raise BadArchive(f"{GRAPH_CONFIG_KEY}: {error}") from error
+    except ExceptionGroup as group:
+        raise BadArchive("; ".join(map(str, group.exceptions[:3]))) from group
+    if len(loaded) > 1:
+        raise BadArchive(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")
+    document = loaded[0].value if loaded else None
     text = msgspec.json.encode(_reduced(document))
     if len(text) > _MOST_OF_MESSAGE:
         text = COMPRESSED.encode() + base64.b64encode(zlib.compress(text, 9))

@@ -105,7 +105,7 @@ def _request(document: Object) -> Callable[[], object]:
     request = msgspec.convert(document, DynamoNimRequest)
 
     def reconcile() -> None:
-        if problems := request_problems(request):
+        if problems := request_problems(request, _SETTINGS):
             text = "; ".join(map(str, problems))
             refused(request, "", Reason.VALIDATION_FAILED, text)
             return

@@ -148,6 +148,9 @@ def _without_shell(job: Object) -> Object:
     if words[:2] == ["sh", "-c"]:
         line = words[2].removeprefix("sleep 15; ").removesuffix(" && exit 0 || exit 42")
         words = shlex.split(line)
+    own = [at for at, word in enumerate(words) if "BUILDKIT_CACHE_MOUNT_NS=" in word]
+    for at in own:  # Y27
+        del words[at - 1 : at + 1]
     builder["args"] = words
     return found
 

@@ -56,6 +56,7 @@ def store(bare: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         settings = {
             "BUILDKIT_URL": BUILDKIT_URL,
             "DOCKER_REGISTRY_IN_CLUSTER_SERVER": REGISTRY_OF_PODS,
+            "DOCKER_REGISTRY_SECURE": "false",
             "DOCKER_REGISTRY_SERVER": REGISTRY_OF_NODES,
             "DOCKER_REGISTRY_USERNAME": USER,
             "INTERNAL_IMAGES_BUILDKIT": services.client,

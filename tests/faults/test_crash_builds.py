@@ -57,6 +57,7 @@ def operator_variables() -> Iterator[Mapping[str, str]]:
         store.archives[TAG] = archive(GRAPH)
         yield {
             "BUILDKIT_URL": "tcp://buildkitd:1234",
+            "DOCKER_REGISTRY_SECURE": "false",
             "DOCKER_REGISTRY_SERVER": f"{store.address}/nvidian",
             "DOCKER_REGISTRY_USERNAME": "me",
             "INTERNAL_IMAGES_BENTO_DOWNLOADER": "operator:1",

@@ -118,6 +118,7 @@ def proxy(legacy_kinds: ControlPlane, tmp_path: Path) -> Iterator[Proxy]:
             store.images.add(f"yatai.{tag.replace(':', '.')}")
             store.archives[tag] = archive(graph)
         variables = {
+            "DOCKER_REGISTRY_SECURE": "false",
             "DOCKER_REGISTRY_SERVER": f"{store.address}/nvidian",
             "DOCKER_REGISTRY_USERNAME": "me",
             "YATAI_ENDPOINT": f"http://{store.address}",

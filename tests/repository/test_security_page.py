@@ -29,6 +29,12 @@ TESTS = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
 
 TYPES = (kube_runtime.types, dynamo_graphs.types)
 VERBS = ("create", "update", "patch", "delete")
+OUTGOING = "## Outgoing connections"
+OPENERS = re.compile(
+    r"(.*\.)?(ClientSession|urlopen|HTTPS?Connection|create_connection|open_connection|S3Store)"
+    r"|(.*\.)?(load_and_set|Popen|execvp|create_subprocess_\w+)|subprocess\.\w+"
+)
+"""Calls that open a connection or start a program."""
 WORTH = "## What a right to write each kind is worth"
 READ_BACK = "## What the operator reads back"
 
@@ -36,12 +42,13 @@ READ_BACK = "## What the operator reads back"
 def rows(heading: str = "## What is closed") -> list[str]:
     text = PAGE.read_text("utf-8")
     table = text.partition(heading)[2].partition("\n## ")[0]
-    head = ("| kind ", "| objects ", "| right ", "| a tenant, ", "| ServiceAccount ")
+    kinds = ("| kind ", "| objects ", "| right ", "| a tenant, ", "| ServiceAccount ")
+    head = (*kinds, "| program, ")
     lines = (line for line in table.splitlines() if line.startswith("| "))
     return [line for line in lines if not line.startswith(head)]
 
 
-@pytest.mark.parametrize("row", [*rows(), *rows(WORTH), *rows(READ_BACK)])
+@pytest.mark.parametrize("row", [*rows(), *rows(OUTGOING), *rows(WORTH), *rows(READ_BACK)])
 def test_a_row_names_a_test_that_exists(row: str) -> None:
     found = TESTS.search(row)
     assert found, row
@@ -52,6 +59,18 @@ def test_a_row_names_a_test_that_exists(row: str) -> None:
 
 def test_the_table_is_found() -> None:
     assert len(rows()) > 30
+
+
+def test_every_module_that_opens_a_connection_has_a_row() -> None:
+    paths = (path for row in rows(OUTGOING) for path in re.findall(r"`(\w+/[\w/]+\.py)`", row))
+    opening = {
+        str(file.relative_to(source))
+        for source in ROOT.glob("packages/*/src")
+        for file in source.rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and OPENERS.fullmatch(ast.unparse(node.func))
+    }
+    assert opening - {*paths} == set()
 
 
 def listed(pattern: str) -> list[tuple[str, str]]:

@@ -3,13 +3,15 @@
 import msgspec
 import pytest
 
+from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.diagnosis import UNKNOWN
 from dynamo_graphs.status.reasons import ComponentReason
 from dynamo_graphs.status.workload import NO_DEPLOYMENT, Readiness
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
-from dynamo_legacy.status.deployment import deployment_status
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status.deployment import deployment_status, urls
 from dynamo_legacy.status.nim import claimless_status, imageless_status, nim_status
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.kind import Object
@@ -84,6 +86,20 @@ def test_an_address_comes_and_goes() -> None:
     before = deployment({"type": "EndpointExposed", "status": "True"})
     gone = reported(deployment_status(before, [], (), (), ()))
     assert gone["EndpointExposed"][:2] == ("False", "EndpointNotExposed")
+
+
+@pytest.mark.parametrize(("observed", "expected"), [(0, ()), (1, ("http://a.local",))])
+def test_a_component_has_no_address_before_its_ingress(
+    observed: int, expected: tuple[str, ...]
+) -> None:
+    body = {
+        "metadata": {"name": "a"},
+        "spec": {"dynamoNim": "a--b", "ingress": {"enabled": True}},
+        "status": {"observedGeneration": observed},
+    }
+    settings = RenderSettings(ingress_class_name="nginx")
+    made = msgspec.convert(body, DynamoNimDeployment)
+    assert expected == urls(made, settings, LegacySettings())
 
 
 def test_a_component_without_image_says_who_builds_it() -> None:

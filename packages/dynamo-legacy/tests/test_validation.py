@@ -10,6 +10,7 @@ from dynamo_graphs.validation.bounds import MOST_PROBLEMS
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.build.image import STORAGE_NAMESPACE
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import (
     deployment_problems,
@@ -57,8 +58,14 @@ def of_nim(made: DynamoNimDeployment) -> list[str]:
 
 
 def of_request(**spec: Any) -> list[str]:
-    body = {"spec": {"bentoTag": "frontend:jh2o6dqz", **spec}}
-    return [str(problem) for problem in request_problems(msgspec.convert(body, DynamoNimRequest))]
+    return problems_of({"metadata": {"name": "r", "namespace": "ml"}}, **spec)
+
+
+def problems_of(body: dict[str, Any], **spec: Any) -> list[str]:
+    body["spec"] = {"bentoTag": "frontend:jh2o6dqz", **spec}
+    settings = RenderSettings(operator_account="ml/operator")
+    request = msgspec.convert(body, DynamoNimRequest)
+    return [str(problem) for problem in request_problems(request, settings)]
 
 
 def test_what_has_no_problem() -> None:
@@ -169,6 +176,45 @@ def test_rules_of_components_hold_for_overrides_too(spec: dict[str, Any], proble
     assert of_deployment(deployment({"Frontend": spec})) == expected
 
 
+@pytest.mark.parametrize(
+    "text", ["<long JSON config>", "Frontend:\n  port: 8000\n", "[1]", "[" * 9999]
+)
+def test_a_configuration_that_is_not_json_is_passed_on_with_a_warning(text: str) -> None:
+    """The processes of that generation read YAML as well, and the printed example is neither."""
+    envs = [{"name": "A", "value": "b"}, {"name": "DYN_DEPLOYMENT_CONFIG", "value": text}]
+    assert [] == of_nim(nim(envs=envs))
+    [warning] = map(str, nim_warnings(nim(envs=envs)))
+    assert warning.startswith("spec.envs[1].value: not a JSON object")
+    shared = deployment({"Frontend": {"envs": envs}}, envs=envs)
+    assert [] == of_deployment(shared)
+    places = [str(warning).partition(": ")[0] for warning in deployment_warnings(shared)]
+    assert ["spec.envs[1].value", "spec.services.Frontend.envs[1].value"] == places
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"envs": [{"name": "DYN_DEPLOYMENT_CONFIG", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": "PORT", "value": 5}]}, "envs[0].value: expected text"),
+        ({"envs": [{"name": ["A"]}]}, "envs[0].name: expected text"),
+        (
+            {"extraPodSpec": {"imagePullSecrets": 5}},
+            "extraPodSpec.imagePullSecrets: expected a list",
+        ),
+    ],
+)
+def test_a_wrong_type_is_a_problem_and_not_an_exception(spec: dict[str, Any], problem: str) -> None:
+    assert [f"spec.{problem}"] == of_nim(nim(**spec))
+    [found] = of_deployment(deployment({"Frontend": spec}))
+    assert f"spec.services.Frontend.{problem}" == found
+
+
+@pytest.mark.parametrize("port", ["00001" + "0" * 5000, "65536", "-1", "\u0661"])
+def test_a_port_has_few_digits(port: str) -> None:
+    [problem] = of_nim(nim(envs=[{"name": "PORT", "value": port}]))
+    assert "expected a number from 1 to 65535" in problem
+
+
 def test_replicas_are_not_negative() -> None:
     assert of_nim(nim(replicas=-1)) == ["spec.replicas must be non-negative"]
     [problem] = of_deployment(deployment({"Frontend": {"replicas": -1}}))
@@ -235,6 +281,27 @@ def test_pods_of_builds_have_the_shape_of_pods() -> None:
         "spec.imageBuilderExtraContainerEnv[0].name: expected text",
         "spec.imageBuilderExtraPodSpec.affinity: expected an object",
     ]
+
+
+@pytest.mark.parametrize("field", ["serviceAccountName", "serviceaccountname"])
+@pytest.mark.parametrize("account", ["operator", "dgdr-profiling-job", "planner-serviceaccount"])
+def test_no_build_runs_as_the_operator_or_as_its_other_accounts(field: str, account: str) -> None:
+    [problem] = of_request(imageBuilderExtraPodSpec={field: account})
+    assert problem.startswith(
+        f'spec.imageBuilderExtraPodSpec.serviceAccountName: "{account}" is the '
+    )
+    assert [] == of_request(imageBuilderExtraPodSpec={field: "builders"})
+
+
+@pytest.mark.parametrize("character", [",", '"', "\n", "/", "é", " "])
+def test_a_tag_has_no_character_that_the_builder_reads(character: str) -> None:
+    words = 'expected letters, digits, "_", "." and "-"'
+    metadata = {"name": "r", "annotations": {STORAGE_NAMESPACE: f"x{character}push=false"}}
+    [problem] = problems_of({"metadata": metadata})
+    assert problem.startswith("spec.bentoTag: invalid image tag")
+    assert words in problem
+    [problem] = of_request(bentoTag=f"a:b{character}push=false")
+    assert words in problem
 
 
 def test_all_problems_are_found_at_once() -> None:

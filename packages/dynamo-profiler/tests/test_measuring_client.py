@@ -38,6 +38,7 @@ async def test_prompts_have_as_many_tokens_as_the_target_says() -> None:
     ("pace", "said"),
     [
         (Pace(status=503, answers=2), 'HTTP 503: {"error": "overloaded"}'),
+        (Pace(status=307, answers=2), "HTTP 307"),
         (Pace(lines=(b"data: {}\n\n",)), "an answer of 0 tokens"),
         (Pace(lines=(b"data: <html>\n\n",)), "an unreadable chunk"),
         (Pace(lines=(b'data: {"error": {"code": 500}}\n\n',)), '{"code": 500}'),

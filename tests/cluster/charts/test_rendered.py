@@ -136,6 +136,10 @@ def test_all_pods_pass_the_restricted_standard(kinds: ControlPlane, case: Path) 
         ("dynamo-operator.dynamo.dockerRegistry.useKubernetesSecret=true", "server is required"),
         ("dynamo-operator.webhook.certificateSecret.external=true", "requires webhook.caBundle"),
         ("dynamo-operator.dynamo.istio.enabled=true", "requires dynamo.istio.gateway"),
+        (
+            "dynamo-operator.legacyKinds.enabled=true,dynamo-operator.legacyKinds.buildkitd.enabled=true",
+            "requires legacyKinds.buildkitd.tls.secret",
+        ),
         ("dynamo-operator.enabled=false", "installs nothing else"),
         ("nats.enabled=true,nats.config.cluster.enabled=true", "set dynamo-operator.natsAddr"),
         ("etcd.enabled=true,etcd.replicaCount=3", "value must be 1"),
@@ -167,6 +171,19 @@ def test_what_cannot_work_is_refused_when_it_is_rendered(
     with pytest.raises(HelmError) as refusal:
         rendered(offline, f"--set={values}")
     assert words in str(refusal.value)
+
+
+def test_the_build_daemon_asks_its_clients_for_certificates_and_no_label_is_a_door() -> None:
+    case = next(path for path in CASES if path.name == "legacy-kinds")
+    container = pod_of(of_kind("StatefulSet", case))["containers"][0]
+    [address] = [word for word in container["args"] if word.startswith("--addr=tcp:")]
+    assert "--tlscacert=/etc/buildkitd/ca.crt" in container["args"], address
+    text = (case / "objects.yaml").read_text(encoding="utf-8")
+    policies = [each for each in objects(text) if each["kind"] == "NetworkPolicy"]
+    [own] = [each for each in policies if each["metadata"]["name"].endswith("-buildkitd")]
+    assert "is-bento-image-builder" not in str(own)
+    environment = of_kind("Deployment", case)["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "BUILDKIT_CLIENT_SECRET", "value": "buildkitd-client"} in environment
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)

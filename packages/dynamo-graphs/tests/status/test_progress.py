@@ -101,3 +101,11 @@ def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int,
             reported == stored or stored is None or reported.ready_replicas > stored.ready_replicas
         )
         stored = reported
+
+
+def test_a_time_that_a_user_broke_begins_a_new_one() -> None:
+    stored = ProgressStatus(2, "2026-01-01T00:00:00+99:99", 7, "goal")
+    progress = graph_progress(
+        stored, ready=2, generation=7, goal="goal", now=START, deadline_seconds=100
+    )
+    assert ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal") == progress.stored

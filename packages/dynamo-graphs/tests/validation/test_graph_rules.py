@@ -104,6 +104,7 @@ def test_a_service_may_name_our_labels_as_ever_and_ours_win() -> None:
         {"maxUnavailable": "101%"},
         {"maxUnavailable": "half"},
         {"minAvailable": "9" * 5000},
+        {"minAvailable": "00000000001" + "0" * 5000},
     ],
 )
 def test_a_budget_has_one_bound_that_kubernetes_understands(budget: Object) -> None:

@@ -4,7 +4,9 @@ Each field has its help text and its names in the environment, from which the re
 empty variable counts as unset. Flags of both generations are in `dynamo_graphs.settings`.
 """
 
-from collections.abc import Iterator, Mapping
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -14,8 +16,13 @@ import msgspec
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.errors import ConfigError
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 Engine = Literal["buildkit", "buildkit-rootless", "kaniko"]
 """The engine that builds images."""
+
+
+_REGISTRY = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(=[a-z0-9.-]+)?", re.ASCII)
 
 
 class Secret:
@@ -104,6 +111,14 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
             "Build with the daemon at this address, such as `tcp://buildkitd:1234`.",
         ),
     ] = ""
+    buildkit_client_secret: Annotated[
+        str,
+        Variable(
+            ("BUILDKIT_CLIENT_SECRET",),
+            "Connect to the daemon with TLS, and the certificate of this Secret in the request's namespace: "
+            "`ca.crt`, `tls.crt` and `tls.key`.",
+        ),
+    ] = ""
     buildkit_cache_repository: Annotated[
         str,
         Variable(("BUILDKIT_CACHE_REPO",), "Keep BuildKit's cache in this registry repository."),
@@ -153,7 +168,7 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = Secret()
     registry_secure: Annotated[
         bool, Variable(("DOCKER_REGISTRY_SECURE",), "Speak TLS with the registry.")
-    ] = False
+    ] = True
     registry_repository: Annotated[
         str,
         Variable(
@@ -164,6 +179,22 @@ class LegacySettings(msgspec.Struct, frozen=True, kw_only=True):
             "Keep the images in this repository below the server.",
         ),
     ] = "yatai-bentos"
+    known_registries: Annotated[
+        str,
+        Variable(
+            ("DYNAMO_KNOWN_REGISTRIES",),
+            "Ask these registries for images of tenants although their addresses are private, and let them "
+            "issue tokens from another host, such as `harbor.corp:8443,registry.corp=gitlab.corp`.",
+        ),
+    ] = ""
+    cluster_networks: Annotated[
+        str,
+        Variable(
+            ("DYNAMO_CLUSTER_NETWORKS",),
+            "Never connect to these networks on behalf of tenants: those of nodes, pods and Services with "
+            "public addresses, such as `203.0.113.0/24,2001:db8::/32`. Private networks need no entry.",
+        ),
+    ] = ""
     builder_namespace: Annotated[
         str,
         Variable(
@@ -257,6 +288,30 @@ def host_suffix(settings: LegacySettings, rendering: RenderSettings) -> str:
     return rendering.ingress_host_suffix or settings.ingress_host_suffix or "local"
 
 
+def known_registries(text: str) -> Mapping[str, str]:
+    """Hosts of listed registries, each with the host that issues its tokens ("" for its own).
+
+    Raises:
+        ValueError: an entry is neither `HOST[:PORT]` nor `HOST[:PORT]=HOST`.
+    """
+    entries = [entry.strip().lower() for entry in text.split(",") if entry.strip()]
+    for entry in entries:
+        if not _REGISTRY.fullmatch(entry):
+            raise ValueError(
+                f"expected host:port or host:port=token-host, separated by commas, got {entry!r}"
+            )
+    return {registry: host for registry, _, host in (entry.partition("=") for entry in entries)}
+
+
+def cluster_networks(text: str) -> tuple[Network, ...]:
+    """Parse a list of networks.
+
+    Raises:
+        ValueError: an entry is not a network such as `198.18.0.0/15`.
+    """
+    return tuple(ipaddress.ip_network(entry.strip()) for entry in text.split(",") if entry.strip())
+
+
 def _value(setting: SettingVariable, text: str) -> object:
     if setting.type_ is bool:
         if text not in ("true", "false"):
@@ -268,8 +323,8 @@ def _value(setting: SettingVariable, text: str) -> object:
         choices = [choice for choice in get_args(setting.type_) if choice]
         if text not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, got {text!r}")
-    if setting.name == "endpoint":
-        _require_url(text)
+    if check := _CHECKS.get(setting.name):
+        check(text)
     return text
 
 
@@ -277,3 +332,11 @@ def _require_url(text: str) -> None:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
         raise ValueError("expected a URL without user and password, such as http://dynamo-store")
+
+
+_CHECKS: Mapping[str, Callable[[str], object]] = {
+    "endpoint": _require_url,
+    "known_registries": known_registries,
+    "cluster_networks": cluster_networks,
+}
+"""Raise ValueError for an invalid value of that setting."""

@@ -36,6 +36,8 @@ HTTP_PORT = 3000
 _CONFIG_PATH = "DYNAMO_CONFIG_PATH"
 _PREFIXES = ("yatai.ai/", "nvidia.com/")
 """Prefixes of annotations that switch features: a later version renamed the first to the second."""
+_DIGITS = 5
+"""Of the largest port."""
 _STRATEGIES = {
     "Recreate": {labels.STRATEGY: "Recreate"},
     "RampedSlowRollout": {labels.MAX_SURGE: "1", labels.MAX_UNAVAILABLE: "0"},
@@ -122,8 +124,8 @@ def http_port(environment: tuple[Object, ...]) -> int | None:
     texts = [entry.get("value", "") for entry in environment if entry.get("name") == "PORT"]
     if not texts or not texts[0]:
         return HTTP_PORT
-    is_port = texts[0].isascii() and texts[0].isdecimal() and 0 < int(texts[0][:6]) < 2**16
-    return int(texts[0]) if is_port else None
+    is_number = texts[0].isascii() and texts[0].isdecimal() and len(texts[0]) <= _DIGITS
+    return int(texts[0]) if is_number and 0 < int(texts[0]) < 2**16 else None
 
 
 def claim_name(nim: DynamoNimDeployment) -> str:

@@ -5,26 +5,37 @@ the translated component. The configuration of a graph is unknown here, so overr
 are validated alone.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Final, TypeVar
 
 import msgspec
 
+from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
+from dynamo_graphs.api.deployment_config import VARIABLE
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind, lines
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems, shared_size_problems
+from dynamo_graphs.validation.bounds import (
+    MOST_PROBLEMS,
+    counted,
+    first_problems,
+    shared_size_problems,
+)
 from dynamo_graphs.validation.component import spec_problems
 from dynamo_graphs.validation.environment import shared_environment_problems
-from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, Shape, shape_problems
+from dynamo_graphs.validation.pod import account_problems
+from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, POD, Shape, shape_problems
 from dynamo_graphs.validation.syntax import is_dns_label, name_problems
 from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
 from dynamo_legacy.api.deployment import DynamoDeployment
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
 from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
-from dynamo_legacy.build.image import parse_reference
+from dynamo_legacy.build.builder import pod_fields
+from dynamo_legacy.build.image import image_tag, parse_reference
 from dynamo_legacy.build.job import build_seconds
 from dynamo_legacy.generate import merge_patched
 from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
@@ -41,7 +52,8 @@ _SOME_IMAGE = DynamoNimSpec(image="image")
 """No rule depends on the image."""
 _EXAMPLES = {"mountPoint": "/data", "size": "10Gi", "volumeAccessMode": "ReadWriteOnce"}
 _BUILD_POD: Shape = {
-    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}}
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [ENTRIES]}},
+    "serviceAccountName": str,
 }
 """The part of a pod spec that the Job of a build merges; the API server validates the rest."""
 _MOST_OF_NAME: Final = 80
@@ -76,16 +88,19 @@ def deployment_problems(
     """The problems of a deployment that no configuration of its graph can fix, sorted by path."""
     problems = chain(
         _error(nim_name, deployment.spec.dynamo_nim, "spec.dynamoNim"),
-        shared_environment_problems(deployment.spec.envs, "spec.envs"),
+        shared_environment_problems(_with_config(deployment.spec.envs), "spec.envs"),
         _port_problems(deployment.spec.envs, "spec.envs"),
         _service_problems(deployment, settings, legacy),
     )
     return first_problems(problems, most)
 
 
-def request_problems(request: DynamoNimRequest, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
-    """The problems of a request that no setting of the operator can fix, sorted by path."""
-    return first_problems(_request_problems(request), most)
+def request_problems(
+    request: DynamoNimRequest, settings: RenderSettings, most: int = MOST_PROBLEMS
+) -> tuple[Problem, ...]:
+    """The problems of a request that no setting of builds can fix, sorted by path."""
+    problems = chain(_request_problems(request), _build_pod_problems(request, settings))
+    return first_problems(problems, most)
 
 
 def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
@@ -96,6 +111,7 @@ def nim_warnings(nim: DynamoNimDeployment) -> Iterator[Problem]:
 
 def deployment_warnings(deployment: DynamoDeployment) -> Iterator[Problem]:
     """Fields of a deployment's services without effect. The deployment has no problems."""
+    yield from _opaque(deployment.spec.envs, "spec.envs")
     for name, override in sorted(deployment.spec.services.items()):
         yield from _ignored(_overriding(override), f"spec.services.{name}")
 
@@ -112,11 +128,38 @@ def _component_problems(
     nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     """Problems of a component whose spec is at `path`."""
-    component = as_component(nim, _SOME_IMAGE, settings, legacy)
+    has_wrong_types = yield from counted(_type_problems(nim.spec, path))
+    if has_wrong_types:
+        return
+    spec = msgspec.structs.replace(nim.spec, envs=_with_config(nim.spec.envs))
+    checked = msgspec.structs.replace(nim, spec=spec)
+    component = as_component(checked, _SOME_IMAGE, settings, legacy)
     yield from spec_problems(component.spec, path, component.metadata.namespace, settings)
     yield from _port_problems(nim.spec.envs, f"{path}.envs")
     yield from _claim_problems(nim.spec.pvc, f"{path}.pvc")
     yield from _autoscaling_problems(nim.spec.autoscaling, f"{path}.autoscaling")
+
+
+def _type_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of the JSON types that the translation relies on."""
+    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
+    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
+
+
+def _with_config(environment: tuple[Object, ...]) -> tuple[Object, ...]:
+    """The variables, without a configuration that is not a JSON object: processes also read YAML."""
+    return tuple({**entry, "value": "{}"} if _is_opaque(entry) else entry for entry in environment)
+
+
+def _is_opaque(entry: Object) -> bool:
+    """Whether a variable is a configuration of services that the operator cannot read."""
+    text = entry.get("value") if entry.get("name") == VARIABLE else None
+    if not text or not isinstance(text, str):
+        return False
+    try:
+        return not isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return True
 
 
 def _object_name_problems(name: str, path: str) -> Iterator[Problem]:
@@ -224,10 +267,12 @@ def _missing_bound(autoscaling: Autoscaling | None) -> Iterator[Problem]:
 
 def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
     spec = request.spec
-    yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
     if spec.image:
+        yield from _error(tag_parts, spec.bento_tag, "spec.bentoTag")
         yield from _error(parse_reference, spec.image, "spec.image")
-    elif spec.docker_config_json_secret_name:
+    else:
+        yield from _error(partial(image_tag, settings=LegacySettings()), request, "spec.bentoTag")
+    if spec.docker_config_json_secret_name and not spec.image:
         message = "needs image, for whose registry the Secret is"
         yield Problem("spec.dockerConfigJsonSecretName", message, ProblemKind.REQUIRED)
     if secret := spec.docker_config_json_secret_name:
@@ -238,12 +283,18 @@ def _request_problems(request: DynamoNimRequest) -> Iterator[Problem]:
             message = "must not be set together with source"
             yield Problem("spec.downloadUrl", message, ProblemKind.FORBIDDEN)
     yield from _error(build_seconds, spec.image_build_timeout, "spec.imageBuildTimeout")
-    environment = spec.image_builder_extra_container_env
-    path = "spec.imageBuilderExtraContainerEnv"
-    yield from shape_problems(environment, ENVIRONMENT, path)
-    yield from shape_problems(
-        spec.image_builder_extra_pod_spec, _BUILD_POD, "spec.imageBuilderExtraPodSpec"
-    )
+
+
+def _build_pod_problems(request: DynamoNimRequest, settings: RenderSettings) -> Iterator[Problem]:
+    environment = request.spec.image_builder_extra_container_env
+    yield from shape_problems(environment, ENVIRONMENT, "spec.imageBuilderExtraContainerEnv")
+    pod, path = request.spec.image_builder_extra_pod_spec, "spec.imageBuilderExtraPodSpec"
+    yield from shape_problems(pod, _BUILD_POD, path)
+    account = pod_fields(pod).get("serviceAccountName") if isinstance(pod, dict) else None
+    if isinstance(account, str):
+        fields, namespace = {"serviceAccountName": account}, request.metadata.namespace
+        component = DynamoComponentDeploymentSpec()
+        yield from account_problems(component, fields, namespace, path, settings)
 
 
 def _source_problems(source: Source) -> Iterator[Problem]:
@@ -281,7 +332,15 @@ def _reference_problems(source: Source) -> Iterator[Problem]:
         yield from name_problems(source.config_map.name, path, "a ConfigMap")
 
 
+def _opaque(environment: tuple[Object, ...], path: str) -> Iterator[Problem]:
+    for index, entry in enumerate(environment):
+        if _is_opaque(entry):
+            message = "not a JSON object: processes get it as it is, without their Dynamo namespace"
+            yield Problem(f"{path}[{index}].value", message)
+
+
 def _ignored(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    yield from _opaque(spec.envs, f"{path}.envs")
     if spec.run_mode is not None:
         yield Problem(f"{path}.runMode", "has no effect: no process has ever read it")
     if spec.external_services:

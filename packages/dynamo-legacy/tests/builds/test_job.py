@@ -1,11 +1,13 @@
 """The Job is that of the recorded operator but for what decision 45 changes."""
 
+import csv
 import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dynamo_legacy.api.nim_request import (
     ConfigMapSource,
@@ -18,7 +20,7 @@ from dynamo_legacy.api.nim_request import (
     Source,
 )
 from dynamo_legacy.build.builder import builder_settings
-from dynamo_legacy.build.image import built_image
+from dynamo_legacy.build.image import STORAGE_NAMESPACE, built_image, parse_reference
 from dynamo_legacy.build.job import (
     FORCE,
     REBUILD,
@@ -40,6 +42,7 @@ RECORDED = LegacySettings(
     registry_server="registry.example.com/nvidian",
     registry_username="username",
     registry_password=Secret("password"),
+    registry_secure=False,
     fetch_image="operator:1",
 )
 IMAGE = "registry.example.com/nvidian/yatai-bentos:yatai.seed-nr.jh2o6dqzpsgfued4"
@@ -87,6 +90,7 @@ def test_the_recorded_request() -> None:
         *("--local", "context=/workspace/buildcontext"),
         *("--local", "dockerfile=/workspace/buildcontext/env/docker"),
         *("--output", f"type=image,name={IMAGE},push=true,registry.insecure=true"),
+        *("--opt", "build-arg:BUILDKIT_CACHE_MOUNT_NS=c-seed-nr"),
     ] == builder["args"]
     assert {"name": "DOCKER_CONFIG", "value": "/kaniko/.docker/"} in builder["env"]
     assert [{"secretRef": {"name": "yatai-api-token"}}] == fetcher["envFrom"]
@@ -118,7 +122,7 @@ def test_a_request_with_everything() -> None:
         )
     )
     fetcher, builder = containers(made)
-    assert ["--opt", "build-arg:A=B c"] == builder["args"][-2:]
+    assert ["--opt", "build-arg:A=B c"] == builder["args"][-4:-2]
     assert {"name": "K", "value": "V"} in builder["env"]
     assert {"name": "K", "value": "V"} in fetcher["env"]
     assert {"limits": {"cpu": "1"}} == builder["resources"]
@@ -231,9 +235,64 @@ def test_another_timeout_is_refused(timeout: str) -> None:
         build_seconds(timeout)
 
 
+CERTIFICATE = {"cacert": "ca.crt", "cert": "tls.crt", "key": "tls.key"}
+ODD = st.text(st.sampled_from('ab1:/.,="\n\\[]@$(-_é\x00'), max_size=12) | st.just("a:1")
+
+
+@given(tag=ODD, prefix=ODD, image=st.none() | ODD, url=ODD, dockerfile=ODD, timeout=ODD)
+def test_any_text_is_refused_or_built_under_one_name(
+    tag: str, prefix: str, image: str | None, url: str, dockerfile: str, timeout: str
+) -> None:
+    """No text of a user adds a field to `--output`, or raises where a condition could say it."""
+    made = request(
+        annotations={STORAGE_NAMESPACE: prefix},
+        bento_tag=tag,
+        image=image,
+        download_url=url,
+        dockerfile=dockerfile,
+        image_build_timeout=timeout,
+    )
+    try:
+        built = built_image(made, RECORDED)
+        fetch = fetch_of(made, RECORDED)
+        build = build_job(made, Build(built, fetch, RECORDED))
+    except ValueError:
+        return
+    parse_reference(built.pushed)
+    _, builder = containers(build)
+    [output] = csv.reader([builder["args"][builder["args"].index("--output") + 1]])
+    keys = [field.partition("=")[0] for field in output]
+    assert ["type", "name", "push", "registry.insecure"] == keys
+
+
+def test_a_build_has_the_caches_of_its_namespace_whatever_its_arguments_are() -> None:
+    made = request(build_args=("BUILDKIT_CACHE_MOUNT_NS=of-others", "A=b"))
+    _, builder = containers(job(made))
+    options = [word for word in builder["args"] if "BUILDKIT_CACHE_MOUNT_NS" in word]
+    assert "build-arg:BUILDKIT_CACHE_MOUNT_NS=c-seed-nr" == options[-1]
+
+
+def test_a_build_logs_in_to_the_daemon_with_the_certificate_of_its_namespace() -> None:
+    settings = structs.replace(RECORDED, buildkit_client_secret="buildkitd-client")
+    made = request()
+    body = build_job(made, Build(built_image(made, settings), fetch_of(made, settings), settings))
+    fetcher, builder = containers(body)
+    folder = "/var/run/dynamo/buildkit"
+    flags = [f"--tls{flag}={folder}/{file}" for flag, file in CERTIFICATE.items()]
+    assert ["--addr", settings.buildkit_url, *flags, "build"] == builder["args"][:6]
+    mount = {"name": "buildkit-client", "mountPath": folder, "readOnly": True}
+    assert mount in builder["volumeMounts"]
+    assert mount not in fetcher["volumeMounts"]
+    volume = {"name": "buildkit-client", "secret": {"secretName": "buildkitd-client"}}
+    assert volume in body["spec"]["template"]["spec"]["volumes"]
+    own = structs.replace(settings, build_engine="buildkit-rootless", buildkit_url="")
+    alone = build_job(made, Build(built_image(made, own), fetch_of(made, own), own))
+    assert "buildkit-client" not in str(alone)
+
+
 def test_the_kubelet_expands_nothing_in_users_texts() -> None:
     _, builder = containers(job(request(build_args=("A=$(YATAI_API_TOKEN)",))))
-    assert "build-arg:A=$$(YATAI_API_TOKEN)" == builder["args"][-1]
+    assert "build-arg:A=$$(YATAI_API_TOKEN)" in builder["args"]
 
 
 def test_the_administrators_settings_come_first_and_may_be_in_lower_case() -> None:

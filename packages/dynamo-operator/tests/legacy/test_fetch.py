@@ -32,7 +32,7 @@ from dynamo_legacy.build.plan import COMPRESSED
 from dynamo_legacy.graph_config import parse_graph_config
 from dynamo_operator.legacy import fetch as program
 from dynamo_operator.legacy import unpack as unpacking
-from dynamo_operator.legacy.fetch import fetch, graph_message
+from dynamo_operator.legacy.fetch import PERMANENT, fetch, graph_message, redirected
 from dynamo_operator.legacy.unpack import BadArchive, unpack
 
 CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
@@ -175,6 +175,38 @@ def test_headers_come_from_files_and_stay_with_their_host(
     source = HttpSource(url=serve(redirecting) + "/a.tar", header_secret_name="h")
     fetched(pod, Source(http=source), monkeypatch)
     assert ["Bearer secret", None] == seen
+
+
+@pytest.mark.parametrize(
+    ("url", "location", "expected"),
+    [
+        ("https://a/x", "/y", ("https://a/y", {"A": "b"})),
+        ("http://a/x", "https://a/y", ("https://a/y", {"A": "b"})),
+        ("https://a/x", "https://b/y", ("https://b/y", {})),
+        ("https://a/x", "https://a:8443/y", ("https://a:8443/y", {})),
+    ],
+)
+def test_a_redirect_keeps_headers_on_its_host(
+    url: str, location: str, expected: tuple[str, dict[str, str]]
+) -> None:
+    assert expected == redirected(url, location, {"A": "b"})
+
+
+@pytest.mark.parametrize(
+    "location", ["http://a/y", "http://b/y", "ftp://a/y", "file:///etc/passwd"]
+)
+def test_a_redirect_does_not_leave_tls(location: str) -> None:
+    with pytest.raises(BadArchive, match="without TLS"):
+        redirected("https://a/x", location, {"A": "b"})
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://a:port/x"])
+def test_an_invalid_url_is_an_error_in_one_line(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    code, text = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert PERMANENT == code
+    assert 1 == len(text.splitlines())
 
 
 SECRET_KEY = "key"
@@ -405,7 +437,9 @@ def test_a_large_configuration_is_compressed_and_a_huge_one_left_out(tmp_path: P
     assert "" == graph_message(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["[" * 10_000, "a: *b", "!!python/object:os.system {}"])
+@pytest.mark.parametrize(
+    "text", ["[" * 10_000, "a: *b", "a: 1\n---\na: 2", "service: !!timestamp x", "a: \x00"]
+)
 def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "bento.yaml").write_text(text)
     with pytest.raises(BadArchive, match=r"bento\.yaml"):

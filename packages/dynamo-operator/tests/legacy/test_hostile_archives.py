@@ -74,6 +74,26 @@ def test_each_is_refused(tmp_path: Path, name: str) -> None:
     assert ["in"] == [each.name for each in tmp_path.iterdir()]
 
 
+def test_a_hard_link_to_a_link_changes_no_file_outside(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    victim.chmod(0o600)
+    hard = tarfile.TarInfo("h")
+    hard.type, hard.linkname, hard.mode, hard.mtime = tarfile.LNKTYPE, "a/link", 0o755, 99
+    body = b"".join(
+        (
+            member("a", tarfile.DIRTYPE),
+            member("a/link", tarfile.SYMTYPE, "../victim"),
+            hard.tobuf(tarfile.GNU_FORMAT),
+        )
+    )
+    before = victim.stat()
+    with pytest.raises(BadArchive, match="a hard link to a link"):
+        unpack(io.BytesIO(body + END), tmp_path / "in")
+    after = victim.stat()
+    assert (before.st_mode, before.st_mtime) == (after.st_mode, after.st_mtime)
+
+
 @pytest.mark.parametrize("type_", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
 def test_a_header_does_not_fill_the_memory(tmp_path: Path, type_: bytes) -> None:
     body = lzma.compress(extended(bytes(64 * 1024**2), type_) + member("x") + END)

@@ -1,19 +1,23 @@
 """Registries that answer, ask for a token, refuse, are busy, break, or never answer."""
 
 import base64
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from dynamo_legacy.build.image import Reference
+from dynamo_legacy.build.image import BuiltImage, Reference
 from dynamo_legacy.build.plan import Probe
+from dynamo_legacy.settings import LegacySettings, Secret, cluster_networks
+from dynamo_operator.legacy.addresses import is_public
 from dynamo_operator.legacy.registry import (
+    UNANSWERED,
     Login,
     Registry,
     RegistryError,
-    is_outside,
+    RegistryProbe,
     login_of,
     registry_session,
 )
@@ -43,11 +47,18 @@ async def serve() -> AsyncIterator[Serve]:
         await each.close()
 
 
-async def probed(host: str, login: Login | None = None, *, only_outside: bool = False) -> Probe:
-    """What a registry says of an image."""
-    async with registry_session(only_outside=only_outside) as session:
+async def has_image(host: str, login: Login | None = None) -> bool:
+    """Whether a registry has an image."""
+    async with registry_session() as session:
         reference = Reference(host, "team/app", "1")
-        return await Registry(session, reference, is_insecure=True, login=login).probe()
+        return await Registry(session, reference, is_insecure=True, login=login).has_image()
+
+
+async def probed(host: str, *, is_own: bool = True, **settings: str) -> Probe:
+    """What the operator finds out about the image of a tenant at that registry."""
+    name = f"{host}/team/app:1"
+    image = BuiltImage(name, name, is_insecure=True, secret="", is_own=is_own)
+    return await RegistryProbe().asked(image, LegacySettings(**settings))
 
 
 @pytest.mark.parametrize(("status", "exists"), [(200, True), (404, False)])
@@ -58,7 +69,7 @@ async def test_it_says_whether_an_image_exists(serve: Serve, status: int, exists
         asked.append((request.method, request.path))
         return web.Response(status=status)
 
-    assert Probe(exists=exists) == await probed(await serve(answer))
+    assert exists == await has_image(await serve(answer))
     assert [("HEAD", "/v2/team/app/manifests/1")] == asked
 
 
@@ -76,7 +87,7 @@ async def test_it_gets_a_token_with_the_login_and_shows_only_the_token(serve: Se
         challenge = f'Bearer realm="{realm}",service="s"'
         return web.Response(status=401, headers={"WWW-Authenticate": challenge})
 
-    assert Probe(exists=True) == await probed(await serve(answer), Login("me", "pw"))
+    assert await has_image(await serve(answer), Login("me", "pw"))
     basic = "Basic " + base64.b64encode(b"me:pw").decode()
     path = "/v2/team/app/manifests/1"
     assert [(path, ""), ("/token", basic), (path, "Bearer t")] == seen
@@ -100,9 +111,12 @@ async def test_every_other_answer_is_an_error_in_one_line(
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=status, headers=headers)
 
-    found = await probed(await serve(answer))
-    assert text in found.error
-    assert (False, seconds) == (found.exists, found.retry_seconds)
+    host = await serve(answer)
+    with pytest.raises(RegistryError, match=text) as raised:
+        await has_image(host)
+    assert seconds == raised.value.retry_seconds
+    found = await probed(host, is_own=False)
+    assert Probe(error=UNANSWERED, retry_seconds=seconds) == found
 
 
 async def test_a_manifest_and_a_token_that_are_nested_deeply_are_errors(serve: Serve) -> None:
@@ -134,7 +148,8 @@ async def test_a_registry_that_never_answers_is_given_up(
         return web.Response()
 
     monkeypatch.setattr(registry, "SECONDS", 0.2)
-    assert "no answer" in (await probed(await serve(answer))).error
+    with pytest.raises(RegistryError, match="no answer"):
+        await has_image(await serve(answer))
 
 
 async def test_an_endless_answer_is_cut(serve: Serve) -> None:
@@ -144,7 +159,8 @@ async def test_an_endless_answer_is_cut(serve: Serve) -> None:
         challenge = f'Bearer realm="http://{request.host}/token"'
         return web.Response(status=401, headers={"WWW-Authenticate": challenge})
 
-    assert "too large" in (await probed(await serve(answer))).error
+    with pytest.raises(RegistryError, match="too large"):
+        await has_image(await serve(answer))
 
 
 @pytest.mark.parametrize(
@@ -159,21 +175,36 @@ async def test_a_tenants_registry_may_not_be_an_address_inside(serve: Serve, hos
         return web.Response()
 
     port = (await serve(answer)).rpartition(":")[2]
-    assert (await probed(f"{host}:{port}", only_outside=True)).error
+    found = await probed(f"{host}:{port}")
+    assert not found.exists
     assert [] == asked
+    closed = await probed(f"{host}:1")
+    assert closed == found  # an open port is not distinguished from a closed one
 
 
-@pytest.mark.parametrize(
-    "realm",
-    [
-        "http://127.0.0.1:{}/token",
-        "http://127.1:{}/token",
-        "http://[::ffff:127.0.0.1]:{}/token",
-        "http://\uff11\uff12\uff17.0.0.1:{}/token",
-        "http://[127.0.0.1:{}/token",
-    ],
-)
-async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> None:
+async def test_a_private_registry_is_asked_if_the_administrator_lists_it(serve: Serve) -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response()
+
+    host = await serve(answer)
+    assert not (await probed(host)).exists
+    assert not (await probed(host, known_registries="127.0.0.1:1")).exists
+    assert (await probed(host, known_registries=f"harbor.corp,{host}")).exists
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name is one of this machine."""
+
+    async def resolve(_: object, host: str, port: int = 0, **__: object) -> list[dict[str, object]]:
+        address = {"host": "127.0.0.1", "port": port, "family": socket.AF_INET}
+        return [{"hostname": host, **address, "proto": 0, "flags": 0}]
+
+    monkeypatch.setattr("aiohttp.resolver.ThreadedResolver.resolve", resolve)
+
+
+@pytest.mark.usefixtures("names")
+async def test_a_name_that_points_inside_is_not_connected_to(serve: Serve) -> None:
     asked = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -181,37 +212,165 @@ async def test_a_token_service_inside_is_not_asked(serve: Serve, realm: str) -> 
         return web.Response()
 
     port = (await serve(answer)).rpartition(":")[2]
-    async with registry_session(only_outside=True) as session:
-        registry = Registry(session, Reference("r.example.com", "a", "1"), is_insecure=True)
-        with pytest.raises(RegistryError):
-            await registry._authorization_for(f'Bearer realm="{realm.format(port)}",service="s"')
+    assert Probe() == await probed(f"registry.example:{port}")
     assert [] == asked
 
 
-async def test_the_reason_is_said(serve: Serve) -> None:
-    found = await probed("127.0.0.1:5000", only_outside=True)
-    assert "the operator does not connect to such addresses" in found.error
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize("listed", ["", "other.example", "internal.example"])
+async def test_tokens_come_from_the_registry_or_a_listed_host_only(
+    serve: Serve, listed: str
+) -> None:
+    """The registry of a tenant sends the operator to a service inside, and asks for its answer."""
+    seen = []
+
+    async def registry(request: web.Request) -> web.Response:
+        seen.append((request.host, request.path, request.headers.get("Authorization", "")))
+        if request.path.startswith("/admin"):
+            return web.json_response({"token": "of-an-internal-service"})
+        if request.headers.get("Authorization"):
+            return web.Response()
+        realm = f"http://internal.example:{port}/admin/delete?confirm=yes"
+        return web.Response(status=401, headers={"WWW-Authenticate": f'Bearer realm="{realm}"'})
+
+    port = (await serve(registry)).rpartition(":")[2]
+
+    host = f"tenant.example:{port}"
+    is_listed = listed == "internal.example"
+    found = await probed(host, known_registries=f"{host}={listed}" if listed else host)
+    assert is_listed == found.exists
+    assert is_listed == any(path.startswith("/admin") for _, path, _ in seen)
+    assert is_listed == any("internal" in authorization for *_, authorization in seen)
 
 
 @pytest.mark.parametrize(
-    ("address", "outside"),
+    ("registry", "realm"),
     [
-        ("10.0.0.1", True),
-        ("2001:db8::1", True),
+        ("docker.io", "https://auth.docker.io/token"),
+        ("nvcr.io", "https://nvcr.io/proxy_auth"),
+        ("nvcr.io", "https://authn.nvidia.com/token"),
+        ("ghcr.io", "https://ghcr.io/token"),
+        ("quay.io", "https://quay.io/v2/auth"),
+        ("gcr.io", "https://gcr.io/v2/token"),
+        ("us-docker.pkg.dev", "https://us-docker.pkg.dev/v2/token"),
+        ("public.ecr.aws", "https://public.ecr.aws/token/"),
+        ("team.azurecr.io", "https://team.azurecr.io/oauth2/token"),
+        ("registry.gitlab.com", "https://gitlab.com/jwt/auth"),
+        ("git.example.com:5050", "https://git.example.com/jwt/auth"),
+        ("Registry.Example.COM", "https://registry.example.com/token"),
+    ],
+)
+async def test_registries_get_tokens_where_they_issue_them(
+    monkeypatch: pytest.MonkeyPatch, registry: str, realm: str
+) -> None:
+    sent = []
+
+    async def send(self: Registry, method: str, url: str, authorization: str) -> object:
+        sent.append(url.partition("?")[0])
+        if url.startswith(realm):
+            return 200, {}, b'{"token": "t"}'
+        status = 200 if authorization == "Bearer t" else 401
+        return status, {"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'}, b""
+
+    monkeypatch.setattr(Registry, "_send", send)
+    name = f"{registry}/a/b:1"
+    image = BuiltImage(name, name, is_insecure=False, secret="", is_own=True)
+    assert (await RegistryProbe().asked(image, LegacySettings())).exists
+    assert sent[1] == realm
+
+
+@pytest.mark.parametrize(
+    "realm",
+    [
+        "http://registry.example.com/token",
+        "https://auth.example.com/token",
+        "https://registry.example.com.evil/token",
+        "https://registry.example.com@evil/token",
+        "https://registry.example.com\\@evil/token",
+        "https://evil#registry.example.com",
+        "https://auth.docker.io/token",
+        "https://[127.0.0.1/token",
+        "//registry.example.com/token",
+        "https:///token",
+        "",
+    ],
+)
+async def test_no_other_realm_is_followed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], realm: str
+) -> None:
+    sent = []
+
+    async def send(self: Registry, method: str, url: str, authorization: str) -> object:
+        sent.append(url)
+        return 401, {"WWW-Authenticate": f'Bearer realm="{realm}",service="s"'}, b""
+
+    monkeypatch.setattr(Registry, "_send", send)
+    name = "registry.example.com/a/b:1"
+    image = BuiltImage(name, name, is_insecure=False, secret="", is_own=False)
+    found = await RegistryProbe().asked(image, LegacySettings())
+    assert UNANSWERED == found.error
+    assert ["https://registry.example.com/v2/a/b/manifests/1"] == sent
+    assert "its token" in capsys.readouterr().out
+
+
+async def test_the_administrators_login_reaches_no_registry_of_a_tenant(serve: Serve) -> None:
+    seen = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.Response(status=401, headers={"WWW-Authenticate": "Basic"})
+
+    host = await serve(answer)
+    name = f"{host}/team/app:1"
+    settings = LegacySettings(
+        known_registries=host, registry_username="u", registry_password=Secret("p")
+    )
+    image = BuiltImage(name, name, is_insecure=True, secret="", is_own=True)
+    assert Probe() == await RegistryProbe().asked(image, settings)
+    assert [None] == seen
+
+
+@pytest.mark.parametrize(
+    ("address", "is_expected"),
+    [
+        ("8.8.8.8", True),
+        ("2606:4700::1111", True),
+        ("::ffff:8.8.8.8", True),
+        ("64:ff9b::808:808", True),
+        ("198.51.101.7", True),
+        ("10.0.0.1", False),
+        ("172.16.0.1", False),
+        ("192.168.1.1", False),
+        ("100.64.0.1", False),
+        ("198.18.0.1", False),
         ("127.0.0.1", False),
         ("127.1", False),
         ("2130706433", False),
         ("169.254.169.254", False),
+        ("100.100.100.200", False),
+        ("168.63.129.16", False),
+        ("224.0.0.1", False),
+        ("255.255.255.255", False),
         ("::1", False),
+        ("::7f00:1", False),
         ("fe80::1%eth0", False),
+        ("fec0::1", False),
+        ("fc00::1", False),
         ("fd00:ec2::254", False),
+        ("ff02::1", False),
         ("::ffff:127.0.0.1", False),
+        ("64:ff9b::a00:1", False),
+        ("64:ff9b:1::1", False),
+        ("2002:a00:1::", False),
         ("0.0.0.0", False),  # noqa: S104
         ("localhost", False),
+        ("198.51.102.7", False),
+        ("2600:1f18::7", False),
     ],
 )
-def test_addresses_inside_are_known(address: str, outside: bool) -> None:
-    assert outside == is_outside(address)
+def test_addresses_inside_are_known(address: str, is_expected: bool) -> None:
+    cluster = cluster_networks("198.51.102.0/24, 2600:1f18::/32")
+    assert is_expected == is_public(address, cluster)
 
 
 def test_the_login_of_a_host_is_found_in_a_docker_configuration() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -54,6 +55,22 @@ def a_graph(ready: str, reason: str = "", **annotations: str) -> DynamoGraphDepl
             gpus=8,
         ),
     )
+
+
+def test_a_time_that_a_user_wrote_into_a_status_ends_no_scrape() -> None:
+    hostile = msgspec.structs.replace(
+        a_graph("True"),
+        metadata=Metadata("evil", "lab"),
+        status=DynamoGraphDeploymentStatus(
+            conditions=(
+                Condition("Ready", "True", last_transition_time="2026-01-01T00:00:00+99:99"),
+            )
+        ),
+    )
+    seconds = [line for line in lines(hostile, a_graph("True")) if "state_seconds" in line]
+    assert [
+        'dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="true"} 60.0'
+    ] == seconds
 
 
 def test_a_graph_that_waits() -> None:

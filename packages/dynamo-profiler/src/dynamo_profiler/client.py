@@ -26,7 +26,8 @@ MAX_REQUESTS = 600
 MIN_REQUESTS = 10
 _MIN_TOKENS = 2
 """Per response: the time between tokens needs two."""
-_ERRORS = 400
+_ERRORS = 300
+"""Status codes from here on are failures: a redirect is not followed."""
 _MOST_BYTES = 1024 * 1024
 """Of the list of models."""
 _MAX_WORDS = 4.0
@@ -187,6 +188,7 @@ class Frontend:
                 method,
                 f"{self.url}{path}",
                 json=body,
+                allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(total=timeout_seconds),
             ) as response:
                 if response.status >= _ERRORS:

@@ -18,13 +18,19 @@ def microtime(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def instant(text: str | None) -> datetime | None:
+    """Parse a time, in UTC; None if it is missing, invalid or before 1970.
+
+    Users may write Leases and statuses. The API server accepts `0001-01-01T00:00:00+99:99` as `date-time`.
+    """
+    try:
+        time = datetime.fromisoformat(text or "")
+        return time.astimezone(UTC) if time.tzinfo and time.year >= 1970 else None  # noqa: PLR2004
+    except (ValueError, OverflowError):
+        return None
+
+
 def seconds_between(earlier: str | None, later: datetime) -> float | None:
     """The seconds from one time to another; None if the first is missing or invalid."""
-    try:
-        return (later - datetime.fromisoformat(earlier or "")).total_seconds()
-    except (
-        ValueError,
-        TypeError,
-        OverflowError,
-    ):  # any user may write a Lease: no zone, year 0
-        return None
+    time = instant(earlier)
+    return None if time is None else (later - time).total_seconds()

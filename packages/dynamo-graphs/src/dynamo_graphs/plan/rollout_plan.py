@@ -23,6 +23,7 @@ from dynamo_graphs.plan.rollout import (
     rolling_step,
 )
 from kube_runtime.kind import Key
+from kube_runtime.times import seconds_between
 from kube_runtime.types.meta import condition
 
 _KIND = DynamoComponentDeployment.KIND.name
@@ -122,14 +123,10 @@ class _Clock:
     def seconds_to_settle(self, new: Member | None) -> float | None:
         """Seconds until new workers count as settled; None while some are not available."""
         available = condition(new.component.status.conditions, "Available") if new else None
-        if (
-            available is None
-            or available.status != "True"
-            or available.last_transition_time is None
-        ):
+        if available is None or available.status != "True":
             return None
-        since = datetime.fromisoformat(available.last_transition_time)
-        return max(0.0, self.settle_seconds - (self.now - since).total_seconds())
+        passed = seconds_between(available.last_transition_time, self.now)
+        return None if passed is None else max(0.0, self.settle_seconds - passed)
 
 
 def _planned(

@@ -8,7 +8,6 @@ in it was never done.
 from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 
@@ -19,7 +18,7 @@ from dynamo_graphs.status.conditions import new_condition, pause_over
 from dynamo_graphs.status.pods import is_ready as is_pod_ready
 from dynamo_graphs.status.pods import pod_report
 from dynamo_graphs.validation import Problem
-from kube_runtime.times import rfc3339
+from kube_runtime.times import instant, rfc3339
 from kube_runtime.types.meta import Condition
 
 WAITING = "waiting for pod"
@@ -95,7 +94,6 @@ def _endpoint(info: EndpointInfo, lora: Lora | None) -> Endpoint:
     loaded = Lora(info.loaded_name, info.loaded_uri) if info.loaded_name else None
     if info.ready and loaded is None:
         tried = lora  # an earlier operator, which did not record what it had loaded
-    at = info.last_attempt_time
     return Endpoint(
         info.address,
         info.pod_uid,
@@ -107,7 +105,7 @@ def _endpoint(info: EndpointInfo, lora: Lora | None) -> Endpoint:
         is_reloading=info.reloading,
         is_unable=info.unable,
         failures=info.failures,
-        attempted_at=datetime.fromisoformat(at) if at else None,
+        attempted_at=instant(info.last_attempt_time),
         message="" if info.message.startswith((WAITING, RESTARTED)) else info.message,
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.status.reasons import GraphReason, PodReason
+from kube_runtime.times import seconds_between
 from kube_runtime.types.core import ContainerStatus, Pod, Terminated
 from kube_runtime.types.meta import condition
 
@@ -242,9 +243,8 @@ def _ended(container: ContainerStatus) -> Terminated | None:
 
 def _seconds_left(since: str | None, seconds: float, now: datetime) -> float:
     """Seconds until `seconds` have passed since then; 0 if they have, or if the time is unknown."""
-    if since is None:
-        return 0.0
-    return max(0.0, seconds - (now - datetime.fromisoformat(since)).total_seconds())
+    passed = seconds_between(since, now)
+    return 0.0 if passed is None else max(0.0, seconds - passed)
 
 
 def _since(time: str | None) -> str:

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.graph import DynamoGraphDeployment, ProgressStatus
-from kube_runtime.times import rfc3339
+from kube_runtime.times import rfc3339, seconds_between
 
 DEADLINE_SECONDS = 7800
 """The default deadline: more than the two hours that a model may take to load."""
@@ -49,12 +49,18 @@ def graph_progress(
     if ready is None:
         return GraphProgress()
     deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
-    if stored is None or not _is_about(stored, goal, generation) or ready > stored.ready_replicas:
+    passed = seconds_between(stored.since, now) if stored else None
+    if (
+        stored is None
+        or passed is None
+        or not _is_about(stored, goal, generation)
+        or ready > stored.ready_replicas
+    ):
         time = rfc3339(now)
         return GraphProgress(
             ProgressStatus(ready, time, generation, goal), requeue_after_seconds=float(deadline)
         )
-    left = deadline - (now - datetime.fromisoformat(stored.since)).total_seconds()
+    left = deadline - passed
     if left <= 0:
         return GraphProgress(stored, is_overdue=True)
     return GraphProgress(stored, requeue_after_seconds=left)

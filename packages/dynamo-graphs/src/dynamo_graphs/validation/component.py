@@ -168,8 +168,8 @@ def _disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 
 
 def _is_bound(bound: int | str) -> bool:
-    if isinstance(bound, str) and bound.endswith("%"):
-        return _BOUND.fullmatch(bound) is not None
-    return (
-        _BOUND.fullmatch(str(bound)[:11]) is not None and 0 <= int(str(bound)[:11]) <= MOST_REPLICAS
-    )
+    if isinstance(bound, str):
+        if len(bound) > len(str(MOST_REPLICAS)) or not _BOUND.fullmatch(bound):
+            return False
+        return bound.endswith("%") or int(bound) <= MOST_REPLICAS
+    return 0 <= bound <= MOST_REPLICAS

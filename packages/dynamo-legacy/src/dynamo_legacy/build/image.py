@@ -28,6 +28,7 @@ _PREFIX = "yatai."
 _HUB = "docker.io"
 _HUB_CREDENTIALS = "https://index.docker.io/v1/"
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
 _REFERENCE = re.compile(
     r"(?:(?P<host>[A-Za-z0-9.-]+(?::[0-9]{1,5})?)/)?"
     rf"(?P<path>{_COMPONENT}(?:/{_COMPONENT})*)"
@@ -84,7 +85,7 @@ def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltIma
     """The image of a request.
 
     Raises:
-        ValueError: the tag is invalid, or the request names no image and no registry is configured.
+        ValueError: the tag or the registry is invalid, or there is neither an image nor a registry.
     """
     spec, annotations = request.spec, request.metadata.annotations
     if spec.docker_config_json_secret_name or spec.image:
@@ -105,9 +106,13 @@ def built_image(request: DynamoNimRequest, settings: LegacySettings) -> BuiltIma
         )
     tag = image_tag(request, settings)
     inside = settings.registry_in_cluster_server or settings.registry_server
+    name, pushed = (
+        f"{_repository(server, settings)}:{tag}" for server in (settings.registry_server, inside)
+    )
+    parse_reference(pushed)
     return BuiltImage(
-        name=f"{_repository(settings.registry_server, settings)}:{tag}",
-        pushed=f"{_repository(inside, settings)}:{tag}",
+        name=name,
+        pushed=pushed,
         is_insecure=not settings.registry_secure,
         secret=REGISTRY_SECRET if settings.registry_username else "",
         is_own=False,
@@ -118,7 +123,7 @@ def image_tag(request: DynamoNimRequest, settings: LegacySettings) -> str:
     """The tag under which the image of a request is stored.
 
     Raises:
-        ValueError: the request's tag is not `<repository>:<version>`.
+        ValueError: the request's tag is not `<repository>:<version>`, or has characters that no image has.
     """
     repository, version = tag_parts(request.spec.bento_tag)
     tail = f"{repository}.{version}{'.esgz' if settings.estargz else ''}"
@@ -129,7 +134,14 @@ def image_tag(request: DynamoNimRequest, settings: LegacySettings) -> str:
     tag = f"{_PREFIX}{before}{tail}"
     if len(tag) > _MOST_OF_TAG:
         tag = f"{_PREFIX}{before}{_md5(tail)}"
-    return tag if len(tag) <= _MOST_OF_TAG else f"{_PREFIX}{_md5(before + tail)}"
+    if len(tag) > _MOST_OF_TAG:
+        tag = f"{_PREFIX}{_md5(before + tail)}"
+    if not _TAG.fullmatch(tag):  # `buildctl` would read a comma in it as the end of the name
+        raise ValueError(
+            f'invalid image tag "{tag}", made from bentoTag and the annotation {STORAGE_NAMESPACE} '
+            '(expected letters, digits, "_", "." and "-")'
+        )
+    return tag
 
 
 def registry_secret(namespace: str, settings: LegacySettings) -> Object:

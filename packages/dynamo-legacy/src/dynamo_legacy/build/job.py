@@ -40,7 +40,10 @@ _CONTEXT = "/workspace/buildcontext"
 _DOCKERFILE = "env/docker/Dockerfile"
 _BUILDKIT_STATE = "/home/user/.local/share/buildkit"
 """Source: BuildKit's examples/kubernetes/job.rootless.yaml; the image's own volume may be `nosuid,nodev`."""
+_CLIENT = "/var/run/dynamo/buildkit"
 _SEPARATE = "yatai.ai/yatai-image-builder-separate-models"
+_CACHE_NAMESPACE = "BUILDKIT_CACHE_MOUNT_NS"
+"""Separates caches of `RUN --mount=type=cache`. Source: the reference of BuildKit's Dockerfile frontend."""
 _BUILD_HASH = "yatai.ai/bento-request-image-builder-hash"
 _LIFETIME_SECONDS = 86_400
 _RETRIES = 2
@@ -174,6 +177,9 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
     if _is_daemonless(build.settings):
         volumes.append({"name": "buildkitd", "emptyDir": {}})
         builder_mounts.append({"name": "buildkitd", "mountPath": _BUILDKIT_STATE})
+    elif secret := _client_secret(build.settings):
+        volumes.append({"name": "buildkit-client", "secret": {"secretName": secret}})
+        builder_mounts.append({"name": "buildkit-client", "mountPath": _CLIENT, "readOnly": True})
     pod = build.builder.extra_pod_spec | extra
     is_kaniko = build.settings.build_engine == "kaniko"
     return {
@@ -192,6 +198,12 @@ def _pod(request: DynamoNimRequest, build: Build, labels: dict[str, str]) -> Obj
 def _is_daemonless(settings: LegacySettings) -> bool:
     """Whether the build's pod runs the daemon of BuildKit."""
     return settings.build_engine == "buildkit-rootless" and not settings.buildkit_url
+
+
+def _client_secret(settings: LegacySettings) -> str:
+    """The Secret to log in to the daemon with; "" without a daemon, or for one without TLS."""
+    is_client = settings.build_engine != "kaniko" and settings.buildkit_url
+    return settings.buildkit_client_secret if is_client else ""
 
 
 def _affinity(given: Object, labels: dict[str, str]) -> Object:
@@ -303,15 +315,28 @@ def _engine(request: DynamoNimRequest, build: Build) -> tuple[str, list[str], li
             raise ValueError("no image of kaniko: set INTERNAL_IMAGES_KANIKO at the operator")
         words = _kaniko(request, build) + [f"--build-arg={argument}" for argument in arguments]
         return settings.kaniko_image, ["/kaniko/executor"], [*words, *build.builder.builder_args]
+    if settings.buildkit_url:  # the last one counts: no build uses the caches of another namespace
+        arguments = (*arguments, f"{_CACHE_NAMESPACE}={request.metadata.namespace}")
     options = [word for argument in arguments for word in ("--opt", f"build-arg:{argument}")]
     words = [*_buildctl(request, build), *options, *build.builder.builder_args]
     if settings.buildkit_url:
         is_rootless = settings.build_engine == "buildkit-rootless"
         image = settings.buildkit_rootless_image if is_rootless else settings.buildkit_image
-        return image, ["buildctl"], ["--addr", settings.buildkit_url, "build", *words]
+        client = ["--addr", settings.buildkit_url, *_login(settings)]
+        return image, ["buildctl"], [*client, "build", *words]
     if settings.build_engine == "buildkit":
-        raise ValueError("BUILDKIT_URL is not set: the engine buildkit needs a daemon")
+        raise ValueError(
+            "BUILDKIT_URL is not set: the engine buildkit needs a daemon (buildkit-rootless needs none)"
+        )
     return settings.buildkit_rootless_image, ["buildctl-daemonless.sh"], ["build", *words]
+
+
+def _login(settings: LegacySettings) -> list[str]:
+    """The flags of `buildctl` that log in to the daemon."""
+    if not _client_secret(settings):
+        return []
+    files = {"tlscacert": "ca.crt", "tlscert": "tls.crt", "tlskey": "tls.key"}
+    return [f"--{flag}={_CLIENT}/{file}" for flag, file in files.items()]
 
 
 def _buildctl(request: DynamoNimRequest, build: Build) -> list[str]:

@@ -4,9 +4,13 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
+from dynamo_graphs.api.component_fields import ingress_host
+from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.conditions import pause_over
 from dynamo_legacy.api.deployment import DynamoDeployment, DynamoDeploymentStatus
+from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import (
     AVAILABLE,
     EXPOSED,
@@ -16,6 +20,7 @@ from dynamo_legacy.status.conditions import (
     DeploymentReason,
     State,
 )
+from dynamo_legacy.translate import as_component
 from kube_runtime.apply.result import Blocked
 from kube_runtime.text import cut, fitted
 from kube_runtime.types.meta import Condition, condition
@@ -46,6 +51,20 @@ def deployment_status(
     # The observed generation shows that nothing blocked that spec.
     generation = deployment.metadata.generation
     return status if blocked else replace(status, observed_generation=generation)
+
+
+def urls(
+    component: DynamoNimDeployment, settings: RenderSettings, legacy: LegacySettings
+) -> tuple[str, ...]:
+    """The URLs of a component outside the cluster; none before its Ingress has been applied."""
+    ingress = as_component(component, DynamoNimSpec(), settings, legacy).spec.ingress
+    is_applied = component.status.observed_generation > 0
+    if not is_applied or ingress is None:
+        return ()
+    if not (ingress.ingress_controller_class_name or ingress.virtual_service_gateway):
+        return ()
+    scheme = "https" if ingress.tls and ingress.tls.secret_name else "http"
+    return (f"{scheme}://{ingress_host(ingress)}",)
 
 
 def is_ready(component: DynamoNimDeployment) -> bool:

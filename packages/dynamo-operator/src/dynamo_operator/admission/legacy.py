@@ -44,7 +44,7 @@ LEGACY_RULES: tuple[Rules[Any], ...] = (
     ),
     Rules(
         DynamoNimRequest,
-        problems=lambda request, context: request_problems(request, context.most),
+        problems=lambda request, context: request_problems(request, context.settings, context.most),
     ),
 )
 """The rules of the older generation."""

@@ -18,9 +18,8 @@ from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import msgspec
-import yaml
 
-from dynamo_graphs.files.yaml_reader import ShallowLoader
+from dynamo_graphs.files.yaml_reader import documents
 from dynamo_legacy.api.nim_request import HttpSource, OciSource, PvcSource, S3Source, Source
 from dynamo_legacy.build.image import parse_reference
 from dynamo_legacy.build.plan import COMPRESSED
@@ -35,6 +34,7 @@ from dynamo_legacy.build.source import (
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
 from dynamo_operator.legacy.registry import Registry, RegistryError, login_of, registry_session
 from dynamo_operator.legacy.unpack import MOST_BYTES, BadArchive, unpack
+from kube_runtime.errors import ConfigError
 from kube_runtime.text import cut
 
 _MOST_OF_MESSAGE: Final = 4000
@@ -70,7 +70,7 @@ def fetch(into: Path, dockerfile: str = "") -> None:
             runner.run(_fetched(source, into))
         _require_dockerfile(into, dockerfile)
         _TERMINATION_LOG.write_text(graph_message(into), encoding="utf-8")
-    except (BadArchive, msgspec.DecodeError) as error:
+    except (BadArchive, msgspec.DecodeError, ValueError) as error:  # such as an invalid URL
         _end(error, PERMANENT)
     except (NotFetched, RegistryError, aiohttp.ClientError, OSError, TimeoutError) as error:
         _end(error, TEMPORARY)
@@ -118,9 +118,14 @@ def graph_message(folder: Path) -> str:
     if file is None or file.stat().st_size > _MOST_OF_CONFIG:
         return ""
     try:
-        document = yaml.load(file.read_text(encoding="utf-8"), ShallowLoader)  # noqa: S506  # a safe loader
-    except (yaml.YAMLError, UnicodeError) as error:
+        loaded = documents(GRAPH_CONFIG_KEY, file.read_text(encoding="utf-8"))
+    except (ConfigError, UnicodeError) as error:
         raise BadArchive(f"{GRAPH_CONFIG_KEY}: {error}") from error
+    except ExceptionGroup as group:
+        raise BadArchive("; ".join(map(str, group.exceptions[:3]))) from group
+    if len(loaded) > 1:
+        raise BadArchive(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")
+    document = loaded[0].value if loaded else None
     text = msgspec.json.encode(_reduced(document))
     if len(text) > _MOST_OF_MESSAGE:
         text = COMPRESSED.encode() + base64.b64encode(zlib.compress(text, 9))
@@ -221,7 +226,7 @@ def _headers(source: HttpSource) -> Mapping[str, str]:
 
 
 async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """Download a URL. A redirect to another host gets none of the headers."""
+    """Download a URL."""
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=_SILENCE_SECONDS, sock_read=_SILENCE_SECONDS
     )
@@ -229,10 +234,7 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
         for _ in range(5):
             async with session.get(url, headers=headers, allow_redirects=False) as answer:
                 if answer.status in (301, 302, 303, 307, 308) and "Location" in answer.headers:
-                    target = urljoin(url, answer.headers["Location"])
-                    if urlsplit(target).netloc != urlsplit(url).netloc:
-                        headers = {}
-                    url = target
+                    url, headers = redirected(url, answer.headers["Location"], headers)
                     continue
                 if answer.status != 200:  # noqa: PLR2004
                     raise NotFetched(f"{_shown(url)}: status {answer.status}")
@@ -240,6 +242,21 @@ async def _of_url(url: str, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
                     yield chunk
                 return
     raise NotFetched(f"{_shown(url)}: too many redirects")
+
+
+def redirected(
+    url: str, location: str, headers: Mapping[str, str]
+) -> tuple[str, Mapping[str, str]]:
+    """The target of a redirect and the headers for it: none for another host, which may be a store of blobs.
+
+    Raises:
+        BadArchive: it leads from TLS to none.
+    """
+    target = urljoin(url, location)
+    before, after = urlsplit(url), urlsplit(target)
+    if before.scheme == "https" and after.scheme != "https":
+        raise BadArchive(f"{_shown(url)}: redirected to a URL without TLS")
+    return target, headers if before.netloc == after.netloc else {}
 
 
 def _shown(url: str) -> str:
@@ -257,7 +274,7 @@ async def _of_registry(source: OciSource, to: Path) -> str:
     config = Path(CREDENTIALS) / "config.json"
     login = login_of(config.read_bytes(), reference.host) if config.is_file() else None
     async with registry_session() as session:
-        registry = Registry(session, reference, source.insecure, login)
+        registry = Registry(session, reference, source.insecure, login, token_host=None)
         layers = (await registry.manifest()).get("layers") or []
         if len(layers) != 1 or not isinstance(layers[0].get("digest"), str):
             raise BadArchive(f"{source.ref}: expected one layer, found {len(layers)}")

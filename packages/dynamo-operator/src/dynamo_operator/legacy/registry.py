@@ -1,16 +1,15 @@
 """A registry client for builds: whether an image exists, and the single layer of an artifact.
 
 Source: the distribution specification 1.1 (pull), and its token flow. Responses are not trusted: sizes and
-times are limited, and redirects get no credentials.
+times are limited, no redirect is followed, and tokens come from the registry's own host or a known one.
 """
 
 import asyncio
 import base64
 import errno
-import ipaddress
 import re
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -19,11 +18,13 @@ from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import msgspec
+import structlog
 
 from dynamo_graphs.facts import registry_of_credential
 from dynamo_legacy.build.image import BuiltImage, Reference, parse_reference
 from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
-from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.settings import LegacySettings, cluster_networks, known_registries
+from dynamo_operator.legacy.addresses import public_socket
 from kube_runtime.controller.worker_slots import worker_slot_released
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.text import cut
@@ -31,6 +32,7 @@ from kube_runtime.text import cut
 SECONDS: Final = 10.0
 """Seconds for all requests of one probe."""
 _AT_ONCE: Final = 8
+SocketFactory = Callable[[aiohttp.AddrInfoType], socket.socket]
 _MOST_BYTES: Final = 4 * 1024 * 1024
 """Bytes of a manifest or token. Source: the limit of registries for manifests."""
 _LEAST_RETRY_SECONDS: Final = 5.0
@@ -46,22 +48,34 @@ _MANIFESTS: Final = ", ".join(
 )
 _PARAMETER: Final = re.compile(r'([a-z]{1,20})="([^"]{0,2000})"', re.ASCII)
 _HUB: Final = ("docker.io", "registry-1.docker.io")
-_METADATA: Final = frozenset(
-    map(
-        ipaddress.ip_address,
-        ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "168.63.129.16"),
-    )
+_TOKEN_HOSTS: Final = {
+    "docker.io": "auth.docker.io",
+    "nvcr.io": "authn.nvidia.com",
+    "registry.gitlab.com": "gitlab.com",
+}
+"""Hosts of the token services of public registries. ghcr.io, quay.io, gcr.io, pkg.dev, azurecr.io and
+public.ecr.aws issue tokens themselves; nvcr.io does both; private registries of ECR have no tokens."""
+UNANSWERED: Final = (
+    "the registry did not say whether it has the image; the operator's log has the cause"
 )
-"""Metadata services without a link-local address. Sources: the documentation of AWS (IMDS over IPv6), Google
-Cloud, Alibaba Cloud and Azure."""
+"""The only text about a failed request that users see. Causes would describe networks beyond their reach."""
+
+_log: Final = structlog.get_logger()
 
 
 class RegistryError(Exception):
-    """A request to a registry failed; the message is one line without credentials."""
+    """A request to a registry failed; the message is one line without credentials.
 
-    def __init__(self, text: str, retry_seconds: float = RETRY_SECONDS) -> None:
+    `is_refused`: the registry requires credentials, or its address or token service is not allowed, so
+    repeating the request changes nothing.
+    """
+
+    def __init__(
+        self, text: str, retry_seconds: float = RETRY_SECONDS, *, is_refused: bool = False
+    ) -> None:
         super().__init__(text)
         self.retry_seconds = retry_seconds
+        self.is_refused = is_refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +109,10 @@ def login_of(config: bytes, host: str) -> Login | None:
 
 
 @asynccontextmanager
-async def registry_session(*, only_outside: bool = False) -> AsyncIterator[aiohttp.ClientSession]:
-    """A session for registries; `only_outside` refuses this machine, its link and metadata services."""
-    factory = _socket_to_outside if only_outside else None
+async def registry_session(
+    factory: SocketFactory | None = None,
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session for registries, with sockets of the factory."""
     async with aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=8, force_close=True, socket_factory=factory),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -109,24 +124,31 @@ async def registry_session(*, only_outside: bool = False) -> AsyncIterator[aioht
 
 @dataclass(slots=True)
 class Registry:
-    """One repository of a registry."""
+    """One repository of a registry.
+
+    `token_host` may issue its tokens beside the registry's own host. None: any host, as container runtimes
+    do; only for a pod of the tenant who named the registry.
+    """
 
     session: aiohttp.ClientSession
     reference: Reference
     is_insecure: bool = False
     login: Login | None = None
+    token_host: str | None = ""
     _authorization: str = ""
 
-    async def probe(self) -> Probe:
-        """Check whether the image exists. Errors are part of the result, never raised."""
+    async def has_image(self) -> bool:
+        """Whether the image exists.
+
+        Raises:
+            RegistryError: the request failed.
+        """
         try:
             async with asyncio.timeout(SECONDS):
                 status, _ = await self._ask("HEAD", f"manifests/{self.reference.version}")
-        except RegistryError as error:
-            return Probe(error=str(error), retry_seconds=error.retry_seconds)
-        except TimeoutError:
-            return Probe(error=f"{self.reference.host}: no answer within {SECONDS:.0f} s")
-        return Probe(exists=status == HTTPStatus.OK)
+        except TimeoutError as error:
+            raise self._error(f"no answer within {SECONDS:.0f} s") from error
+        return status == HTTPStatus.OK
 
     async def manifest(self) -> dict[str, Any]:
         """The manifest of the reference.
@@ -163,7 +185,8 @@ class Registry:
             return status, body
         match status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                raise self._error(f"status {status}, the credentials are missing or wrong")
+                text = f"status {status}, the credentials are missing or wrong"
+                raise self._error(text, is_refused=True)
             case HTTPStatus.TOO_MANY_REQUESTS:
                 raise self._error("too many requests", _retry_after(headers))
             case _:
@@ -175,18 +198,12 @@ class Registry:
         basic = self.login.header if self.login else ""
         if scheme.lower() != "bearer":
             if not basic:
-                raise self._error("requires credentials, and none are set")
+                raise self._error("requires credentials, and none are set", is_refused=True)
             return basic
         parameters = dict(_PARAMETER.findall(rest[:4000]))
-        try:
-            realm = urlsplit(parameters.get("realm", ""))
-        except ValueError as error:
-            raise self._error("its token service has no URL") from error
-        if realm.scheme != "https" and not (self.is_insecure and realm.scheme == "http"):
-            raise self._error("its token service is not https")
         query = {"service": parameters.get("service", "")}
         query["scope"] = f"repository:{self.reference.repository}:pull"
-        url = f"{realm.geturl()}{'&' if realm.query else '?'}{urlencode(query)}"
+        url = self._token_url(parameters.get("realm", ""), urlencode(query))
         status, _, body = await self._send("GET", url, basic)
         try:
             answer = msgspec.json.decode(body) if status == HTTPStatus.OK else {}
@@ -196,8 +213,32 @@ class Registry:
             answer.get("token") or answer.get("access_token") if isinstance(answer, dict) else ""
         )
         if not isinstance(token, str) or not token:
-            raise self._error(f"its token service answers {status}")
+            is_refused = status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+            raise self._error(f"its token service answers {status}", is_refused=is_refused)
         return f"Bearer {token}"
+
+    def _token_url(self, realm: str, query: str) -> str:
+        """The URL to get a token from, for a host that may issue it.
+
+        Raises:
+            RegistryError: the realm has another host, or less security than the registry.
+        """
+        try:
+            parts = urlsplit(realm)
+            host, port = parts.hostname or "", parts.port
+        except ValueError as error:
+            raise self._error("its token service has no URL", is_refused=True) from error
+        if parts.scheme != "https" and not (self.is_insecure and parts.scheme == "http"):
+            raise self._error("its token service is not https", is_refused=True)
+        hosts = (self._address.partition(":")[0], self.token_host)
+        if self.token_host is not None and (not host or host not in hosts):
+            text = f'its tokens come from "{cut(host, 100)}": list it in DYNAMO_KNOWN_REGISTRIES'
+            raise self._error(text, is_refused=True)
+        authority = host if port is None else f"{host}:{port}"
+        if self.token_host is None:
+            authority = parts.netloc
+        query = f"{parts.query}&{query}" if parts.query else query
+        return f"{parts.scheme}://{authority}{parts.path or '/'}?{query}"
 
     async def _send(
         self, method: str, url: str, authorization: str
@@ -214,15 +255,23 @@ class Registry:
                 return answer.status, answer.headers, bytes(body)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             text = cut(" ".join(str(error).split()), 200)
-            raise self._error(text or type(error).__name__) from error
+            is_refused = getattr(error, "errno", None) == errno.EACCES
+            raise self._error(text or type(error).__name__, is_refused=is_refused) from error
 
-    def _error(self, text: str, retry_seconds: float = RETRY_SECONDS) -> RegistryError:
-        return RegistryError(f"{self.reference.host}: {text}", retry_seconds)
+    def _error(
+        self, text: str, retry_seconds: float = RETRY_SECONDS, *, is_refused: bool = False
+    ) -> RegistryError:
+        text = f"{self.reference.host}: {text}"
+        return RegistryError(text, retry_seconds, is_refused=is_refused)
+
+    @property
+    def _address(self) -> str:
+        host = self.reference.host.lower()
+        return _HUB[1] if host == _HUB[0] else host
 
     def _url(self, path: str) -> str:
-        host, scheme = self.reference.host, "http" if self.is_insecure else "https"
-        address = _HUB[1] if host == _HUB[0] else host
-        return f"{scheme}://{address}/v2/{self.reference.repository}/{path}"
+        scheme = "http" if self.is_insecure else "https"
+        return f"{scheme}://{self._address}/v2/{self.reference.repository}/{path}"
 
     @staticmethod
     def _headers(authorization: str) -> Mapping[str, str]:
@@ -235,38 +284,34 @@ class RegistryProbe:
     """Asks registries for images, a few at a time, in a way that tenants cannot abuse.
 
     The administrator's registry gets the administrator's login. A registry that a tenant names gets no
-    login, and must not be an address of this machine, its link or a metadata service.
+    login, and is asked at public addresses only, unless the administrator lists it.
     """
 
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     async def asked(self, image: BuiltImage, settings: LegacySettings) -> Probe:
-        """Check whether an image exists; errors are part of the result."""
+        """Check whether an image exists; errors are part of the result.
+
+        A tenant's registry that the operator may not ask counts as one without the image: the build has
+        the tenant's login, runs in the tenant's network, and reports its own errors.
+        """
         reference, login = parse_reference(image.pushed), None
         if settings.registry_username and not image.is_own:
             login = Login(settings.registry_username, settings.registry_password.reveal())
-        with worker_slot_released():
-            async with self.places, registry_session(only_outside=image.is_own) as session:
-                return await Registry(session, reference, image.is_insecure, login).probe()
-
-
-def is_outside(address: str) -> bool:
-    """Whether an address is not of this machine, its link or a metadata service."""
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
-        return False  # the resolver accepts "127.1" and "2130706433" as addresses too
-    ip = getattr(ip, "ipv4_mapped", None) or ip
-    is_near = ip.is_loopback or ip.is_link_local or ip.is_multicast or ip.is_unspecified
-    return not is_near and ip not in _METADATA
-
-
-def _socket_to_outside(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket for an address outside, whether it was resolved from a name or given literally."""
-    family, type_, protocol, _, (host, *_) = address
-    if not is_outside(host):
-        raise PermissionError(errno.EACCES, "the operator does not connect to such addresses")
-    return socket.socket(family, type_, protocol)
+        host, listed = reference.host.lower(), known_registries(settings.known_registries)
+        is_trusted = not image.is_own or host in listed
+        factory = None if is_trusted else public_socket(cluster_networks(settings.cluster_networks))
+        token_host = listed.get(host) or _TOKEN_HOSTS.get(host, "")
+        try:
+            with worker_slot_released():
+                async with self.places, registry_session(factory) as session:
+                    registry = Registry(session, reference, image.is_insecure, login, token_host)
+                    return Probe(exists=await registry.has_image())
+        except RegistryError as error:
+            _log.warning("registry does not answer", image=image.pushed, error=str(error))
+            if image.is_own and error.is_refused:
+                return Probe()
+            return Probe(error=UNANSWERED, retry_seconds=error.retry_seconds)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:

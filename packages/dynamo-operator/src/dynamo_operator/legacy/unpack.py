@@ -84,6 +84,9 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
         target = PurePosixPath(member.linkname)
         start = root if member.islnk() else above
         is_bad = target.is_absolute() or len(member.linkname) > _MOST_OF_NAME
+        if member.islnk() and (root / target).is_symlink():
+            # It would be the same link in another folder, where it leads elsewhere.
+            raise _refused(member, "a hard link to a link")
         if is_bad or not _is_inside(start / target, root):
             raise _refused(member, f"to {member.linkname[:100]}")
 

@@ -32,6 +32,7 @@ from dynamo_graphs.plan.lora_calls import Call, Reply
 from dynamo_graphs.product import version
 from dynamo_graphs.status.reasons import GraphReason
 from dynamo_graphs.status.rollout import RolloutResult, rollout_results
+from kube_runtime.times import seconds_between
 from kube_runtime.types.meta import Condition, R, Resource, condition
 
 _PREFIX = "dynamo_operator"
@@ -159,9 +160,9 @@ def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
         ready = condition(graph.status.conditions, "Ready")
         if ready is None or ready.reason == GraphReason.SUSPENDED:
             continue  # suspended on purpose, so no alert may fire
-        if ready.last_transition_time:
-            since = datetime.fromisoformat(ready.last_transition_time)
-            yield (*graph.key, ready.status.lower()), max(0.0, (now - since).total_seconds())
+        passed = seconds_between(ready.last_transition_time, now)
+        if passed is not None:
+            yield (*graph.key, ready.status.lower()), max(0.0, passed)
 
 
 def _gpus(graphs: list[DynamoGraphDeployment]) -> _Samples:

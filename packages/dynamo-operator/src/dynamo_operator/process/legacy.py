@@ -99,7 +99,7 @@ def control(parts: Parts, pods: PodIndex) -> None:
         cache, applier, reporter, resolver, settings, legacy, offload
     )
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
-    images = ImageRequestController(cache, applier, reporter, legacy)
+    images = ImageRequestController(cache, applier, reporter, settings, legacy)
     parts.manager.control(nims, parts.options)
     parts.manager.control(deployments, parts.options)
     parts.manager.control(images, parts.options)

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
-from dynamo_graphs.api.component_fields import ingress_host
 from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import names
 from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.generate import components, unknown_services
 from dynamo_legacy.graph_config import graph_config_map
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.conditions import MESSAGE_LIMIT, DeploymentReason, State
-from dynamo_legacy.status.deployment import deployment_status, unresolved_status
-from dynamo_legacy.translate import as_component
+from dynamo_legacy.status.deployment import deployment_status, unresolved_status, urls
 from dynamo_legacy.types import GraphConfigMap, object_of
 from dynamo_legacy.validation import deployment_problems, shared_size_problem
 from dynamo_operator.legacy.deployment.read import (
@@ -109,7 +106,11 @@ class DeploymentController:
             deployment,
             children.values(),
             applied.blocked,
-            [url for component in children.values() for url in self._urls(component)],
+            [
+                url
+                for component in children.values()
+                for url in urls(component, self.settings, self.legacy)
+            ],
             unknown_services(deployment, resolution.graph),
         )
         return await self.reporter.applied(deployment, status, applied)
@@ -152,16 +153,6 @@ class DeploymentController:
             key = Key(namespace, inputs.config_name)
             objects.append(graph_config_map(key, inputs.nim_name, resolution.text))
         return Shared(objects, _SHARED, _MARKER)
-
-    def _urls(self, component: DynamoNimDeployment) -> list[str]:
-        """The URLs of a component outside the cluster."""
-        ingress = as_component(component, DynamoNimSpec(), self.settings, self.legacy).spec.ingress
-        if ingress is None or not (
-            ingress.ingress_controller_class_name or ingress.virtual_service_gateway
-        ):
-            return []
-        scheme = "https" if ingress.tls and ingress.tls.secret_name else "http"
-        return [f"{scheme}://{ingress_host(ingress)}"]
 
 
 def _is_written_by_hand(inputs: DeploymentInputs) -> bool:

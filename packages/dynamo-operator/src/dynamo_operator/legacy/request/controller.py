@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.api.nim import DynamoNim
 from dynamo_legacy.api.nim_request import DynamoNimRequest
 from dynamo_legacy.build.image import (
@@ -62,7 +63,8 @@ class ImageRequestController:
     cache: Cache
     applier: Applier
     reporter: Reporter
-    settings: LegacySettings
+    settings: RenderSettings
+    legacy: LegacySettings
     probe: RegistryProbe = field(default_factory=RegistryProbe)
 
     reconciles: ClassVar[type[Resource]] = DynamoNimRequest
@@ -78,20 +80,20 @@ class ImageRequestController:
         request = await load_for_reconcile(DynamoNimRequest, key, self.cache, self.reporter)
         if isinstance(request, Result):
             return request
-        if problems := request_problems(request):
+        if problems := request_problems(request, self.settings):
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
             plan = refused(request, "", Reason.VALIDATION_FAILED, text)
             return await self._report(request, plan, Applied())
         try:
-            image = built_image(request, self.settings)
+            image = built_image(request, self.legacy)
         except ValueError as error:
             plan = refused(request, "", Reason.VALIDATION_FAILED, f"spec: {error}")
             return await self._report(request, plan, Applied())
-        snapshot = read_request(request, self.cache, self.settings)
+        snapshot = read_request(request, self.cache, self.legacy)
         facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
         plan = plan_build(request, facts)
         if plan.step is Next.PROBE:
-            answer = await self.probe.asked(image, self.settings)
+            answer = await self.probe.asked(image, self.legacy)
             plan = plan_build(request, replace(facts, probe=answer))
         await self._delete_stale(request, plan)
         plan, applied = await self._act(request, plan, image, snapshot)
@@ -133,8 +135,8 @@ class ImageRequestController:
             text = snapshot.builder_error
             return refused(request, image.name, Reason.VALIDATION_FAILED, text)
         try:
-            fetch = fetch_of(request, self.settings)
-            build = Build(image, fetch, self.settings, snapshot.builder, snapshot.account)
+            fetch = fetch_of(request, self.legacy)
+            build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
             return build_job(request, build), fetch
         except SourceUnavailable as error:
             return refused(request, image.name, Reason.SOURCE_UNAVAILABLE, str(error))
@@ -154,11 +156,11 @@ class ImageRequestController:
 
     def _logins(self, request: DynamoNimRequest, image: BuiltImage) -> Iterator[Object]:
         if image.secret and not request.spec.docker_config_json_secret_name:
-            yield registry_secret(request.metadata.namespace, self.settings)
+            yield registry_secret(request.metadata.namespace, self.legacy)
 
     def _token(self, request: DynamoNimRequest, fetch: Fetch) -> Iterator[Object]:
         if fetch.is_store:
-            yield token_secret(request.metadata.namespace, self.settings)
+            yield token_secret(request.metadata.namespace, self.legacy)
 
     @staticmethod
     def _shared(secrets: list[Object]) -> Shared:

@@ -133,12 +133,22 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
     lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
     container = merged_environment(lowest, plan.main_container.get("env", ()))
     environment = merged_environment(container, plan.environment)
-    if plan.is_discovered_by_kubernetes and all(
-        entry["name"] != "ETCD_ENDPOINTS" for entry in environment
-    ):
-        # Otherwise runtime 0.9.0 connects to etcd at localhost:2379 and exits when that fails.
-        return merged_environment([variable("DYN_STORE_KV", "mem")], environment)
-    return environment
+    names = {entry["name"] for entry in environment}
+    return merged_environment(_in_place_of_servers(plan, names), environment)
+
+
+def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
+    """What replaces etcd and NATS for a component without their addresses.
+
+    Runtime 0.9.0 would connect to them at localhost and exit when that fails: any process to etcd, and vLLM's
+    workers, which publish KV events unless told otherwise, to NATS.
+    """
+    variables = []
+    if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
+        variables.append(variable("DYN_STORE_KV", "mem"))
+    if "NATS_SERVER" not in names:
+        variables.append(variable("DYN_EVENT_PLANE", "zmq"))
+    return variables
 
 
 def _infrastructure(plan: ComponentPlan) -> list[Object]:

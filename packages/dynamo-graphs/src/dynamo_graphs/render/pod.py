@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import WORKER_TYPES
 from dynamo_graphs.api.names import volume_name
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import GroupNode
@@ -138,16 +139,19 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
 
 
 def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
-    """What replaces etcd and NATS for a component without their addresses.
+    """What replaces etcd and NATS for a component without their addresses; the user's values win.
 
-    Runtime 0.9.0 would connect to them at localhost and exit when that fails: any process to etcd, and vLLM's
-    workers, which publish KV events unless told otherwise, to NATS.
+    Runtime 0.9.0 would look for both at localhost and exit: any process without etcd, vLLM's workers without
+    NATS, to which they publish KV events. Over ZMQ a router reads what it missed from the workers' own
+    indexers; without those it would need NATS after all, and never list the model.
     """
     variables = []
     if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
         variables.append(variable("DYN_STORE_KV", "mem"))
     if "NATS_SERVER" not in names:
         variables.append(variable("DYN_EVENT_PLANE", "zmq"))
+        if plan.component_type in WORKER_TYPES:
+            variables.append(variable("DYN_LOCAL_INDEXER", "true"))
     return variables
 
 

@@ -17,14 +17,14 @@ _NAMES_OF_63 = frozenset(
     ("Service", "Deployment", "DynamoComponentDeployment", "LeaderWorkerSet", "PodCliqueSet")
 )
 
-_PLACE = dict.fromkeys(
+PLACE = dict.fromkeys(
     (
         *("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"),
         *("GROVE_HEADLESS_SERVICE", "GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_INDEX", "GROVE_PCSG_NAME"),
     ),
     "1",
 )
-"""Variables with which LeaderWorkerSet and Grove tell a pod its place in its group."""
+"""Variables by which LeaderWorkerSet and Grove give a pod its place in its group."""
 _PLACE_REFERENCE = re.compile(r"\$\((LWS|GROVE)_\w+\)")
 
 _USERS_OWN = frozenset(("autoscaling", "data", "extraPodSpec", "ingress"))
@@ -94,7 +94,7 @@ def _label_maps(value: Any, field: str = "") -> Iterator[dict[str, str]]:
 def assert_groups_know_their_place(objects: Iterable[Object]) -> None:
     """The kubelet leaves no reference to a variable of the orchestrator to a shell, which would run it."""
     for container in containers_of(objects):
-        for word in command_line(container, _PLACE):
+        for word in command_line(container, PLACE):
             assert not _PLACE_REFERENCE.search(word), word
 
 

@@ -72,7 +72,7 @@ def group(framework: str, main: Object, nodes: int = 2, *, on_grove: bool) -> li
 
 
 def place(index: int, *, on_grove: bool) -> dict[str, str]:
-    """What the orchestrator tells the pods of a group; 0 is the leader."""
+    """what the orchestrator passes to the pods of a group; 0 is the leader."""
     if on_grove:
         return {
             "GROVE_PCSG_NAME": "g-0-w",

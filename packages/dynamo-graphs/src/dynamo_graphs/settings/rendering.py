@@ -12,7 +12,8 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     nats_address: Annotated[
         str,
         Setting(
-            "Set `NATS_SERVER` in every component to this address. Components without it send KV events over ZMQ.",
+            "Set `NATS_SERVER` in every component to this address. Components without it send KV "
+            "events over ZMQ.",
             ("natsAddr",),
         ),
     ] = ""

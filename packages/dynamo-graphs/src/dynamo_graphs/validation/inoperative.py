@@ -16,7 +16,7 @@ from dynamo_graphs.api.entry_point import (
     several_flags,
     started,
 )
-from dynamo_graphs.api.framework import as_component, framework
+from dynamo_graphs.api.framework import LORA_FLAG, LORA_VARIABLE, as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.multinode import WITH_COMMAND
@@ -44,6 +44,8 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     main = started(spec.component_type, name, written)
     yield from _command_warnings(spec, main, at)
     yield from _port_warnings(spec, main, at)
+    if name == "vllm":
+        yield from _lora_warnings(spec, main, at)
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
     yield from _ingress_warnings(spec, f"{path}.ingress")
@@ -91,6 +93,21 @@ def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
 def _is_script(text: str) -> bool:
     """Whether Python would take the text for a file name although it cannot be one."""
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
+
+
+def _lora_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of a worker of vLLM that is meant to load LoRAs but has no API for them."""
+    entries = (*(main.get("env") or ()), *spec.envs)
+    values = {str(entry.get("name")): entry.get("value") for entry in entries}
+    text = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ()))))
+    could_be_elsewhere = "--config" in text or "$" in text
+    if str(values.get(LORA_VARIABLE)).lower() != "true" or could_be_elsewhere:
+        return
+    if LORA_FLAG not in text.replace("_", "-"):
+        message = f"{LORA_VARIABLE} is true, but vLLM has no API for LoRAs without {LORA_FLAG}"
+        yield Problem(f"{path}.args", f"{message} (add it to args)")
 
 
 def _port_warnings(

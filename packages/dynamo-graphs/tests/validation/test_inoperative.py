@@ -56,6 +56,10 @@ WRONG = [
         service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"),
         'missing port "http"',
     ),
+    (
+        service({"command": ["python3", "-m", "dynamo.global_planner"]}, "default"),
+        'only a service with componentType "planner"',
+    ),
     (service(VLLM, **LORAS), "no API for LoRAs without --enable-lora"),
     (service(VLLM, **NODES), "each of the 2 nodes runs a separate server"),
     (
@@ -77,6 +81,7 @@ WRONG = [
 ]
 
 FINE = [
+    service({"command": ["python3", "-m", "planner_sla"]}, "planner"),
     service({**VLLM, "args": ["--enable_lora"]}, **LORAS),
     service({**VLLM, "args": ["--config", "engine.yaml"]}, **LORAS),
     service({"command": ["python3", "-m", "dynamo.mocker"]}, **LORAS),

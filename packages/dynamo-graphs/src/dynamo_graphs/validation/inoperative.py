@@ -5,6 +5,7 @@ warning stays in the status for as long as the spec has the cause (`status/confi
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from dynamo_graphs.api.component import WORKER_TYPES, DynamoComponentDeploymentSpec
@@ -26,6 +27,8 @@ from kube_runtime.kind import Fields
 
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
+_PLANNERS: Final = frozenset(("dynamo.global_planner", "dynamo.planner", "planner_sla"))
+"""Python modules that change the replicas of graphs."""
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose multinode launch consists of flags in the user's arguments."""
 
@@ -44,6 +47,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     main = started(spec.component_type, name, written)
     yield from _command_warnings(spec, main, at)
     yield from _port_warnings(spec, main, at)
+    yield from _planner_warnings(spec, main, at)
     if name == "vllm":
         yield from _lora_warnings(spec, main, at)
     if spec.nodes > 1:
@@ -93,6 +97,21 @@ def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
 def _is_script(text: str) -> bool:
     """Whether Python would take the text for a file name although it cannot be one."""
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
+
+
+def _planner_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of a planner that may not scale anything."""
+    words = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ())))).split()
+    programs = [program for option, program in pairwise(words) if option == "-m"]
+    has_account = (spec.extra_pod_spec or {}).get("serviceAccountName")
+    if spec.component_type == "planner" or has_account or not _PLANNERS.intersection(programs):
+        return
+    message = (
+        'only a service with componentType "planner" gets the ServiceAccount that may scale graphs'
+    )
+    yield Problem(f"{path}.args", f"{message} (set componentType, or serviceAccountName)")
 
 
 def _lora_warnings(

@@ -17,7 +17,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden crds docs site site-check charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -122,6 +122,9 @@ conformance: .venv/.synced ## Compare with the recorded Go operator, in all mode
 
 golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
 	@$(RUN) pytest tests/golden --rewrite-golden --quiet
+
+engine-flags: .venv/.synced ## Record the options of Dynamo's programs from their wheels; needs the package registry
+	@$(RUN) python tools/engine_flags.py
 
 crds: .venv/.synced ## Print the CustomResourceDefinitions
 	@$(RUN) dynamoctl crds

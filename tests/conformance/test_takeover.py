@@ -1,8 +1,10 @@
 """Taking over what the Go operator recorded replaces no pod, and an edit made meanwhile is not lost."""
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,9 @@ RENDERED_OTHERWISE = {
 }
 """Cases whose pods we would render otherwise, with the rows of docs/deviations.md. Their pods stay."""
 
+ADDRESSES = {"--natsAddr=": "NATS_SERVER", "--etcdAddr=": "ETCD_ENDPOINTS"}
+"""Flags, and the variables that pods have of them."""
+
 UNAVOIDABLE = {("grove", "labels-annotations-all", "frontend")}
 """Mode, case and unit of pods that no Service of ours would select: the user's label took the place of the
 operator's (row L6)."""
@@ -57,6 +62,36 @@ def test_no_recorded_pod_is_replaced(mode: str) -> None:
     assert len(found) > 2
     replaced = {(mode, case, each.unit) for case, each in found if each.fate is Fate.REPLACED}
     assert replaced == {each for each in UNAVOIDABLE if each[0] == mode}
+
+
+@pytest.mark.parametrize("mode", ["none", "grove"])
+def test_no_pod_is_replaced_where_the_go_operator_knew_neither_nats_nor_etcd(mode: str) -> None:
+    """Our pods have variables in place of the addresses (rows P12 and P16); theirs have nothing."""
+    flags = tuple(each for each in MODES[mode].flags if not each.startswith(tuple(ADDRESSES)))
+    alone = replace(MODES[mode], flags=flags)
+    fates: Counter[Fate] = Counter()
+    for case in cases(alone):
+        recorded = case.recorded(MODES[mode], 0)
+        assert recorded is not None
+        found = replace(recorded, objects=_without_addresses(recorded.objects))
+        for each in taken_over(alone, case, 0, found):
+            fates[each.fate] += (mode, case.name, each.unit) not in UNAVOIDABLE
+    assert fates[Fate.KEPT] > 2
+    assert not fates[Fate.REPLACED]
+
+
+def _without_addresses(value: Any) -> Any:
+    """The value without the variables of NATS and etcd."""
+    if isinstance(value, dict):
+        return {key: _without_addresses(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        kept = (child for child in value if not _is_address(child))
+        return [_without_addresses(child) for child in kept]
+    return value
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("name") in ADDRESSES.values()
 
 
 def test_what_differs_is_in_the_list_of_deviations() -> None:

@@ -18,6 +18,7 @@ from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.graph import graph_problems
 from golden_yaml import PlainDumper
 from kube_runtime.kind import Object
+from specs.invariants import assert_groups_know_their_place
 
 CASES = sorted(Path(__file__).parent.joinpath("cases").iterdir())
 
@@ -80,6 +81,11 @@ def problems(case: Path) -> tuple[Problem, ...]:
 def test_a_graph_renders_to_its_golden_file(case: Path, golden: Golden) -> None:
     text = yaml.dump_all(rendered(case), Dumper=PlainDumper, sort_keys=False, width=100)
     golden.check(case / "objects.yaml", text)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)
+def test_the_groups_of_a_golden_case_know_their_place(case: Path) -> None:
+    assert_groups_know_their_place(rendered(case))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda path: path.name)

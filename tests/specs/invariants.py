@@ -1,12 +1,14 @@
-"""What must hold for the objects of any graph: names and labels fit, selectors find their own pods."""
+"""What must hold for the objects of any graph: names and labels fit, selectors find their own pods, and the
+pods of a group know their place."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from dynamo_graphs.api import labels
 from kube_runtime.kind import Object, key_of
+from kubelet import command_line
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
@@ -15,6 +17,15 @@ _NAMES_OF_63 = frozenset(
     ("Service", "Deployment", "DynamoComponentDeployment", "LeaderWorkerSet", "PodCliqueSet")
 )
 
+PLACE = dict.fromkeys(
+    (
+        *("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"),
+        *("GROVE_HEADLESS_SERVICE", "GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_INDEX", "GROVE_PCSG_NAME"),
+    ),
+    "1",
+)
+"""Variables by which LeaderWorkerSet and Grove give a pod its place in its group."""
+_PLACE_REFERENCE = re.compile(r"\$\((LWS|GROVE)_\w+\)")
 
 _USERS_OWN = frozenset(("autoscaling", "data", "extraPodSpec", "ingress"))
 """Fields with labels that are not ours, or without a reader: an ingress may be switched off."""
@@ -33,6 +44,7 @@ def assert_all_hold(objects: tuple[Object, ...]) -> None:
     assert [] == [key for key, count in counts.items() if count > 1]
     for each in objects:
         assert_name_and_labels_fit(each)
+    assert_groups_know_their_place(objects)
     assert_selectors_find_their_own(objects)
 
 
@@ -77,6 +89,24 @@ def _label_maps(value: Any, field: str = "") -> Iterator[dict[str, str]]:
                     assert_is_key(key)
             elif name not in _USERS_OWN:
                 yield from _label_maps(each, name)
+
+
+def assert_groups_know_their_place(objects: Iterable[Object]) -> None:
+    """The kubelet leaves no reference to a variable of the orchestrator to a shell, which would run it."""
+    for container in containers_of(objects):
+        for word in command_line(container, PLACE):
+            assert not _PLACE_REFERENCE.search(word), word
+
+
+def containers_of(value: Any) -> Iterator[Object]:
+    """All containers and init containers inside the value."""
+    if isinstance(value, Mapping):
+        for name in ("containers", "initContainers"):
+            yield from value.get(name) or ()
+    children = value.values() if isinstance(value, Mapping) else value
+    for each in children if not isinstance(value, str) else ():
+        if isinstance(each, Mapping | list | tuple):
+            yield from containers_of(each)
 
 
 def pods_of(objects: tuple[Object, ...]) -> list[Pods]:

@@ -71,7 +71,10 @@ def test_no_endpoints(world: World) -> None:
     [
         (Trouble.BROKEN, "2 of them: status 500: no"),
         (Trouble.ENGINE, "2 of them: download failed"),
-        (Trouble.NO_ROUTE, "status 404; check that DYN_LORA_ENABLED is true in this worker"),
+        (
+            Trouble.NO_ROUTE,
+            "status 404; check that this worker has DYN_LORA_ENABLED=true and",
+        ),
         (Trouble.NOT_ALLOWED, "cannot manage LoRAs: status 405"),
         (Trouble.NOT_IMPLEMENTED, "cannot manage LoRAs: status 501"),
         (Trouble.HANGS, "no answer within 3 seconds"),

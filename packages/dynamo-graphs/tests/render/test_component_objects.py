@@ -99,6 +99,40 @@ def test_an_account_counts_under_its_old_name_too() -> None:
     assert "newer" == both["serviceAccountName"]
 
 
+def environment(settings: RenderSettings = SETTINGS, **spec: Any) -> dict[str, str]:
+    """The variables with values of the main container."""
+    component = a_component(metadata=OWNED, **spec)
+    *_, workload = component_objects(component, Facts(), settings)
+    container = workload["spec"]["template"]["spec"]["containers"][-1]
+    return {each["name"]: each.get("value", "") for each in container["env"]}
+
+
+EVENTS = {"DYN_EVENT_PLANE", "DYN_LOCAL_INDEXER"}
+
+
+@pytest.mark.parametrize("role", ["frontend", "worker", "prefill", "decode", "planner", "epp", "x"])
+def test_without_nats_events_go_over_zmq(role: str) -> None:
+    found = environment(componentType=role)
+    assert "zmq" == found["DYN_EVENT_PLANE"]
+    is_worker = role in ("worker", "prefill", "decode")
+    assert ("true" if is_worker else None) == found.get("DYN_LOCAL_INDEXER")
+
+
+def test_with_an_address_of_nats_nothing_is_said_about_events() -> None:
+    own = [{"name": "NATS_SERVER", "value": "nats://mine:4222"}]
+    assert not EVENTS & environment(RenderSettings(nats_address="nats://n:4222")).keys()
+    assert not EVENTS & environment(envs=own).keys()
+    assert (
+        not EVENTS & environment(extraPodSpec={"mainContainer": {"image": "i", "env": own}}).keys()
+    )
+
+
+def test_the_users_event_plane_wins() -> None:
+    own = [{"name": "DYN_EVENT_PLANE", "value": "nats"}]
+    found = environment(envs=own)
+    assert ("nats", "true") == (found["DYN_EVENT_PLANE"], found["DYN_LOCAL_INDEXER"])
+
+
 def test_pull_secrets_are_found_by_registry_and_come_after_the_users() -> None:
     facts = Facts(pull_secrets={"registry.example.com": ("mine", "theirs"), "docker.io": ("hub",)})
     user = {

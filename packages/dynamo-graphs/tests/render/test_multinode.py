@@ -48,6 +48,7 @@ def elsewhere(name: str) -> Hosts:
         leader=Reference(Fragment(f"$(SET)-{name}-ldr-0"), f"$(SET)-{name}-ldr-0"),
         workers=(Reference(Fragment(f"$(SET)-{name}-wkr-0"), f"$(SET)-{name}-wkr-0"),),
         worker_rank=Reference(Fragment("$((INDEX + 1))")),
+        rank_term="$((INDEX + 1))",
     )
 
 
@@ -76,7 +77,7 @@ def test_copies_that_need_more_than_a_node_run_data_parallel() -> None:
         f"--data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
     ).split() == leader
     script = (
-        f"exec python3 {common} --data-parallel-start-rank $(( 4 * $(LWS_WORKER_INDEX) )) "
+        f"exec python3 {common} --data-parallel-start-rank $(( 4 * LWS_WORKER_INDEX )) "
         f"--data-parallel-address $LWS_LEADER_ADDRESS {port}"
     )
     assert ["sh", "-c", script] == worker

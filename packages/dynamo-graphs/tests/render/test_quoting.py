@@ -16,85 +16,168 @@ from dynamo_graphs.offline import graph_tree
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation.graph import graph_problems
 from kube_runtime.kind import Object
+from kubelet import command_line
 from specs import a_graph
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="dynamo")
-GROVE_NAMES = {"GROVE_PCSG_NAME": "g", "GROVE_PCSG_INDEX": "0", "GROVE_HEADLESS_SERVICE": "h"}
 SPECIAL = ("$HOME", "$(id)", "`id`", "$((1))", "'", '"', "\\", "!", "*", "~", "a;b", "&&", "#x", "")
-TEXTS = st.sampled_from(SPECIAL) | st.text(
-    st.characters(exclude_characters="\0$", exclude_categories=["Cs"]), max_size=8
+REFERENCES = ("$(", "$$(", "$$", "$$(LWS_GROUP_SIZE)", "$(LWS_GROUP_SIZE)", "$(GROVE_PCSG_INDEX)")
+TEXTS = st.sampled_from((*SPECIAL, *REFERENCES)) | st.text(
+    st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8
 )
 
 
 @functools.cache
 def programs() -> Path:
-    """A folder with engines that print their arguments, and with what starts them."""
+    """A folder with programs that note how they were started, and with the shells that start them."""
     folder = Path(tempfile.mkdtemp(prefix="programs"))
+    notes = r"""printf '%s\0' "$#" "${0##*/}" "$@" >> "$HOME/started" """
+    silent = ("cp", "ls", "chmod", "mkdir", "rm", "getent", "date", "ssh-keygen")
     texts = {
-        "python3": r"""printf 'engine\0'; printf '%s\0' "$@" """,
-        "ray": "",
+        **dict.fromkeys(("python3", "ray"), notes),
+        "mpirun": f'{notes}; while [ "$1" != bash ]; do shift; done; exec "$@"',
         "trtllm-llmapi-launch": 'exec "$@"',
-        "mpirun": 'while [ "$1" != bash ]; do shift; done; exec "$@"',
-        **dict.fromkeys(("cp", "ls", "chmod", "mkdir", "getent", "sed", "date"), ""),
+        **dict.fromkeys(silent, ""),
     }
     for name, text in texts.items():
         path = folder / name
         path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         path.chmod(0o755)
     (folder / ".ssh").mkdir()
-    for shell in ("sh", "bash"):
-        (folder / shell).symlink_to(f"/bin/{shell}")
+    for real in ("sh", "bash", "sed"):
+        (folder / real).symlink_to(f"/bin/{real}")
     return folder
 
 
-def container(framework: str, args: list[str], *, on_grove: bool, is_leader: bool) -> Object | None:
-    """The main container of a pod of a group. None means: validation refuses the command."""
-    main = {"image": "i", "command": ["python3", "-m", f"dynamo.{framework}"], "args": args}
+def group(framework: str, main: Object, nodes: int = 2, *, on_grove: bool) -> list[Object]:
+    """The pod specs of a group's leader and workers. Empty means: validation refuses the command."""
     service: dict[str, Any] = {
         "componentType": "worker",
-        "multinode": {"nodeCount": 2},
+        "multinode": {"nodeCount": nodes},
         "resources": {"limits": {"gpu": "8"}},
-        "extraPodSpec": {"mainContainer": main},
+        "extraPodSpec": {"mainContainer": {"image": "i", **main}},
     }
     graph = a_graph({"W": service}, backendFramework=framework)
     graph = recorded(graph, GROVE) if on_grove else graph
     if graph_problems(graph, SETTINGS):
-        return None
+        return []
     for each in graph_tree(graph, Facts(grove_served=on_grove), SETTINGS):
         found = each.get("spec", {})
         if each["kind"] == "LeaderWorkerSet":
-            side = "leaderTemplate" if is_leader else "workerTemplate"
-            pod = found["leaderWorkerTemplate"][side]["spec"]
-            break
+            both = found["leaderWorkerTemplate"]
+            return [both[side]["spec"] for side in ("leaderTemplate", "workerTemplate")]
         if each["kind"] == "PodCliqueSet":
-            pod = found["template"]["cliques"][0 if is_leader else 1]["spec"]["podSpec"]
-            break
-    else:
-        raise AssertionError("no pods")
-    main_container: Object = pod["containers"][-1]
-    return main_container
+            return [clique["spec"]["podSpec"] for clique in found["template"]["cliques"]]
+    raise AssertionError("no pods")
 
 
-def by_the_kubelet(text: str, variables: dict[str, str]) -> str:
-    """The argument with the references to variables that exist resolved."""
-    for name, value in variables.items():
-        text = text.replace(f"$({name})", value)
-    return text
+def place(index: int, *, on_grove: bool) -> dict[str, str]:
+    """what the orchestrator passes to the pods of a group; 0 is the leader."""
+    if on_grove:
+        return {
+            "GROVE_PCSG_NAME": "g-0-w",
+            "GROVE_PCSG_INDEX": "0",
+            "GROVE_HEADLESS_SERVICE": "g-0.lab.svc",
+            "GROVE_PCLQ_POD_INDEX": str(max(index - 1, 0)),
+        }
+    return {
+        "LWS_LEADER_ADDRESS": "g-w-0-0.g-w-0.lab",
+        "LWS_WORKER_INDEX": str(index),
+        "LWS_GROUP_SIZE": "3",
+    }
 
 
-def received(found: Object) -> list[str]:
-    """The arguments that the engine gets."""
+def addresses(nodes: int, *, on_grove: bool) -> list[str]:
+    """The addresses of the pods of a group, the leader's first."""
+    if on_grove:
+        names = ["ldr-0", *(f"wkr-{index}" for index in range(nodes - 1))]
+        return [f"g-0-w-0-w-{name}.g-0.lab.svc" for name in names]
+    names = ["g-w-0-0", *(f"g-w-0-0-{index}" for index in range(1, nodes))]
+    return [f"{name}.g-w-0.lab" for name in names]
+
+
+def started(found: Object, variables: dict[str, str]) -> list[list[str]]:
+    """The command lines of engines, Ray and mpirun that run in the container, in their order."""
     folder = programs()
-    variables = {"LWS_LEADER_ADDRESS": "l", "LWS_WORKER_INDEX": "1", **GROVE_NAMES}
-    command = [*found["command"], *(by_the_kubelet(each, variables) for each in found["args"])]
-    environment = {**variables, "GROVE_PCLQ_POD_INDEX": "0", "PATH": str(folder)}
+    own = {each["name"]: each["value"] for each in found["env"] if "value" in each}
+    variables = {**own, **variables}
+    program, *arguments = command_line(found, variables)
     answer = subprocess.run(  # noqa: S603  # the shell, with our own programs
-        [str(folder / command[0].rpartition("/")[2]), *command[1:]],
-        env={**environment, "HOME": str(folder)},
+        [str(folder / program.rpartition("/")[2]), *arguments],
+        env={**variables, "PATH": str(folder), "HOME": str(folder)},
         capture_output=True,
-        check=True,
+        check=False,
     )
-    return answer.stdout.decode().partition("engine\0")[2].split("\0")[:-1]
+    assert not answer.stderr, answer.stderr
+    notes = folder / "started"
+    words = iter(notes.read_bytes().decode().split("\0")[:-1])
+    notes.unlink()
+    return [[next(words) for _ in range(int(count) + 1)] for count in words]
+
+
+VLLM = "python3 -m dynamo.vllm"
+RANKS = "--data-parallel-hybrid-lb --data-parallel-size-local 8 --data-parallel-start-rank"
+RPC = "--data-parallel-rpc-port 13445"
+SGLANG = "python3 -m dynamo.sglang"
+
+
+@pytest.mark.parametrize("on_grove", [False, True])
+@pytest.mark.parametrize("in_a_shell", [False, True])
+@pytest.mark.parametrize(
+    ("framework", "flags", "leader", "worker"),
+    [
+        (
+            "vllm",
+            "--tensor-parallel-size 24",
+            (
+                "ray start --head --port=6379\n"
+                f"{VLLM} --tensor-parallel-size 24 --distributed-executor-backend ray"
+            ),
+            "ray start --address={leader}:6379 --block",
+        ),
+        (
+            "vllm",
+            "--data-parallel-size 24",
+            f"{VLLM} --data-parallel-size 24 {RANKS} 0 --data-parallel-address {{leader}} {RPC}",
+            f"{VLLM} --data-parallel-size 24 {RANKS} {{first}} --data-parallel-address {{leader}} {RPC}",
+        ),
+        (
+            "sglang",
+            "--tp 24",
+            f"{SGLANG} --tp 24 --dist-init-addr {{leader}}:29500 --nnodes 3 --node-rank 0",
+            f"{SGLANG} --tp 24 --dist-init-addr {{leader}}:29500 --nnodes 3 --node-rank {{rank}}",
+        ),
+        (
+            "trtllm",
+            "--x",
+            "mpirun --oversubscribe -n 24 -H {all}\npython3 -m dynamo.trtllm --x",
+            "",
+        ),
+    ],
+)
+def test_every_pod_of_a_group_starts_in_its_place(
+    framework: str, flags: str, leader: str, worker: str, *, in_a_shell: bool, on_grove: bool
+) -> None:
+    words = ["python3", "-m", f"dynamo.{framework}", *flags.split()]
+    main: Object = {"command": words[:3], "args": words[3:]}
+    if in_a_shell:
+        main = {"command": ["/bin/bash", "-c"], "args": [" ".join(words)]}
+    pods = group(framework, main, nodes=3, on_grove=on_grove)
+    known = addresses(3, on_grove=on_grove)
+    for rank in range(3 if worker else 1):  # TensorRT-LLM's workers only run sshd
+        pod = pods[min(rank, 1)]
+        variables = place(rank, on_grove=on_grove)
+        expected = (worker if rank else leader).format(
+            leader=known[0], all=",".join(known), rank=rank, first=8 * rank
+        )
+        lines = started(pod["containers"][-1], variables)
+        wanted = expected.splitlines()
+        assert len(wanted) == len(lines)
+        assert all(
+            set(line.split()) <= set(found) for line, found in zip(wanted, lines, strict=True)
+        )
+        for wait in pod.get("initContainers", []):
+            assert known[0] == command_line(wait, variables)[2]
 
 
 @pytest.mark.parametrize("on_grove", [False, True])
@@ -114,9 +197,13 @@ def received(found: Object) -> list[str]:
 def test_arguments_reach_the_engine_as_they_are(
     framework: str, flags: list[str], texts: list[str], *, is_leader: bool, on_grove: bool
 ) -> None:
+    """They are what the kubelet passes to an engine that starts without a shell."""
     args = [*flags, "--", *texts]
-    found = container(framework, args, on_grove=on_grove, is_leader=is_leader)
-    if found is None:
+    main: Object = {"command": ["python3", "-m", f"dynamo.{framework}"], "args": args}
+    pods = group(framework, main, on_grove=on_grove)
+    if not pods:
         return
-    said = ["-m", f"dynamo.{framework}", *args]
-    assert said == received(found)[: len(said)]
+    variables = place(0 if is_leader else 1, on_grove=on_grove)
+    *_, said = started(pods[0 if is_leader else 1]["containers"][-1], variables)
+    expected = command_line(main, variables)
+    assert expected == said[: len(expected)]

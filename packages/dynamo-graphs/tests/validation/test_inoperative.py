@@ -31,6 +31,9 @@ def warnings_of(one: Object, framework: str | None = None) -> list[str]:
     return [str(warning) for warning in graph_inoperative(a_graph({"w": one}, **named))]
 
 
+LORAS = {"envs": [{"name": "DYN_LORA_ENABLED", "value": "true"}]}
+
+
 def way(**fields: Any) -> Object:
     return service({"args": ["run"]}, ingress={"enabled": True, **fields})
 
@@ -53,6 +56,11 @@ WRONG = [
         service({"ports": [{"name": "api", "containerPort": 8000}]}, "frontend"),
         'missing port "http"',
     ),
+    (
+        service({"command": ["python3", "-m", "dynamo.global_planner"]}, "default"),
+        'only a service with componentType "planner"',
+    ),
+    (service(VLLM, **LORAS), "no API for LoRAs without --enable-lora"),
     (service(VLLM, **NODES), "each of the 2 nodes runs a separate server"),
     (
         service({"command": ["bash", "-c", "python3 -m dynamo.sglang"]}, **NODES),
@@ -73,6 +81,10 @@ WRONG = [
 ]
 
 FINE = [
+    service({"command": ["python3", "-m", "planner_sla"]}, "planner"),
+    service({**VLLM, "args": ["--enable_lora"]}, **LORAS),
+    service({**VLLM, "args": ["--config", "engine.yaml"]}, **LORAS),
+    service({"command": ["python3", "-m", "dynamo.mocker"]}, **LORAS),
     service({"args": ["run"]}),
     service({"command": ["run"]}),
     service({"command": [*SHELL, "run"]}),

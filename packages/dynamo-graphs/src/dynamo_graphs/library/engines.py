@@ -7,6 +7,8 @@ The builders of graphs and the profiler's base graphs share it. Source: the back
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from dynamo_graphs.api.framework import LORA_FLAG
+
 IMAGES = "nvcr.io/nvidia/ai-dynamo"
 """Registry and project of NVIDIA's runtime images."""
 
@@ -28,7 +30,8 @@ class Engine:
     """One inference engine of Dynamo.
 
     `prefill` and `decode` are the flags of workers for one half of a request, `aggregated` those of
-    workers on one GPU for both, `common` those of all. `tensor_parallel` is the flag for the GPUs that
+    workers on one GPU for both, `common` those of all, `lora` those of workers that load LoRAs.
+    `tensor_parallel` is the flag for the GPUs that
     share each layer.
     """
 
@@ -41,6 +44,7 @@ class Engine:
     aggregated: tuple[str, ...] = ()
     prefill: tuple[str, ...] = ()
     decode: tuple[str, ...] = ()
+    lora: tuple[str, ...] = ()
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -67,6 +71,7 @@ ENGINES = {
             model_flags=("--model",),
             tensor_parallel="--tensor-parallel-size",
             prefill=("--is-prefill-worker",),
+            lora=(LORA_FLAG,),
         ),
         Engine(
             name="sglang",

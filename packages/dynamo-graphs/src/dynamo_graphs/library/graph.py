@@ -6,6 +6,7 @@ from typing import Literal, Unpack, get_args
 
 import msgspec
 
+from dynamo_graphs.api.framework import LORA_VARIABLE
 from dynamo_graphs.api.graph import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
@@ -169,14 +170,15 @@ class Graph(GraphActions):
             message = f'invalid model "{model}" (expected a name, for example "Qwen/Qwen3-0.6B")'
             raise InvalidObject([Problem(path, message)])
         gpus, nodes = _count(options.get("gpus", 1)), _count(options.get("nodes", 1))
+        args = worker_args(engine, model, role, gpus=gpus, nodes=nodes)
         defaults: ServiceOptions = {
             "component_type": "worker",
             "replicas": 1,
             "gpus": 1,
             "image": engine.image,
             "command": engine.command,
-            "args": worker_args(engine, model, role, gpus=gpus, nodes=nodes),
-            "env": {"DYN_LORA_ENABLED": "true"} if lora else {},
+            "args": [*args, *(engine.lora if lora else ())],
+            "env": {LORA_VARIABLE: "true"} if lora else {},
             "extra_pod_spec": {"mainContainer": {"workingDir": engine.folder}},
         }
         given = over(defaults, options)

@@ -222,10 +222,12 @@ def _hosts(name: str, nodes: int) -> Hosts:
         )
         return Reference(Fragment(text), text)
 
+    rank = "$((GROVE_PCLQ_POD_INDEX + 1))"
     return Hosts(
         leader=host(LEADER_SUFFIX, 0),
         workers=tuple(host(WORKER_SUFFIX, index) for index in range(nodes - 1)),
-        worker_rank=Reference(Fragment("$((GROVE_PCLQ_POD_INDEX + 1))")),
+        worker_rank=Reference(Fragment(rank)),
+        rank_term=rank,
     )
 
 

@@ -24,6 +24,7 @@ _SPACE = re.compile(r"[\t\n\f\r ]")
 _SEPARATOR = re.compile(r"([|&;])")
 _STARTS_PYTHON = re.compile(rf"python[0-9.]*{_SPACE.pattern}")
 _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_DOLLARS = re.compile(r"\$[$(]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,15 @@ def line(words: Iterable[Word]) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text as one shell word, if it needs quotes."""
+    """Quote a text as one shell word, if it needs quotes.
+
+    The kubelet would read `$(` without `)` up to the next `)` of the script; it turns `$$(` into `$(`.
+    """
     if _PLAIN.fullmatch(text):
         return text
-    inner = text.replace("'", "'\\''")
+    end = text.rfind(")") + 1
+    rest = _DOLLARS.sub(lambda match: "$$(" if match[0] == "$(" else match[0], text[end:])
+    inner = f"{text[:end]}{rest}".replace("'", "'\\''")
     return f"'{inner}'"
 
 
@@ -75,13 +81,15 @@ Part: TypeAlias = str | Reference
 class Hosts:
     """The addresses of the pods of a group, as its orchestrator defines them.
 
-    `worker_rank` counts from 1; the leader is 0. With `names_come_late`, the names of the workers may
-    not resolve yet when the leader starts.
+    `worker_rank` counts from 1; the leader is 0. `rank_term` is the same number inside `$(( ))`, where the
+    kubelet expands no `$(NAME)`: it reads a name up to the first `)`. With `names_come_late`, the names of
+    the workers may not resolve yet when the leader starts.
     """
 
     leader: Reference
     workers: tuple[Reference, ...]
     worker_rank: Reference
+    rank_term: str
     names_come_late: bool = False
 
 

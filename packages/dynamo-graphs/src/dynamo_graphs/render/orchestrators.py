@@ -108,6 +108,7 @@ def hosts(nodes: int) -> Hosts:
         leader=Reference(Fragment(f"${leader}"), f"$({leader})"),
         workers=tuple(workers),
         worker_rank=Reference(Fragment("$(LWS_WORKER_INDEX)")),
+        rank_term="LWS_WORKER_INDEX",
         names_come_late=True,
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import WORKER_TYPES
 from dynamo_graphs.api.names import volume_name
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import GroupNode
@@ -133,12 +134,25 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
     lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
     container = merged_environment(lowest, plan.main_container.get("env", ()))
     environment = merged_environment(container, plan.environment)
-    if plan.is_discovered_by_kubernetes and all(
-        entry["name"] != "ETCD_ENDPOINTS" for entry in environment
-    ):
-        # Otherwise runtime 0.9.0 connects to etcd at localhost:2379 and exits when that fails.
-        return merged_environment([variable("DYN_STORE_KV", "mem")], environment)
-    return environment
+    names = {entry["name"] for entry in environment}
+    return merged_environment(_in_place_of_servers(plan, names), environment)
+
+
+def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
+    """What replaces etcd and NATS for a component without their addresses; the user's values win.
+
+    Runtime 0.9.0 would look for both at localhost and exit: any process without etcd, vLLM's workers without
+    NATS, to which they publish KV events. Over ZMQ a router reads what it missed from the workers' own
+    indexers; without those it would need NATS after all, and never list the model.
+    """
+    variables = []
+    if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
+        variables.append(variable("DYN_STORE_KV", "mem"))
+    if "NATS_SERVER" not in names:
+        variables.append(variable("DYN_EVENT_PLANE", "zmq"))
+        if plan.component_type in WORKER_TYPES:
+            variables.append(variable("DYN_LOCAL_INDEXER", "true"))
+    return variables
 
 
 def _infrastructure(plan: ComponentPlan) -> list[Object]:

@@ -11,7 +11,11 @@ class RenderSettings(Section, frozen=True, kw_only=True):
 
     nats_address: Annotated[
         str,
-        Setting("Set `NATS_SERVER` in every component to this address.", ("natsAddr",)),
+        Setting(
+            "Set `NATS_SERVER` in every component to this address. Components without it send KV "
+            "events over ZMQ.",
+            ("natsAddr",),
+        ),
     ] = ""
     etcd_address: Annotated[
         str,

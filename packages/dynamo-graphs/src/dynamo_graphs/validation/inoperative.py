@@ -5,6 +5,7 @@ warning stays in the status for as long as the spec has the cause (`status/confi
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from dynamo_graphs.api.component import WORKER_TYPES, DynamoComponentDeploymentSpec
@@ -16,7 +17,7 @@ from dynamo_graphs.api.entry_point import (
     several_flags,
     started,
 )
-from dynamo_graphs.api.framework import as_component, framework
+from dynamo_graphs.api.framework import LORA_FLAG, LORA_VARIABLE, as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, service_path
 from dynamo_graphs.validation.multinode import WITH_COMMAND
@@ -26,6 +27,8 @@ from kube_runtime.kind import Fields
 
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
+_PLANNERS: Final = frozenset(("dynamo.global_planner", "dynamo.planner", "planner_sla"))
+"""Python modules that change the replicas of graphs."""
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose multinode launch consists of flags in the user's arguments."""
 
@@ -44,6 +47,9 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     main = started(spec.component_type, name, written)
     yield from _command_warnings(spec, main, at)
     yield from _port_warnings(spec, main, at)
+    yield from _planner_warnings(spec, main, at)
+    if name == "vllm":
+        yield from _lora_warnings(spec, main, at)
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
     yield from _ingress_warnings(spec, f"{path}.ingress")
@@ -91,6 +97,36 @@ def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
 def _is_script(text: str) -> bool:
     """Whether Python would take the text for a file name although it cannot be one."""
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
+
+
+def _planner_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of a planner that may not scale anything."""
+    words = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ())))).split()
+    programs = [program for option, program in pairwise(words) if option == "-m"]
+    has_account = (spec.extra_pod_spec or {}).get("serviceAccountName")
+    if spec.component_type == "planner" or has_account or not _PLANNERS.intersection(programs):
+        return
+    message = (
+        'only a service with componentType "planner" gets the ServiceAccount that may scale graphs'
+    )
+    yield Problem(f"{path}.args", f"{message} (set componentType, or serviceAccountName)")
+
+
+def _lora_warnings(
+    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
+) -> Iterator[Problem]:
+    """Warn of a worker of vLLM that is meant to load LoRAs but has no API for them."""
+    entries = (*(main.get("env") or ()), *spec.envs)
+    values = {str(entry.get("name")): entry.get("value") for entry in entries}
+    text = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ()))))
+    could_be_elsewhere = "--config" in text or "$" in text
+    if str(values.get(LORA_VARIABLE)).lower() != "true" or could_be_elsewhere:
+        return
+    if LORA_FLAG not in text.replace("_", "-"):
+        message = f"{LORA_VARIABLE} is true, but vLLM has no API for LoRAs without {LORA_FLAG}"
+        yield Problem(f"{path}.args", f"{message} (add it to args)")
 
 
 def _port_warnings(

@@ -28,7 +28,9 @@ _CONNECT_SECONDS: Final = 10.0
 _UNABLE: Final = frozenset(
     (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
 )
-_NOT_ENABLED: Final = "; check that DYN_LORA_ENABLED is true in this worker"
+_NOT_ENABLED: Final = (
+    "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
+)
 
 
 class LoraApi:

@@ -35,6 +35,7 @@ _SSH_KEYS = "/ssh-pk"
 
 _FORWARDED = frozenset(
     (
+        *("CPATH", "TRITON_PTXAS_PATH"),  # images set them for kernels that compile at run time
         *("CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "MODEL_PATH", "PATH", "PYTHONPATH"),
         *("HF_DATASETS_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
         *("NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "TENSORRT_LLM_CACHE_DIR"),

@@ -109,8 +109,7 @@ def _ranks(local: int, node: GroupNode) -> list[Part]:
     """Flags for the copies on this node. Their total number is a flag of the user."""
     first: Part = "0"
     if not node.is_leader:
-        rank = node.hosts.worker_rank.shell.text
-        first = Reference(Fragment(f"$(( {local} * {rank} ))"))
+        first = Reference(Fragment(f"$(( {local} * {node.hosts.rank_term} ))"))
     return [
         *("--data-parallel-hybrid-lb", "--data-parallel-size-local", str(local)),
         *("--data-parallel-start-rank", first),

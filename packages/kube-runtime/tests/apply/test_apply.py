@@ -136,13 +136,15 @@ async def test_a_refusal_does_not_stop_the_others() -> None:
 
 
 @on_simulated_clock
-async def test_an_outage_ends_the_pass_and_deletes_nothing() -> None:
+async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_deleted() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
-        with pytest.raises(ServerFailure):
-            await scene.apply(gadget("b", 1))
+        applied = await scene.apply(gadget("b", 1), gadget("c", 1))
+        assert isinstance(applied.failure, ServerFailure)
+        assert ["b", "c"] == [obstruction.name for obstruction in applied.blocked]
         assert {"a": 1} == scene.world.sizes()
+        assert 2 == len(scene.writes()), "a request for another object of the kind that fails"
 
 
 @on_simulated_clock

@@ -36,7 +36,7 @@ def error_of(code: int, **status: Any) -> ApiError:
         (401, Unauthorized),
         (403, Forbidden),
         (404, NotFound),
-        (405, ApiError),
+        (405, Refused),
         (409, Conflict),
         (410, Expired),
         (422, Invalid),

@@ -98,7 +98,9 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
     body = await answer.read()
     if answer.status in _OK:
         return body
-    raise error_of_answer(answer.status, answer.headers, body, kind, key)
+    error = error_of_answer(answer.status, answer.headers, body, kind, key)
+    error.method = request.method
+    raise error
 
 
 def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:

@@ -14,6 +14,7 @@ from kube_runtime.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    Refused,
     ServerFailure,
     Throttled,
     Unauthorized,

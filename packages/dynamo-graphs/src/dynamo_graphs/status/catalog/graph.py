@@ -33,7 +33,8 @@ GRAPH_MEANINGS = (
         "message names each.",
         "If it persists, check the Events of the resources that the message names (`kubectl "
         "describe dcd NAME`), of their Deployment and ReplicaSet. They show a quota or webhook "
-        "that refuses pods.",
+        "that refuses pods. If no controller has observed an object of another project, such as a "
+        "PodCliqueSet, check that its operator runs: its CRDs alone create no pods.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.INSUFFICIENT_CAPACITY),

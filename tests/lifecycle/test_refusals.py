@@ -125,3 +125,23 @@ def test_a_refused_kind_is_the_cause_that_the_user_reads(name: str, plural: str)
 @pytest.mark.parametrize("plural", ["roles", "dynamocomponentdeployments", "deployments"])
 def test_each_refusal_is_the_cause_that_the_user_reads(plural: str, refusal: str) -> None:
     refused("scaled", plural, refusal)
+
+
+@on_simulated_clock
+async def test_a_refused_record_on_the_graph_itself_is_reported() -> None:
+    case = cases()["Grove"]
+    async with case.running() as world:
+        admission = world.server.refuse = Admission(world.server.storage)
+        admission.refuse("dynamographdeployments", REFUSALS["forbidden"])
+        case.create(world)
+        await asyncio.sleep(WITHIN_SECONDS)
+        assert f"DynamoGraphDeployment chat: {REFUSALS['forbidden']['message']}" in case.reported(
+            world
+        )
+        written = len(world.writes())
+        await asyncio.sleep(RETRY_SECONDS)
+        assert len(world.writes()) - written <= 2, "a loop of retries"
+        admission.refuse("", {})
+        await asyncio.sleep(RETRY_SECONDS)
+        assert TEXT not in case.reported(world)
+        assert "podcliquesets" in created(world, case)

@@ -8,6 +8,7 @@ import pytest
 
 from adversary.tenant import Refused, Tenant, apply
 from cluster.conftest import ControlPlane
+from devcluster.api_server import KubectlError
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.kind import Object
 
@@ -96,6 +97,21 @@ def test_what_the_operator_needs_there_it_may(kinds: ControlPlane, operator: Ten
 def test_others_may_write_there_as_before(kinds: ControlPlane, operator: Tenant) -> None:
     body = a("Deployment", "apps/v1", operator.namespace, spec=PODS)
     kinds.kubectl(*TRY, input=json.dumps(body))
+
+
+def test_users_learn_at_admission_that_no_graph_runs_there(
+    kinds: ControlPlane, operator: Tenant
+) -> None:
+    remedy = "dynamo-operator.namespacePolicy.releaseNamespace=false"
+    spec = {"services": {"Frontend": {"componentType": "frontend", "replicas": 1}}}
+    body = a("DynamoGraphDeployment", "nvidia.com/v1alpha1", operator.namespace, spec=spec)
+    with pytest.raises(KubectlError, match=remedy):
+        kinds.kubectl("create", "-f", "-", input=json.dumps(body))
+    elsewhere = {**body, "metadata": {**body["metadata"], "namespace": "kube-public"}}
+    with pytest.raises(KubectlError, match="use another namespace") as refused:
+        kinds.kubectl("create", "-f", "-", input=json.dumps(elsewhere))
+    assert remedy not in str(refused.value)
+    kinds.kubectl(*TRY, input=json.dumps(body))  # as `dynamoctl check` tries the webhooks
 
 
 def _once() -> Object:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
-from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_graphs.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.requests import Client
@@ -107,7 +107,11 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    seed: int = 0, *, installed: Iterable[Kind] = (), legacy_kinds: bool = False
+    seed: int = 0,
+    *,
+    installed: Iterable[Kind] = (),
+    legacy_kinds: bool = False,
+    render: RenderSettings | None = None,
 ) -> AsyncIterator[Running]:
     """Run an operator; CRDs of the kinds `installed` exist before it starts."""
     server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
@@ -118,6 +122,7 @@ async def running(
         metrics=MetricsSettings(bind_address="0"),
         health=HealthSettings(bind_address="0"),
         legacy_kinds=legacy_kinds,
+        render=render or RenderSettings(),
     )
     client = Client(server, field_manager=FIELD_MANAGER)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))

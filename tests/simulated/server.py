@@ -6,7 +6,7 @@ nothing, not even its end.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -178,6 +178,8 @@ class Server:
 
     `STREAMS_LISTS` is whether it supports streaming lists, which an older one refuses.
 
+    `refuse` is the admission of writes: it returns the `Status` of a refusal, or None to admit it.
+
     `request_seconds` pass before a request takes effect, `answer_seconds` after it, `lag_seconds` before each
     line of a watch. A streamed list ends `mark_seconds` after its first objects; changes meanwhile are sent
     before its end. With `is_jittered` these are upper bounds of random delays.
@@ -196,6 +198,7 @@ class Server:
         self.page_limit = 500
         self.gone_as_event = False
         self.faults: list[Fault] = []
+        self.refuse: Callable[[Request, Target], Object | None] = lambda _, __: None
         self.requests: list[Request] = []
         self.streams: list[Stream] = []
         self._snapshots: dict[str, _Snapshot] = {}
@@ -259,6 +262,8 @@ class Server:
     def _answer(self, request: Request) -> Answer:
         target = Target.of(request.path)
         body: Any = msgspec.json.decode(request.body) if request.body else None
+        if request.method != "GET" and (refusal := self.refuse(request, target)):
+            return _answer(refusal["code"], refusal)
         if request.method == "GET" and not target.name:
             return (
                 self._watch(target, request.query)

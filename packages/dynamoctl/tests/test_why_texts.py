@@ -74,6 +74,23 @@ def test_no_node_for_a_pod_has_the_words_of_the_scheduler() -> None:
     assert (advice("insufficient_capacity"),) == found.advice
 
 
+@pytest.mark.parametrize(
+    "pod",
+    [
+        a_pod("Unschedulable", "0/3 nodes: 3 Insufficient nvidia.com/gpu", container=None),
+        a_pod("ContainerCreating", "it has been waiting"),
+        a_pod("ContainersNotReady", "the node has not started it yet", container=None),
+    ],
+)
+def test_a_pod_without_a_log_is_not_followed_by_its_log(pod: dict[str, Any]) -> None:
+    services = {"w": late("pods_not_ready", pod)}
+    [advice] = told(a_graph(unready("pods_not_ready"), services=services)).advice
+    assert "logs" not in advice
+    assert "model" not in advice
+    is_unscheduled = pod["reason"] == "Unschedulable"
+    assert ("lower the requests" if is_unscheduled else "describe pod chat-w-0 -n prod") in advice
+
+
 def test_of_several_reasons_each_has_its_own_advice() -> None:
     services = {
         "a": late("pods_crashing", a_pod("OOMKilled", restarts=3)),

@@ -85,8 +85,14 @@ def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
     waiting = world.eventually(GRAPH, "chat", says("not found"))
     said = condition(waiting)
     assert "some_resources_are_not_ready" == said["reason"]
+    clique_set = world.eventually(SET, "chat")
+    unobserved = (
+        "no controller has observed PodCliqueSet chat since it was created at "
+        f"{clique_set['metadata']['creationTimestamp']}; if that lasts, check that the controller of "
+        "Grove runs"
+    )
     assert (
-        "Resources not ready: chat: pcsg/chat-0-decode: resource not found; "
+        f"Resources not ready: chat: {unobserved}; pcsg/chat-0-decode: resource not found; "
         "podclique/chat-0-frontend: resource not found"
     ) == said["message"]
     assert {
@@ -97,7 +103,7 @@ def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
         "availableReplicas": 0,
         "scheduledReplicas": 0,
         "runtimeNamespace": f"{world.namespace}-chat",
-        "message": "chat: pcsg/chat-0-decode: resource not found",
+        "message": f"chat: {unobserved}; pcsg/chat-0-decode: resource not found",
     } == waiting["status"]["services"]["Decode"]
     assert "PodClique" == waiting["status"]["services"]["Frontend"]["componentKind"]
 

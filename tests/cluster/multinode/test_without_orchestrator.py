@@ -42,7 +42,7 @@ def test_it_says_so_and_goes_on_when_groups_can_form(kinds: ControlPlane, world:
         for name in ("g-w-0", "alone-0"):
             world.eventually(SETS, name)
             world.eventually(PLACES, name)
-        cause = "g-w-0: its controller has not observed it yet"
+        cause = "g-w-0: no controller has observed LeaderWorkerSet g-w-0"
         waiting = world.eventually(
             GRAPH, "g", lambda body: cause in condition(body, "Ready").get("message", "")
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.conditions import is_ready
+from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.installed import installed
@@ -14,8 +14,8 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
-from cluster.requests.playing import REQUEST, a_request
-from cluster.world import World
+from cluster.requests.playing import QUOTAS, REQUEST, a_request
+from cluster.world import EVENTS, World
 from devcluster.api_server import KubectlError
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
@@ -75,6 +75,32 @@ def test_a_graph_lives_and_dies_under_exactly_the_operators_role(
     user = f"system:serviceaccount:{world.namespace}:{ACCOUNT}"
     assert set() == refused(kinds.audit_log, user)
     assert set() == beyond(kinds.audit_log, RULES, user)
+
+
+def test_a_refused_role_is_the_cause_that_the_graph_names(
+    kinds: ControlPlane, world: World, install: Install, tmp_path: Path
+) -> None:
+    """A RoleBinding of such an operator needs its Role: the API server answers 404 without it."""
+    kubeconfig = install(Installation(world.namespace, CLUSTER_WIDE))
+    hard = {"count/roles.rbac.authorization.k8s.io": "0"}
+    world.create(QUOTAS, {"metadata": {"name": "no-roles"}, "spec": {"hard": hard}})
+    world.eventually(QUOTAS, "no-roles", lambda body: "hard" in body.get("status", {}))
+    with OperatorProcess(
+        kubeconfig, tmp_path / "log", flags(world.namespace, *CLUSTER_WIDE_FLAGS)
+    ) as operator:
+        operator.ready()
+        world.create(GRAPH, graph(Frontend=service("frontend")))
+        refused = world.eventually(
+            GRAPH, "chat", lambda body: "exceeded quota" in condition(body).get("message", "")
+        )
+        ready = condition(refused)
+        role, binding = ready["message"].split("; ")
+        assert "rejected_by_api_server" == ready["reason"]
+        assert role.startswith("Role chat-k8s-service-discovery-role: ")
+        waiting = "RoleBinding chat-k8s-service-discovery-binding waits for "
+        assert binding == f"{waiting}Role chat-k8s-service-discovery-role"
+        world.eventually(Deployment.KIND, "chat-frontend")
+        world.until(lambda: any("exceeded quota" in each["message"] for each in world.list(EVENTS)))
 
 
 def test_graphs_that_need_ssh_keys_have_those_of_their_namespace_made(

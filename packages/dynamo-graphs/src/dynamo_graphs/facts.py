@@ -35,7 +35,7 @@ class Facts:
     kinds. `kai_queues` are the queues of the KAI scheduler, `claims` the PVCs in the namespace.
     `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and scaling groups.
     `missing_ssh_keys` is the Secret, as `namespace/name`, from which SSH keys should be copied and that does
-    not exist.
+    not exist, `ssh_keys_refusal` the answer of the API server when the operator tried to create it.
     """
 
     pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -50,6 +50,7 @@ class Facts:
     claims: frozenset[str] = frozenset()
     live_templates: Mapping[str, LiveTemplate] = field(default_factory=dict)
     missing_ssh_keys: str = ""
+    ssh_keys_refusal: str = ""
 
 
 def registry_of_image(image: str) -> str:

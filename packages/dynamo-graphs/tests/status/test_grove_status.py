@@ -89,6 +89,14 @@ def test_a_clique_that_is_not_ready_reports_the_cause(member: GroveMember, cause
     assert "pending" == status.state
 
 
+def test_a_set_that_no_controller_has_observed_asks_for_one() -> None:
+    member = GroveMember("chat-0-w", is_group=False, live=None, desired=1)
+    unseen = PodCliqueSet(Metadata("chat", creation_timestamp="2026-01-01T00:00:00Z"))
+    text = message(of(member, clique_set=unseen))
+    assert "no controller has observed PodCliqueSet chat since it was created at 2026" in text
+    assert "check that the controller of Grove runs" in text
+
+
 @pytest.mark.parametrize(
     ("member", "ready", "cause"),
     [

@@ -52,6 +52,10 @@ def test_no_group_wanted_is_ready() -> None:
     assert groups_readiness({"w-0": a_set(replicas=0, readyReplicas=0, conditions=[])}).is_ready
 
 
+UNOBSERVED = (
+    "no controller has observed LeaderWorkerSet w-0; if that lasts, check that the controller of "
+    "LeaderWorkerSet runs"
+)
 UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
 
 
@@ -60,8 +64,8 @@ UPDATING = [a_condition("UpdateInProgress"), a_condition("Progressing")]
     [
         (Group(None, None, None), "it does not exist yet or is being deleted"),
         (a_set(observedGeneration=1), "its controller has not observed the newest spec yet"),
-        (a_set(conditions=[]), "its controller has not observed it yet"),
-        (Group(a_set().pods, None, None), "its controller has not observed it yet"),
+        (a_set(conditions=[]), UNOBSERVED),
+        (Group(a_set().pods, None, None), UNOBSERVED),
         (a_set(leaders={"spec": {}}), "its controller has not observed the newest spec yet"),
         (
             a_set(leaders={"status": {"observedGeneration": 1, "updatedReplicas": 1}}),

@@ -115,7 +115,8 @@ def test_every_reported_condition_has_its_row() -> None:
     unread = (
         RequestReason.UNREADABLE,
         RequestReason.TOO_LARGE,
-    )  # of what cannot be read, or is not
+        RequestReason.REJECTED,
+    )  # of what cannot be read or written, or is not read
     untold = {(RequestConditionType.SUCCEEDED, "False", reason) for reason in unread}
     assert untold == ROWS - seen
 

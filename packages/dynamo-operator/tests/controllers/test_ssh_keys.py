@@ -8,16 +8,23 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.owned_content import Owners
+from dynamo_operator.reconcile.ssh_key_controller import SshKeyController
 from dynamo_operator.reconcile.ssh_keys import (
     missing_ssh_keys,
     ssh_key_copies,
     ssh_key_informers,
     ssh_key_watches,
+    ssh_keys_target,
 )
+from kube_runtime.apply.suppression import WriteSuppression
+from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
+from kube_runtime.client.requests import Client
+from kube_runtime.errors import Forbidden
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Metadata, Resource
 from simulated.caches import a_cache
+from simulated.server import Server, status
 from specs import IMAGE, a_graph, a_service
 
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")
@@ -116,3 +123,21 @@ def test_the_source_wakes_the_graphs_that_need_it() -> None:
 def test_the_objects_do_not_show_their_keys() -> None:
     for each in (source(), copy()):
         assert "c2VjcmV0" not in repr(each) + str(each)
+
+
+async def test_a_refused_secret_is_remembered_for_the_graphs_that_wait_for_it() -> None:
+    server, user = Server(), graph()
+    server.refuse = lambda _, __: status(403, "Forbidden", "exceeded quota")
+    waiting, suppression, woken = cache(user), WriteSuppression(), list[Key]()
+    writer = Writer(Client(server, field_manager="test"), waiting)
+    controller = SshKeyController(writer, waiting, OWN_KEYS, suppression, woken.append)
+    key = Key(user.metadata.namespace, "keys")
+    with pytest.raises(Forbidden):
+        await controller.reconcile(key)
+    refusal = suppression.refusal(ssh_keys_target(key))
+    assert refusal is not None
+    assert "Secret keys: exceeded quota" == refusal.message
+    assert [user.key] == woken
+    server.refuse = lambda _, __: None
+    await controller.reconcile(key)
+    assert suppression.refusal(ssh_keys_target(key)) is None

@@ -6,8 +6,10 @@ OperatorError
 │  ├─ NoAnswer            connected, but no response in time: the API server may still be at work
 │  └─ Untrusted           the certificate is not trusted; waiting does not help
 ├─ ApiError               the API server answered with an error
-│  ├─ Unauthorized 401 · Forbidden 403 · NotFound 404 · Conflict 409 · Expired 410 · Invalid 400 and 422
-│  └─ Throttled 429 · ServerFailure 5xx
+│  ├─ Refused             this request is refused, and so is a retry; others may succeed
+│  │  └─ Forbidden 403 · NotFound 404 · Invalid 400 and 422
+│  ├─ Unauthorized 401 · Conflict 409 · Expired 410 · Throttled 429
+│  └─ ServerFailure 5xx
 └─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
@@ -54,7 +56,7 @@ class Untrusted(Unreachable):
 
 @dataclass(eq=False)  # compared by identity, as exceptions are
 class ApiError(OperatorError):
-    """An error response of the API server, with its message."""
+    """An error response of the API server, with its message. `method` is that of the HTTP request."""
 
     code: int
     reason: str
@@ -63,6 +65,7 @@ class ApiError(OperatorError):
     key: Key | None = None
     details: Object | None = None
     retry_after_seconds: float | None = None
+    method: str = ""
 
     def __str__(self) -> str:
         subject = " ".join(str(part) for part in (self.kind, self.key) if part)
@@ -73,12 +76,16 @@ class Unauthorized(ApiError):
     """401: credentials missing, wrong or expired."""
 
 
-class Forbidden(ApiError):
+class Refused(ApiError):
+    """Any other 4xx, or an admission webhook or policy that denies the request with whatever code."""
+
+
+class Forbidden(Refused):
     """403: no permission, or refused by an admission plugin such as a quota."""
 
 
-class NotFound(ApiError):
-    """404."""
+class NotFound(Refused):
+    """404: the object, its namespace or kind, or an object that it refers to."""
 
 
 class Conflict(ApiError):
@@ -89,7 +96,7 @@ class Expired(ApiError):
     """410: the resource version or list page is gone; list again."""
 
 
-class Invalid(ApiError):
+class Invalid(Refused):
     """400 or 422: the object was refused, and a retry will be, too. Or its name was, before any request."""
 
 
@@ -129,8 +136,9 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def error_type(code: int) -> type[ApiError]:
-    """The error class of an HTTP status code of 400 or more."""
-    return _BY_CODE.get(code, ServerFailure if code >= 500 else ApiError)  # noqa: PLR2004
+    """The error class of an HTTP status code."""
+    other = ServerFailure if code >= 500 else Refused if code >= 400 else ApiError  # noqa: PLR2004
+    return _BY_CODE.get(code, other)
 
 
 def leaves(group: BaseExceptionGroup[E]) -> Iterator[E]:

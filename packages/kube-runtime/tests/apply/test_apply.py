@@ -12,11 +12,12 @@ from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.result import Applied, Obstacle, Verb
 from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
+from kube_runtime.client.transport import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
 from kube_runtime.kind import Object
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, MAKERS, Gadget, Maker, gadget, key
-from simulated.server import Fault
+from simulated.server import Fault, Target, status
 from simulated.world import World, a_world, settle
 
 HASH = "example.com/hash"
@@ -136,13 +137,56 @@ async def test_a_refusal_does_not_stop_the_others() -> None:
 
 
 @on_simulated_clock
-async def test_an_outage_ends_the_pass_and_deletes_nothing() -> None:
+async def test_a_refusal_is_not_lost_when_a_later_object_fails() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults += [Fault(403, method="PATCH"), Fault(404, method="PATCH")]
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1), gadget("c", 1))
+        assert ["a", "b"] == [obstruction.name for obstruction in applied.blocked]
+        assert {"c": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> None:
+    async with a_scene() as scene:
+
+        def refuse(request: Request, target: Target) -> Object | None:
+            missing = status(404, "NotFound", f"{target.name} needs z")
+            answers = {
+                "a": {**missing, "details": {"name": "z"}},
+                "z": status(403, "Forbidden", "no"),
+                "b": {**missing, "details": {"name": "z"}},
+            }
+            return answers.get(target.name)
+
+        scene.world.server.refuse = refuse
+        wanted = (gadget("a", 1), gadget("z", 1), gadget("b", 1))
+        applied = await scene.apply(*wanted)
+        messages = [obstruction.message for obstruction in applied.blocked]
+        assert ["Gadget a: a needs z", "Gadget z: no", "Gadget b waits for Gadget z"] == messages
+        scene.world.server.refuse = lambda _, __: None
+        await asyncio.sleep(REFUSED_SECONDS)
+        assert () == (await scene.apply(*wanted)).blocked
+
+
+@on_simulated_clock
+async def test_an_owner_that_is_gone_ends_the_pass() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
+        with pytest.raises(NotFound):
+            await scene.apply(gadget("b", 1))
+
+
+@on_simulated_clock
+async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_deleted() -> None:
     async with a_scene() as scene:
         await scene.apply(gadget("a", 1))
         scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
-        with pytest.raises(ServerFailure):
-            await scene.apply(gadget("b", 1))
+        applied = await scene.apply(gadget("b", 1), gadget("c", 1))
+        assert isinstance(applied.failure, ServerFailure)
+        assert ["b", "c"] == [obstruction.name for obstruction in applied.blocked]
         assert {"a": 1} == scene.world.sizes()
+        assert 2 == len(scene.writes()), "a request for another object of the kind that fails"
 
 
 @on_simulated_clock

@@ -14,6 +14,7 @@ from kube_runtime.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    Refused,
     ServerFailure,
     Throttled,
     Unauthorized,
@@ -36,7 +37,7 @@ def error_of(code: int, **status: Any) -> ApiError:
         (401, Unauthorized),
         (403, Forbidden),
         (404, NotFound),
-        (405, ApiError),
+        (405, Refused),
         (409, Conflict),
         (410, Expired),
         (422, Invalid),
@@ -47,6 +48,27 @@ def error_of(code: int, **status: Any) -> ApiError:
 )
 def test_the_status_code_is_the_class(code: int, type_: type[ApiError]) -> None:
     assert type_ is type(error_of(code, message="m"))
+
+
+@pytest.mark.parametrize("code", [401, 409, 410, 429, 500, 503])
+def test_a_denial_of_admission_is_a_refusal_whatever_its_code(code: int) -> None:
+    webhook = error_of(code, message='admission webhook "w.example.com" denied the request: no')
+    policy = error_of(
+        code,
+        message="x is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+    )
+    assert [Refused, Refused] == [type(webhook), type(policy)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'failed calling webhook "w.example.com": connection refused',
+        'the answer quotes: admission webhook "w" denied the request',
+    ],
+)
+def test_a_failure_that_is_no_denial_may_pass(text: str) -> None:
+    assert ServerFailure is type(error_of(500, message=text))
 
 
 def test_the_text_is_subject_and_message() -> None:

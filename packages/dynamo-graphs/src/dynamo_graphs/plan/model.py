@@ -37,6 +37,7 @@ class ModelReason(StrEnum):
     INVALID = "ValidationFailed"
     DECODE_FAILED = "DecodeFailed"
     TOO_LARGE = "TooLarge"
+    REJECTED = "RejectedByApiServer"
     SERVICES_FOUND = "ServicesFound"
     NO_SERVICES = "NoServicesFound"
     ALL_READY = "AllEndpointsReady"

@@ -72,6 +72,7 @@ class RequestReason(StrEnum):
     PAUSED = "Paused"
     UNREADABLE = "DecodeFailed"
     TOO_LARGE = "TooLarge"
+    REJECTED = "RejectedByApiServer"
     TOO_EXPENSIVE = "TooExpensive"
     NEW = "New"
 

@@ -111,7 +111,9 @@ def _missing_apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missin
 
 
 def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
-    if facts.missing_ssh_keys:
+    if facts.ssh_keys_refusal:
+        yield Missing(GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal)
+    elif facts.missing_ssh_keys:
         text = (
             f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
             "for multinode TensorRT-LLM"

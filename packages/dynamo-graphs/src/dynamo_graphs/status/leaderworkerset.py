@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from dynamo_graphs.api.component import ServiceReplicaStatus
 from dynamo_graphs.api.labels import GROUP_HASH
 from dynamo_graphs.status.reasons import ComponentReason
+from dynamo_graphs.status.unobserved import unobserved
 from dynamo_graphs.status.workload import Readiness
 from dynamo_graphs.types.optional_apis import (
     LeaderWorkerSet,
@@ -101,7 +102,7 @@ def _obstacles(group: Group) -> Iterator[str]:
     if desired == 0:
         return
     if not status.conditions or leaders is None:
-        yield "its controller has not observed it yet"
+        yield unobserved(pods, pods.KIND.name)
         return
     if _digest(spec.leader_worker_template.leader_template) != _digest(leaders.spec.template):
         yield "its controller has not observed the newest spec yet"

@@ -32,6 +32,9 @@ _IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageN
 _CONFIG = frozenset(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"))
 _CRASH_LOOP, _OUT_OF_MEMORY = "CrashLoopBackOff", "OOMKilled"
 _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
+UNSCHEDULABLE, _WAITING = "Unschedulable", "Waiting"
+UNSTARTED = _CREATING | {_WAITING}
+"""Words of containers that have not started, and have no log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def pod_report(pod: Pod, now: datetime) -> PodReport:
 
 def _unscheduled(pod: Pod, now: datetime) -> PodReport:
     scheduled = condition(pod.status.conditions, SCHEDULED)
-    if scheduled is None or scheduled.reason != "Unschedulable":
+    if scheduled is None or scheduled.reason != UNSCHEDULABLE:
         return PodReport()
     since = scheduled.last_transition_time
     left = _seconds_left(since, UNSCHEDULABLE_SECONDS, now)
@@ -211,7 +214,7 @@ def _pending(
     if waiting is not None:
         detail = _head(waiting.message)
         text = f"it has been waiting{_since(since)}{f': {detail}' if detail else ''}"
-        return GraphReason.PODS_NOT_READY, waiting.reason or "Waiting", text
+        return GraphReason.PODS_NOT_READY, waiting.reason or _WAITING, text
     earlier = f"; it previously exited with code {before.exit_code}" if before else ""
     return GraphReason.PODS_NOT_READY, "NotReady", f"{running}{_since(since)}{earlier}"
 

@@ -110,6 +110,7 @@ _HELD = (
     RequestReason.UNREADABLE,
     RequestReason.TOO_LARGE,
     RequestReason.TOO_EXPENSIVE,
+    RequestReason.REJECTED,
 )
 """Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
 

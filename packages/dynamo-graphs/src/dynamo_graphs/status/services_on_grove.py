@@ -14,7 +14,9 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.metadata import service_dynamo_namespace
 from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
 from dynamo_graphs.status.service import ServiceView, diagnosed
+from dynamo_graphs.status.unobserved import unobserved
 from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_graphs.types.optional_apis import GROVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator
         return
     if behind := _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
         yield f"podcliqueset/{clique_set.metadata.name}: {behind}"
+    if clique_set.status.observed_generation is None and member.live is None:
+        yield unobserved(clique_set, GROVE.title)
     if (obstacle := _obstacle(member)) is not None:
         yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {obstacle}"
 

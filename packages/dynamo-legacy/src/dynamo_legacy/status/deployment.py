@@ -1,6 +1,6 @@
 """The status of a DynamoDeployment."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from dynamo_legacy.status.conditions import (
     READY,
     WARNING,
     DeploymentReason,
+    NimReason,
     State,
 )
 from dynamo_legacy.translate import as_component
@@ -84,14 +85,24 @@ def _readiness(
         is_request = blocked[0].kind != DynamoNimDeployment.KIND.name
         reason = DeploymentReason.REQUEST_NOT_SYNCED if is_request else DeploymentReason.NOT_SYNCED
         return State.FAILED, _condition(deployment, READY, "False", reason, text)
-    waiting = sorted(component.metadata.name for component in components if not is_ready(component))
+    waiting = {component.metadata.name: component for component in components}
+    waiting = {name: waiting[name] for name in sorted(waiting) if not is_ready(waiting[name])}
     if waiting:
-        named = fitted(waiting, MESSAGE_LIMIT - 64, between=" ")
-        text = f"The following deployments are not ready: [{named}]"
+        named = fitted(list(waiting), MESSAGE_LIMIT - 64, between=" ")
+        summary = f"The following deployments are not ready: [{named}]"
+        text = fitted([summary, *_failures(waiting.values())], MESSAGE_LIMIT)
         reason = DeploymentReason.SOME_NOT_READY
         return State.PENDING, _condition(deployment, READY, "False", reason, text)
     text, reason = "All deployments are ready", DeploymentReason.ALL_READY
     return State.SUCCESSFUL, _condition(deployment, READY, "True", reason, text)
+
+
+def _failures(components: Iterable[DynamoNimDeployment]) -> Iterator[str]:
+    """Why components cannot be reconciled; nothing of those that are only not ready yet."""
+    for component in components:
+        available = condition(component.status.conditions, AVAILABLE)
+        if available and available.status == "False" and available.reason == NimReason.RECONCILING:
+            yield f"{component.metadata.name}: {available.message}"
 
 
 def _exposed(deployment: DynamoDeployment, urls: Sequence[str]) -> list[Condition]:

@@ -22,7 +22,7 @@ from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCl
 from dynamo_operator.reconcile.grove import members
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts_for_graph
-from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types
+from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.scaling.read import AdapterInputs, read_adapters
 from kube_runtime.apply.result import controls
 from kube_runtime.apply.suppression import WriteSuppression
@@ -66,6 +66,10 @@ def read_graph(
     """Read the inputs of a graph, which controls the kinds `owns`."""
     live = live_objects(graph, cache, owns)
     facts = read_facts_for_graph(graph, cache, settings)
+    if facts.missing_ssh_keys:
+        own = Key(graph.metadata.namespace, settings.mpi_secret_name)
+        refusal = suppression.refusal(ssh_keys_target(own))
+        facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
     inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
     graph = with_provider(graph, inputs.facts, inputs.children)
     components = tuple(chain.from_iterable(components_of(graph, cache).values()))

@@ -17,11 +17,11 @@ from dynamo_graphs.types.grove import ReplicasSpec
 from dynamo_operator.reconcile.patches import patch_metadata, patch_replicas
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import CreateOnly
-from kube_runtime.apply.result import Applied, Cause, Change, Verb, merge, rejected
+from kube_runtime.apply.result import Applied, Cause, Change, Verb, merge, stopped
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.errors import Forbidden, Invalid, NotFound
+from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.kind import Key
 from kube_runtime.types.apps import ControllerRevision
 from kube_runtime.types.core import Pod
@@ -50,8 +50,8 @@ async def keep_history(
             await writer.delete(ControllerRevision, revision.key, uid=revision.metadata.uid)
             change = Change(Verb.DELETE, _REVISION, revision.metadata.name, Cause.UNWANTED)
             parts.append(Applied(changes=(change,)))
-    except (Invalid, Forbidden) as error:
-        parts.append(Applied(blocked=(rejected(_REVISION, graph.metadata.name, error),)))
+    except (Refused, ServerFailure) as error:
+        parts.append(stopped(_REVISION, graph.metadata.name, error))
     return merge(parts)
 
 

@@ -18,6 +18,7 @@ from dynamo_operator.lora.lora_api import worker_api
 from dynamo_operator.observability.metrics import CallMetrics, RolloutMetrics
 from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
+from dynamo_operator.reconcile.refusals import report_refusal
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_key_controller import SshKeyController, creates_ssh_keys
 from dynamo_operator.requests.actions import RequestActions
@@ -37,6 +38,7 @@ from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.meta import Resource
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class Parts:
     def options(self) -> ControllerOptions:
         """The options of a controller that no other one feeds."""
         return ControllerOptions(resync_seconds=self.settings.resync_period_seconds)
+
+    def options_reporting(self, type_: type[Resource], reporter: Reporter) -> ControllerOptions:
+        """The same for a controller that reports on objects of its kind which of its writes fails."""
+        report = partial(report_refusal, type_, self.cache, reporter)
+        return replace(self.options, report=report)
 
     def applier(self) -> Applier:
         """A new applier for the objects of controllers."""
@@ -100,15 +107,18 @@ def control_graphs(parts: Parts) -> PodIndex:
     components = ComponentController(cache, applier, component_reporter, *read)
     graphs = GraphController(writer, cache, applier, graph_reporter, *read)
     # Graphs create components, so they wait while the component controller has a backlog.
-    is_ahead = manager.control(components, parts.options).has_backlog
-    manager.control(graphs, replace(parts.options, is_ahead=is_ahead))
+    options = parts.options_reporting(components.reconciles, component_reporter)
+    is_ahead = manager.control(components, options).has_backlog
+    options = parts.options_reporting(graphs.reconciles, graph_reporter)
+    wake = manager.control(graphs, replace(options, is_ahead=is_ahead)).wake
     memories = (applier.forget, parts.events.forget, graphs.validated.forget)
     for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
         cache.subscribe_deleted(type_, *memories)
     reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
-    manager.control(ScalingController(cache, reporter), parts.options)
+    scaling = ScalingController(cache, reporter)
+    manager.control(scaling, parts.options_reporting(scaling.reconciles, reporter))
     if creates_ssh_keys(settings):
-        keys = SshKeyController(parts.writer, parts.cache, settings)
+        keys = SshKeyController(writer, cache, settings, applier.suppression, wake)
         manager.control(keys, parts.options)
     return pods
 
@@ -125,7 +135,8 @@ def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
     )
     reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
     models = ModelController(parts.cache, reporter, calls)
-    calls.wake = parts.manager.control(models, parts.options).wake
+    options = parts.options_reporting(models.reconciles, reporter)
+    calls.wake = parts.manager.control(models, options).wake
     parts.manager.serve(calls)
 
 
@@ -139,7 +150,8 @@ def control_requests(parts: Parts) -> None:
     gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
     reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
-    parts.manager.control(RequestController(parts.cache, actions, reporter), parts.options)
+    requests = RequestController(parts.cache, actions, reporter)
+    parts.manager.control(requests, parts.options_reporting(requests.reconciles, reporter))
 
 
 def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:

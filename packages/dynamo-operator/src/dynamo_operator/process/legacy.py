@@ -1,6 +1,7 @@
 """Informers and controllers of the older generation. Imported only if its kinds are enabled."""
 
 import os
+from itertools import repeat
 from typing import Any
 
 from dynamo_graphs.api import labels
@@ -29,7 +30,7 @@ from dynamo_operator.legacy.store import ArchiveStore
 from dynamo_operator.process.controllers import Parts
 from dynamo_operator.reconcile.owned_content import Owners, children, namespace_of, per_owner
 from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.preflight import UNREADABLE_REASONS, UnreadableReasons
+from dynamo_operator.reconcile.preflight import FAILURE_REASONS, FailureReasons
 from dynamo_operator.reconcile.transforms import slimmed
 from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
 from kube_runtime.apply.status_patch import StatusRateLimit
@@ -41,15 +42,11 @@ _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 """The annotation in which the operator of that generation recorded what it applied."""
 
 
-_UNREADABLE_REASONS: dict[type[Resource], UnreadableReasons] = {
-    DynamoDeployment: UnreadableReasons(
-        (READY,), DeploymentReason.UNDEFINED, DeploymentReason.UNDEFINED
-    ),
-    DynamoNimDeployment: UnreadableReasons(
-        (AVAILABLE,), NimReason.RECONCILING, NimReason.RECONCILING
-    ),
-    DynamoNimRequest: UnreadableReasons(
-        (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED
+_FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
+    DynamoDeployment: FailureReasons((READY,), *repeat(DeploymentReason.UNDEFINED, 3)),
+    DynamoNimDeployment: FailureReasons((AVAILABLE,), *repeat(NimReason.RECONCILING, 3)),
+    DynamoNimRequest: FailureReasons(
+        (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED, Reason.BUILD_FAILED
     ),
 }
 
@@ -87,22 +84,25 @@ def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[
 def control(parts: Parts, pods: PodIndex) -> None:
     """Add the controllers of these kinds to the manager."""
     legacy = read_legacy_settings(os.environ)
-    UNREADABLE_REASONS.update(_UNREADABLE_REASONS)
+    FAILURE_REASONS.update(_FAILURE_REASONS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
     cache, offload = parts.cache, parts.offload
     reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
+    of_nims = parts.options_reporting(DynamoNimDeployment, reporter)
     nims = NimController(cache, applier, reporter, pods, settings, legacy, offload)
     resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None, offload)
     reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
+    of_deployments = parts.options_reporting(DynamoDeployment, reporter)
     deployments = DeploymentController(
         cache, applier, reporter, resolver, settings, legacy, offload
     )
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
+    of_images = parts.options_reporting(DynamoNimRequest, reporter)
     images = ImageRequestController(cache, applier, reporter, settings, legacy)
-    parts.manager.control(nims, parts.options)
-    parts.manager.control(deployments, parts.options)
-    parts.manager.control(images, parts.options)
+    parts.manager.control(nims, of_nims)
+    parts.manager.control(deployments, of_deployments)
+    parts.manager.control(images, of_images)
     validated = (controller.validated.forget for controller in (nims, deployments))
     memories = (applier.forget, parts.events.forget, *validated)
     types: tuple[type[Resource], ...] = (

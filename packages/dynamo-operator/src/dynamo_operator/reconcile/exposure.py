@@ -6,7 +6,7 @@ deleted: an upgrade of the operator interrupts no traffic and exposes nothing ne
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dynamo_graphs.api import names
 from dynamo_graphs.api.component import DynamoComponentDeployment
@@ -15,7 +15,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.optional_apis import VirtualService
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.exposure import exposure_problems
-from kube_runtime.apply.result import Applied, Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Obstacle, merge
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.networking import Ingress
 
@@ -32,7 +32,7 @@ class Exposure:
 
     def reported(self, applied: Applied) -> Applied:
         """Add the withheld objects to the result of the apply."""
-        return replace(applied, blocked=(*applied.blocked, *self.blocked))
+        return merge((applied, Applied(blocked=self.blocked)))
 
 
 def component_exposure(

@@ -26,10 +26,11 @@ from dynamo_graphs.types.grove import (
 )
 from dynamo_graphs.types.optional_apis import Queue
 from dynamo_operator.reconcile.patches import patch_replicas
-from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge
+from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge, stopped
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
+from kube_runtime.errors import Refused, ServerFailure
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource
 
@@ -119,11 +120,16 @@ async def delete_old_provider(
     ]
     if leftover:
         await writer.ensure_newest(graph)
+    parts = list[Applied]()
     for child in leftover:
-        await writer.delete(type_, child.key, uid=child.metadata.uid)
-    names = (child.metadata.name for child in leftover)
-    kind = type_.KIND.name
-    return Applied(changes=tuple(Change(Verb.DELETE, kind, name, Cause.PROVIDER) for name in names))
+        kind, name = type_.KIND.name, child.metadata.name
+        try:
+            await writer.delete(type_, child.key, uid=child.metadata.uid)
+        except (Refused, ServerFailure) as error:
+            parts.append(stopped(kind, name, error))
+        else:
+            parts.append(Applied(changes=(Change(Verb.DELETE, kind, name, Cause.PROVIDER),)))
+    return merge(parts)
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:

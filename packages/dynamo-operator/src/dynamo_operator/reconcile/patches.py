@@ -5,9 +5,9 @@ the other kinds own. But the Go operator put its finalizer on graphs and compone
 them: once that operator is uninstalled, their deletion, and that of their namespace, would hang forever.
 """
 
-from kube_runtime.apply.result import Applied, Cause, Change, Verb, rejected
+from kube_runtime.apply.result import Applied, Cause, Change, Verb, stopped
 from kube_runtime.apply.writer import Writer
-from kube_runtime.errors import Forbidden, Invalid, NotFound
+from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import R, Resource
 
@@ -61,6 +61,6 @@ async def patch_replicas(
         await writer.merge_patch(type_, live.key, patch, subresource=subresource, uid=uid)
     except NotFound:
         return Applied()  # its deletion wakes the owner
-    except (Invalid, Forbidden) as error:
-        return Applied(blocked=(rejected(kind, f"{name}/scale", error),))
+    except (Refused, ServerFailure) as error:
+        return stopped(kind, f"{name}/scale", error)
     return Applied(changes=(Change(Verb.SCALE, kind, name, f"{cause}: {replicas} replicas"),))

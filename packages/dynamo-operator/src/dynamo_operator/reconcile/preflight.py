@@ -90,29 +90,36 @@ class _Bare(Resource):
     status: _BareStatus = _BareStatus()
 
 
-class UnreadableReasons(NamedTuple):
-    """The conditions of a kind, and their reasons for an object that cannot be read or is too large."""
+class FailureReasons(NamedTuple):
+    """The conditions of a kind, and their reasons for an object that cannot be read or is too large.
+
+    `rejected` is the reason if a write fails on which everything else depends, such as one of its metadata.
+    """
 
     conditions: tuple[str, ...]
     unreadable: str
     too_large: str
+    rejected: str
 
 
-UNREADABLE_REASONS: dict[type[Resource], UnreadableReasons] = {
-    DynamoGraphDeployment: UnreadableReasons(
-        ("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE
+FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
+    DynamoGraphDeployment: FailureReasons(
+        ("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE, GraphReason.REJECTED
     ),
-    DynamoComponentDeployment: UnreadableReasons(
+    DynamoComponentDeployment: FailureReasons(
         ("Available", "DynamoComponentReady"),
         ComponentReason.DECODE_FAILED,
         ComponentReason.TOO_LARGE,
+        ComponentReason.REJECTED,
     ),
-    DynamoGraphDeploymentScalingAdapter: UnreadableReasons(
-        ("Ready",), ScalingReason.DECODE_FAILED, ScalingReason.TOO_LARGE
+    DynamoGraphDeploymentScalingAdapter: FailureReasons(
+        ("Ready",), ScalingReason.DECODE_FAILED, ScalingReason.TOO_LARGE, ScalingReason.REJECTED
     ),
-    DynamoModel: UnreadableReasons(("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE),
-    DynamoGraphDeploymentRequest: UnreadableReasons(
-        ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE
+    DynamoModel: FailureReasons(
+        ("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE, ModelReason.REJECTED
+    ),
+    DynamoGraphDeploymentRequest: FailureReasons(
+        ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED
     ),
 }
 """By kind. A process with the kinds of the older generation adds theirs."""
@@ -137,7 +144,7 @@ async def report_unreadable(
     if bare.metadata.deletion_timestamp:
         await without_finalizer(bare, reporter.writer)
         return DONE
-    generation, reasons = bare.metadata.generation, UNREADABLE_REASONS[type_]
+    generation, reasons = bare.metadata.generation, FAILURE_REASONS[type_]
     if isinstance(error, TooLarge):
         text = f"Not processed: {error.message}. Running pods keep running."
         reason, event = reasons.too_large, "TooLarge"

@@ -68,11 +68,12 @@ class Reporter:
         """
         if wait := self.limit.wait(resource, status):
             record_events(self.recorder, resource, resource, applied=applied)
-            return earliest(Result(wait), *seconds)
+            return earliest(Result(wait, failure=applied.failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         self.written(resource, stored)
         record_events(self.recorder, resource, stored, applied=applied)
-        return replace(earliest(result_of(applied), *seconds), written=stored)
+        result = replace(result_of(applied), failure=applied.failure)
+        return replace(earliest(result, *seconds), written=stored)
 
 
 def result_of(applied: Applied) -> Result:
@@ -87,7 +88,7 @@ def result_of(applied: Applied) -> Result:
 def earliest(result: Result, *seconds: float | None) -> Result:
     """Requeue after the shortest of these times; None and 0 do not count."""
     times = [time for time in (result.requeue_after_seconds, *seconds) if time]
-    return Result(min(times)) if times else DONE
+    return replace(result, requeue_after_seconds=min(times, default=None))
 
 
 def record_events(

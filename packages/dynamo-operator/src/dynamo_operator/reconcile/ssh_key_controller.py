@@ -7,7 +7,7 @@ another.
 
 import asyncio
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,14 +25,16 @@ from dynamo_graphs.api.framework import needs_ssh_keys
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.secrets import SshKeysCopy
-from dynamo_operator.reconcile.ssh_keys import ssh_key_secret
+from dynamo_operator.reconcile.ssh_keys import ssh_key_secret, ssh_keys_target
 from kube_runtime.apply.ownership import Shared
+from kube_runtime.apply.result import rejected
+from kube_runtime.apply.suppression import WriteSuppression
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.client.requests import ABSENT
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.errors import Conflict
+from kube_runtime.errors import Conflict, Refused, ServerFailure
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
@@ -48,11 +50,16 @@ def creates_ssh_keys(settings: RenderSettings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class SshKeyController:
-    """Creates the Secret with the keys of a namespace if a graph needs it."""
+    """Creates the Secret with the keys of a namespace if a graph needs it.
+
+    `suppression` is that of the graphs, which report a refusal; `wake` reconciles one.
+    """
 
     writer: Writer
     cache: Cache
     settings: RenderSettings
+    suppression: WriteSuppression
+    wake: Callable[[Key], None]
 
     reconciles: ClassVar[type[Resource]] = SshKeysCopy
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -71,18 +78,25 @@ class SshKeyController:
         """Create the Secret unless it exists or no graph needs it."""
         if self.cache.get(SshKeysCopy, key) is not None:
             return DONE
-        users = (
+        users = [
             graph
             for graph in self.cache.list(DynamoGraphDeployment, key.namespace)
             if needs_ssh_keys(graph) and not graph.metadata.deletion_timestamp
-        )
-        if (user := next(users, None)) is None:
+        ]
+        if not users:
             return DONE
-        secret = await _secret(key, user)
+        secret = await _secret(key, users[0])
         try:
             await self.writer.apply(SshKeysCopy, secret, force=False, uid=ABSENT)
         except Conflict:
             return DONE  # another client created it first; the watch delivers it
+        except (Refused, ServerFailure) as error:
+            blocked = rejected(SshKeysCopy.KIND.name, key.name, error)
+            self.suppression.remember(ssh_keys_target(key), blocked)
+            for user in users:
+                self.wake(user.key)
+            raise
+        self.suppression.remember(ssh_keys_target(key), None)
         _log.info("ssh keys made", secret=str(key))
         return DONE
 

@@ -15,6 +15,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
 from dynamo_operator.reconcile.owned_content import Owners, children
 from kube_runtime.apply.ownership import shared_watch
+from kube_runtime.apply.suppression import Target
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.kind import Key, Object
@@ -94,6 +95,11 @@ def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
         "type": type_,
         "data": data,
     }
+
+
+def ssh_keys_target(key: Key) -> Target:
+    """The Secret, as the target of a write that is remembered if it is refused."""
+    return Target("", SshKeysCopy.KIND.name, key)
 
 
 def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:

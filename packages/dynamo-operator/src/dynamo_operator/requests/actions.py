@@ -40,15 +40,12 @@ from kube_runtime.apply.result import Obstructed
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
-from kube_runtime.errors import Forbidden, Invalid, NotFound
+from kube_runtime.errors import NotFound, Refused
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
 from kube_runtime.types.meta import Resource
 from kube_runtime.types.rbac import RoleBinding
-
-_REFUSALS = (Forbidden, Invalid, NotFound)
-"""NotFound is about the namespace: a create looks up nothing else."""
 
 
 class ActionBlocked(Exception):
@@ -99,6 +96,8 @@ class RequestActions:
                 return await self.writer.apply(Job, body, force=False, uid=ABSENT)
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
+        except NotFound as error:
+            raise ActionBlocked(error.message) from error
 
     async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
         """Delete the Job of an earlier spec. Its deletion requeues the request."""
@@ -137,8 +136,8 @@ class RequestActions:
                 if graph is not None:
                     body["metadata"]["ownerReferences"] = [_owner(graph)]
                 await self._config_map(request, body, destination.config_maps)
-            except (*_REFUSALS, BadOutput, ActionBlocked) as error:
-                cause = error.message if isinstance(error, _REFUSALS) else str(error)
+            except (Refused, BadOutput, ActionBlocked) as error:
+                cause = error.message if isinstance(error, Refused) else str(error)
                 text = f"failed to create ConfigMap {name}: {cause}"
                 problems.append(f"Failed to create ConfigMaps from profiling output: {text}")
         return tuple(problems)
@@ -195,7 +194,7 @@ class RequestActions:
         except ActionBlocked as error:
             text = f"ConfigMap {completed_reference.name}: {error}: rename or delete it"
             raise ActionBlocked(text, is_taken=True) from error
-        except _REFUSALS as error:
+        except Refused as error:
             raise ActionBlocked(f"ConfigMap {completed_reference.name}: {error.message}") from error
         return completed_reference
 
@@ -208,6 +207,8 @@ class RequestActions:
             return
         types: tuple[type[Resource], ...] = (ServiceAccount, RoleBinding)
         applied = await self.applier.apply(request, Shared(desired, types, labels.SHARED))
+        if applied.failure is not None:
+            raise applied.failure
         causes = [*(blocked.message for blocked in applied.blocked), *applied.contested]
         if causes:
             raise ActionBlocked(f"failed to ensure profiling job RBAC: {'; '.join(causes)}")

@@ -29,11 +29,11 @@ from kube_runtime.apply.result import (
     controls,
     merge,
     name_conflict,
-    rejected,
+    stopped,
 )
 from kube_runtime.apply.suppression import Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
-from kube_runtime.errors import Forbidden, Invalid
+from kube_runtime.errors import Refused, ServerFailure
 from kube_runtime.kind import Object, key_of
 
 
@@ -69,17 +69,17 @@ async def apply_adapters(
     desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
     attempt = partial(_attempt, graph, inputs, writer, suppression)
     created = await apply_each(desired, (Adapter,), attempt)
-    changes, blocked = list[Change](), list[Blocked]()
+    parts = [created]
     if plan.orphans:
         await writer.ensure_newest(graph)
     for adapter in plan.orphans:
         try:
             await writer.delete(type(adapter), adapter.key, uid=adapter.metadata.uid)
-        except (Invalid, Forbidden) as error:
-            blocked.append(rejected(adapter.KIND.name, adapter.metadata.name, error))
+        except (Refused, ServerFailure) as error:
+            parts.append(stopped(adapter.KIND.name, adapter.metadata.name, error))
         else:
-            changes.append(_deletion(graph, adapter))
-    return merge((created, Applied((), tuple(changes), tuple(blocked))))
+            parts.append(Applied(changes=(_deletion(graph, adapter),)))
+    return merge(parts)
 
 
 async def _attempt(
@@ -105,6 +105,7 @@ async def _attempt(
     elif live.metadata.deletion_timestamp:
         return  # its deletion wakes the graph, which recreates it
     elif patch := _correction(live, desired):
+        attempt.present = live
         attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
     else:

@@ -72,7 +72,7 @@ def read_adapters(
             present[name] = adapter
         elif error := cache.broken(type_, key):
             unreadable[name] = error
-        elif suppression.is_refused(Target(uid, type_.KIND.name, key)):
+        elif suppression.refusal(Target(uid, type_.KIND.name, key)):
             refused.add(name)
     return AdapterInputs(present, unreadable, frozenset(refused))
 

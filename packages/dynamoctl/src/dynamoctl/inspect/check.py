@@ -1,6 +1,6 @@
 """`dynamoctl check`: check a cluster for missing prerequisites, read-only."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -8,13 +8,21 @@ from typing import TypeVar
 from cyclopts import CycloptsError
 from rich.text import Text
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
+from dynamo_graphs.types.grove import PodCliqueSet
+from dynamo_graphs.types.optional_apis import (
+    GROVE,
+    LEADER_WORKER_SET,
+    OPTIONAL_APIS,
+    LeaderWorkerSet,
+    PodGroup,
+)
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.cluster.target import NAME, cluster
-from dynamoctl.installation import checks, kinds, reviews, upgrade, webhooks
+from dynamoctl.installation import checks, closed, kinds, reviews, upgrade, webhooks
 from dynamoctl.installation.checks import CheckResult, Finding, ResourceQuota, StorageClass
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.kinds import PROJECTS, Definition
@@ -34,6 +42,12 @@ T = TypeVar("T")
 
 _STYLES = {CheckResult.OK: "green", CheckResult.WARNING: "yellow", CheckResult.FAIL: "red"}
 _OURS = "app.kubernetes.io/created-by=dynamo-operator"
+_PART_OF = "app.kubernetes.io/part-of=dynamo-operator"
+_WRITTEN = {
+    GROVE.title: (PodCliqueSet.KIND,),
+    LEADER_WORKER_SET.title: (LeaderWorkerSet.KIND, PodGroup.KIND),
+}
+"""By project, the kinds that the operator writes and whose controllers always write a status."""
 
 
 async def print_findings(options: CheckOptions, output: str) -> ExitCode:
@@ -90,6 +104,7 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
     if not options.is_self:
         async for finding in _operators(reading, options):
             yield finding
+        yield await _seen(closed.GRAPHS, _closed(reading, options))
     if options.account or options.is_self:
         yield await _seen(checks.PERMISSIONS, _permissions(reading, options))
     if options.is_self or not options.is_before:
@@ -140,6 +155,48 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
     forbidden = await _forbidden(reading, options, present)
     for finding in kinds.other_projects(present, PROJECTS, forbidden):
         yield finding
+    for title, written in _WRITTEN.items():
+        there = [kind for kind in written if str(kind) in present]
+        finding = await _unobserved(reading, title, there)
+        if finding is not None:
+            yield finding
+
+
+async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> Finding | None:
+    """Whether objects that the operator wrote wait for a controller that does not run."""
+    try:
+        objects = [
+            body
+            for kind in written
+            for body in await reading.all_raw(kind, "")
+            if labels.LAST_APPLIED_HASH in body["metadata"].get("annotations", {})
+        ]
+    except (Forbidden, NotFound):
+        return None  # whoever may not read them learns of them from the graphs
+    return closed.unobserved(title, objects, datetime.now(UTC))
+
+
+async def _closed(reading: Reading, options: CheckOptions) -> Finding:
+    """Whether graphs are in namespaces where the operator may not write."""
+    try:
+        policies = await reading.all_raw(closed.POLICY, "", labels=_PART_OF)
+    except NotFound:  # Kubernetes before 1.30
+        policies = []
+    namespaces = closed.closed_namespaces(policies)
+    if options.is_before_upgrade:
+        running = await operators(reading)
+        namespaces |= {operator.account.namespace for operator in running if not operator.namespace}
+    try:
+        graphs = {
+            namespace: [
+                body["metadata"]["name"]
+                for body in await reading.all_raw(DynamoGraphDeployment.KIND, namespace)
+            ]
+            for namespace in sorted(namespaces)
+        }
+    except NotFound:  # our CRDs are not installed, which is a finding of its own
+        graphs = {}
+    return closed.graphs_in_closed(graphs, is_before=options.is_before_upgrade)
 
 
 async def _forbidden(

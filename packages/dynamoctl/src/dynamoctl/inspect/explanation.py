@@ -18,7 +18,7 @@ from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_graphs.plan.request import RequestConditionType, RequestReason
 from dynamo_graphs.status import configuration
-from dynamo_graphs.status.catalog import meaning
+from dynamo_graphs.status.catalog import meaning, pod_advice
 from dynamo_graphs.status.catalog.row import NO_ACTION
 from dynamo_graphs.status.readiness import (
     Stated,
@@ -256,7 +256,8 @@ def _advice(late: Sequence[Service], namespace: str) -> Iterator[str]:
             f"{', '.join(service.name for service in affected)}: " if len(by_reason) > 1 else ""
         )
         blocked = next((pod for service in affected for pod in service.blocked_pods), None)
-        remedy = _of_pod(_shown(row.advice), blocked, namespace) if row else _unknown(reason)
+        advice = (blocked and pod_advice(reason, blocked)) or (row.advice if row else "")
+        remedy = _of_pod(_shown(advice), blocked, namespace) if advice else _unknown(reason)
         yield f"{prefix}{remedy}"
 
 

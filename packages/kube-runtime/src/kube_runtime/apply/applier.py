@@ -38,10 +38,10 @@ from kube_runtime.apply.ownership import (
 from kube_runtime.apply.result import (
     Applied,
     Attempt,
-    Blocked,
     Cause,
     Change,
     Obstructed,
+    Obstructions,
     Verb,
     apply_each,
     controls,
@@ -50,13 +50,13 @@ from kube_runtime.apply.result import (
     merge,
     name_conflict,
     not_served,
-    rejected,
     replacement_pending,
+    stopped,
 )
 from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
-from kube_runtime.errors import Conflict, Forbidden, Invalid
+from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
@@ -92,16 +92,19 @@ class Applier:
         """Apply one set of desired objects after the other, each in the order of its objects.
 
         After each set, the objects of its types that `owner` owns and no longer desires are deleted, or left
-        to their other owners. A refusal of one object (400, 403, 422, a name that is taken, a kind that is
-        not served) does not stop the others.
+        to their other owners. A refusal of one object (by the API server, a name that is taken, a kind that
+        is not served) does not stop the others.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
-            OperatorError: the API server is unreachable or failed; nothing more was written.
+            OperatorError: the API server is unreachable; nothing more was written.
         """
-        return merge([await self._apply_set(owner, policy) for policy in policies])
+        met = Obstructions()
+        return merge([await self._apply_set(owner, policy, met) for policy in policies])
 
-    async def _apply_set(self, owner: Resource, policy: DesiredObjects) -> Applied:
+    async def _apply_set(
+        self, owner: Resource, policy: DesiredObjects, met: Obstructions
+    ) -> Applied:
         types = tuple(policy.types)
         kept = set(policy.spared) if isinstance(policy, Controlled) else set[tuple[str, Key]]()
 
@@ -110,8 +113,8 @@ class Applier:
                 kept.add((desired["kind"], key_of(desired)))
                 yield desired
 
-        applied = await apply_each(tracked(), types, partial(self._apply_one, owner, policy))
-        if not may_prune(policy, applied.blocked):
+        applied = await apply_each(tracked(), types, partial(self._apply_one, owner, policy), met)
+        if not may_prune(policy, applied):
             return applied
         return merge((applied, await self._prune(owner, policy, types, kept)))
 
@@ -151,9 +154,11 @@ class Applier:
         match policy:
             case Controlled():
                 _ensure_decided_with(owner, policy, attempt, live)
-                await self._apply_controlled(owner, attempt, live)
-                if attempt.present is not None:
-                    attempt.present = policy.reduced(attempt.present)
+                try:
+                    await self._apply_controlled(owner, attempt, live)
+                finally:
+                    if attempt.present is not None:
+                        attempt.present = policy.reduced(attempt.present)
             case Shared():
                 await self._apply_shared(owner, policy, attempt, live)
             case CreateOnly():
@@ -321,15 +326,18 @@ class Applier:
         ]
         if unwanted:
             await self.writer.ensure_newest(owner)
-        changes, blocked = list[Change](), list[Blocked]()
+        parts = list[Applied]()
         for live in unwanted:
             kind, name = live.KIND.name, live.metadata.name
             try:
                 verb = await self._remove(owner, policy, live)
-                changes.append(Change(verb, kind, name, Cause.UNWANTED))
-            except (Invalid, Forbidden) as error:
-                blocked.append(rejected(kind, name, error))
-        return Applied((), tuple(changes), tuple(blocked))
+            except (Refused, ServerFailure) as error:
+                parts.append(stopped(kind, name, error))
+                if isinstance(error, ServerFailure):
+                    break  # the next reconcile continues
+            else:
+                parts.append(Applied(changes=(Change(verb, kind, name, Cause.UNWANTED),)))
+        return merge(parts)
 
     async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
         """Delete an object, or remove one of its owners. Returns what was done."""

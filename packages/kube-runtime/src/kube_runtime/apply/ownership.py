@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from kube_runtime.apply.drift import content_of
-from kube_runtime.apply.result import Blocked, Obstacle, controls
+from kube_runtime.apply.result import Applied, Obstacle, controls
 from kube_runtime.cache.informer import Watches
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import OwnerReference, Resource
@@ -106,14 +106,17 @@ DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 """Desired objects under one ownership policy."""
 
 
-def may_prune(policy: DesiredObjects, blocked: Iterable[Blocked]) -> bool:
+def may_prune(policy: DesiredObjects, applied: Applied) -> bool:
     """Whether to delete the objects that are no longer desired.
 
-    Not while a name is taken or a kind is missing: the old objects may be all that serves.
+    Not while a name is taken, a kind is missing or the API server fails: the old objects may be all that
+    serves.
     """
+    if applied.failure is not None:
+        return False
     match policy:
         case Controlled():
-            return all(refusal.obstacle is Obstacle.REJECTED for refusal in blocked)
+            return all(refusal.obstacle is Obstacle.REJECTED for refusal in applied.blocked)
         case Shared():
             return True
         case CreateOnly():

@@ -1,7 +1,7 @@
 """The result of an apply: the objects as they are now, the changes, and what is blocked or contested.
 
-A refusal of one object must not stop the others, nor get lost. So all code that writes several objects goes
-through one loop, `apply_each`.
+A refusal of one object must not stop the others, nor get lost: it is the cause that the status names. So all
+code that writes several objects goes through one loop, `apply_each`.
 """
 
 import asyncio
@@ -12,11 +12,15 @@ from enum import StrEnum
 from itertools import chain
 from typing import TypeAlias
 
-from kube_runtime.errors import Forbidden, Invalid
-from kube_runtime.kind import Object
+from kube_runtime.errors import ApiError, NotFound, Refused, ServerFailure
+from kube_runtime.kind import Object, key_of
 from kube_runtime.types.meta import R, Resource
 
 _TURN_SECONDS = 0.01
+
+_FAILING_KINDS = 2
+"""One kind may fail alone, because of a webhook that is down. With two, nothing more is written: a reconcile
+must end before its timeout, although each failure may take the timeout of a webhook."""
 
 
 class Verb(StrEnum):
@@ -73,6 +77,7 @@ class Obstacle(StrEnum):
     NOT_SERVED = "api_not_served"
     FORBIDDEN = "api_forbidden"
     PREDECESSOR = "predecessor_is_going"
+    PREREQUISITE = "prerequisite_is_blocked"
     NOT_ALLOWED = "exposure_not_allowed"
 
 
@@ -87,8 +92,8 @@ class Blocked:
 
     @property
     def passes_by_itself(self) -> bool:
-        """Whether waiting is enough."""
-        return self.obstacle is Obstacle.PREDECESSOR
+        """Whether waiting is enough, for another object or for the end of another obstacle."""
+        return self.obstacle in (Obstacle.PREDECESSOR, Obstacle.PREREQUISITE)
 
 
 class Obstructed(Exception):
@@ -103,13 +108,16 @@ class Obstructed(Exception):
 class Applied:
     """The objects as the API server holds them after an apply. A status is computed from these.
 
-    `contested` has a message for each object that another client keeps reverting; it is left as it is.
+    `blocked` begins with the causes, in the order in which they were met; what waits for others is at its
+    end. `contested` has a message for each object that another client keeps reverting; it is left as it is.
+    `failure` is the first failure of the API server among the causes, which a retry may not meet.
     """
 
     objects: tuple[Resource, ...] = ()
     changes: tuple[Change, ...] = ()
     blocked: tuple[Blocked, ...] = ()
     contested: tuple[str, ...] = ()
+    failure: ServerFailure | None = None
 
     def get(self, type_: type[R], name: str) -> R | None:
         """The applied object of that kind and name, if it exists."""
@@ -124,13 +132,15 @@ class Applied:
 
 
 def merge(parts: Iterable[Applied]) -> Applied:
-    """Concatenate results."""
+    """Concatenate results, of which those of earlier writes come first."""
     results = tuple(parts)
+    blocked = chain.from_iterable(part.blocked for part in results)
     return Applied(
         tuple(chain.from_iterable(part.objects for part in results)),
         tuple(chain.from_iterable(part.changes for part in results)),
-        tuple(chain.from_iterable(part.blocked for part in results)),
+        tuple(sorted(blocked, key=lambda obstruction: obstruction.passes_by_itself)),
         tuple(chain.from_iterable(part.contested for part in results)),
+        next((part.failure for part in results if part.failure is not None), None),
     )
 
 
@@ -156,21 +166,67 @@ class Attempt:
             contested=(self.contested,) if self.contested else (),
         )
 
+    def is_stopped_by(self, error: Refused | ServerFailure) -> bool:
+        """Whether the error is about this object, rather than about its owner, or its deletion just now."""
+        name = self.desired["metadata"]["name"]
+        if (error.kind, error.key) != (self.type_.KIND, key_of(self.desired)):
+            return False
+        is_gone = self.present is not None and (error.details or {}).get("name") == name
+        return not (is_gone and isinstance(error, NotFound))
+
+    def blocked(self, obstruction: Blocked, failure: ServerFailure | None = None) -> Applied:
+        """The result when the write did not happen: the object stays as it is."""
+        present = (self.present,) if self.present else ()
+        return Applied(present, blocked=(obstruction,), failure=failure)
+
 
 ApplyStep: TypeAlias = Callable[[Attempt], Awaitable[None]]
-"""Applies one object. Raises Obstructed, Invalid or Forbidden for that object alone."""
+"""Applies one object. Raises Obstructed, Refused or ServerFailure for that object alone."""
+
+
+@dataclass(slots=True)
+class Obstructions:
+    """What the objects of one reconcile have met so far."""
+
+    blocked: list[Blocked] = field(default_factory=list[Blocked])
+    failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
+
+    def untried(self, attempt: Attempt) -> Blocked | None:
+        """Why not to send a request for an object; None to send it."""
+        if len(self.failing) < _FAILING_KINDS and attempt.type_ not in self.failing:
+            return None
+        first = next(iter(self.failing.values()))
+        return waits_for(attempt.desired, self.failing.get(attempt.type_, first))
+
+    def add(self, attempt: Attempt, error: Refused | ServerFailure) -> Applied:
+        """The result of an attempt that ended with this error."""
+        desired = attempt.desired
+        blocked = rejected(desired["kind"], desired["metadata"]["name"], error)
+        if isinstance(error, ServerFailure):
+            self.failing[attempt.type_] = blocked
+            return attempt.blocked(blocked, error)
+        if isinstance(error, NotFound):
+            missing = (error.details or {}).get("name")
+            cause = next((earlier for earlier in self.blocked if earlier.name == missing), None)
+            blocked = waits_for(desired, cause) if cause else blocked
+        return attempt.blocked(blocked)
 
 
 async def apply_each(
-    objects: Iterable[Object], types: Iterable[type[Resource]], step: ApplyStep
+    objects: Iterable[Object],
+    types: Iterable[type[Resource]],
+    step: ApplyStep,
+    met: Obstructions | None = None,
 ) -> Applied:
     """Run `step` for each desired object, in order. A refusal of one does not stop the others.
 
-    A step that writes nothing awaits nothing, so the loop yields to the event loop from time to time.
+    `met` is what earlier objects of the same reconcile have met. A step that writes nothing awaits nothing,
+    so the loop yields to the event loop from time to time.
 
     Raises:
-        OperatorError: any error except the refusal of one object.
+        OperatorError: any error except the refusal of one object, or a failure that may be of its kind alone.
     """
+    met = met or Obstructions()
     by_kind = {(type_.KIND.api_version, type_.KIND.name): type_ for type_ in types}
     parts, turn = list[Applied](), time.monotonic()
     for desired in objects:
@@ -178,16 +234,30 @@ async def apply_each(
             await asyncio.sleep(0)
             turn = time.monotonic()
         attempt = Attempt(desired, by_kind[desired["apiVersion"], desired["kind"]])
-        try:
-            await step(attempt)
-        except Obstructed as obstruction:
-            parts.append(Applied(blocked=(obstruction.blocked,)))
-        except (Invalid, Forbidden) as error:
-            blocked = rejected(desired["kind"], desired["metadata"]["name"], error)
-            parts.append(Applied(blocked=(blocked,)))
-        else:
-            parts.append(attempt.applied)
+        part = await _attempted(attempt, step, met)
+        met.blocked += part.blocked
+        parts.append(part)
     return merge(parts)
+
+
+async def _attempted(attempt: Attempt, step: ApplyStep, met: Obstructions) -> Applied:
+    if untried := met.untried(attempt):
+        return attempt.blocked(untried)
+    try:
+        await step(attempt)
+    except Obstructed as obstruction:
+        return attempt.blocked(obstruction.blocked)
+    except (Refused, ServerFailure) as error:
+        if not attempt.is_stopped_by(error):
+            raise
+        return met.add(attempt, error)
+    return attempt.applied
+
+
+def stopped(kind: str, name: str, error: Refused | ServerFailure) -> Applied:
+    """The result of a write that the API server refused, or failed at."""
+    failure = error if isinstance(error, ServerFailure) else None
+    return Applied(blocked=(rejected(kind, name, error),), failure=failure)
 
 
 def controls(owner: Resource, live: Resource) -> bool:
@@ -230,9 +300,16 @@ def manager_conflict(live: Resource) -> str:
     )
 
 
-def rejected(kind: str, name: str, error: Invalid | Forbidden) -> Blocked:
-    """The API server refuses an object; the message is its own."""
+def rejected(kind: str, name: str, error: ApiError) -> Blocked:
+    """The API server refuses an object, or fails at it; the message is its own."""
     return Blocked(Obstacle.REJECTED, kind, name, f"{kind} {name}: {error.message}")
+
+
+def waits_for(desired: Object, cause: Blocked) -> Blocked:
+    """The object cannot be written before another one that is blocked."""
+    kind, name = desired["kind"], desired["metadata"]["name"]
+    text = f"{kind} {name} waits for {cause.kind} {cause.name}"
+    return Blocked(Obstacle.PREREQUISITE, kind, name, text)
 
 
 def not_served(desired: Object) -> Blocked:

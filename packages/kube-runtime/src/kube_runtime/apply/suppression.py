@@ -8,6 +8,7 @@ result.
 """
 
 import hashlib
+import math
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ import msgspec
 from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.clock import loop_time
-from kube_runtime.errors import Forbidden, Invalid
+from kube_runtime.errors import NotFound, Refused
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource
 
@@ -149,17 +150,27 @@ class WriteSuppression:
             raise Obstructed(refusal.blocked)
         try:
             yield
-        except (Invalid, Forbidden) as error:
+        except NotFound:
+            raise  # what is missing may exist in a moment
+        except Refused as error:
             blocked = rejected(target.kind, target.key.name, error)
             self._refusals.put(
                 target, _Refusal(digest, live_uid, blocked, loop_time() + REFUSED_SECONDS)
             )
             raise Obstructed(blocked) from error
 
-    def is_refused(self, target: Target) -> bool:
-        """Whether any write of that object was refused within `REFUSED_SECONDS`."""
+    def refusal(self, target: Target) -> Blocked | None:
+        """The refusal of any write of that object within `REFUSED_SECONDS`; None if there is none."""
         refusal = self._refusals.get(target)
-        return refusal is not None and loop_time() < refusal.until
+        is_recent = refusal is not None and loop_time() < refusal.until
+        return refusal.blocked if refusal is not None and is_recent else None
+
+    def remember(self, target: Target, blocked: Blocked | None) -> None:
+        """Record for `refusal`, until the next call, how a write ended that nothing suppresses."""
+        if blocked is None:
+            self._refusals.forget(target)
+        else:
+            self._refusals.put(target, _Refusal("", "", blocked, math.inf))
 
     def forget(self, uid: str) -> None:
         """Forget the writes of an object that is gone."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kube_runtime.decode import UNREADABLE
-from kube_runtime.errors import ApiError, Invalid, error_type
+from kube_runtime.errors import ApiError, Invalid, Refused, error_type
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Struct
 
@@ -19,6 +19,10 @@ RETRY_AFTER_LIMIT_SECONDS = 60.0
 _TEXT_LIMIT = 300
 _GONE = 410
 _UNKNOWN_FIELD = "failed to create typed patch object"
+_WEBHOOK, _BY_WEBHOOK = 'admission webhook "', " denied the request"
+_POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
+"""How the messages of denials begin, and go on (`k8s.io/apiserver`, v1.36). The code is the webhook's or the
+policy's choice."""
 
 
 class _Status(Struct, frozen=True):
@@ -70,6 +74,8 @@ def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> Ap
         # The object has a field that the API does not know, so a retry fails again.
         # Source: v1.36, measured; it answers such an apply with 500 and no reason.
         type_ = Invalid
+    elif not issubclass(type_, Refused) and _is_denied(status.message):
+        type_ = Refused
     return type_(
         code=code,
         reason=status.reason,
@@ -78,6 +84,11 @@ def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> Ap
         key=key,
         details=status.details,
     )
+
+
+def _is_denied(message: str) -> bool:
+    by_webhook = message.startswith(_WEBHOOK) and _BY_WEBHOOK in message
+    return by_webhook or (_POLICY in message and _BY_POLICY in message)
 
 
 def _with_causes(status: _Status) -> str:

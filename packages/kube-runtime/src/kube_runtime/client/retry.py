@@ -99,7 +99,9 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
     answer = await transport.send(request)
     if answer.status not in _OK:
         text = await answer.read_error()
-        raise error_of_answer(answer.status, answer.headers, text, kind, key)
+        error = error_of_answer(answer.status, answer.headers, text, kind, key)
+        error.method = request.method
+        raise error
     body = await answer.read(request.most_bytes)
     if len(body) > request.most_bytes:
         raise TooLarge(kind, key, f"the answer has more than {request.most_bytes} bytes")

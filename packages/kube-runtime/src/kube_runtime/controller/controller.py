@@ -8,7 +8,7 @@ import asyncio
 import itertools
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -24,7 +24,7 @@ from kube_runtime.controller.stall import doing
 from kube_runtime.controller.work_queue import Priority, WorkQueue, retry
 from kube_runtime.controller.worker_slots import WORKER_SLOTS, WorkerSlots
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
-from kube_runtime.errors import NotFound
+from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
@@ -38,7 +38,7 @@ _STUCK_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a reconcile that succeeded.
+    """The outcome of a reconcile.
 
     With `requeue_after_seconds` the key is reconciled again after that time.
 
@@ -46,10 +46,14 @@ class Result:
     state do not requeue the key. That loses no change: each write names the resource version that it is
     based on, so a change by another client before it makes it fail, and one after it has another version.
     Without `written` every event requeues, which suits a reconciler that continues from its own status.
+
+    `failure` is an error that the status reports: it is logged and retried like one that is raised, but the
+    write of the status itself does not requeue the key.
     """
 
     requeue_after_seconds: float | None = None
     written: Resource | None = None
+    failure: OperatorError | None = None
 
 
 DONE = Result()
@@ -81,7 +85,8 @@ class ControllerOptions:
     A change of a child is delayed by `coalesce_seconds`, because a rollout changes a child several times a
     second. A change of the object itself is never delayed. `is_ahead` returns whether objects that this
     controller created wait for another controller. It then starts few new objects at a time, so that those
-    in progress are finished first.
+    in progress are finished first. `report` ends a reconcile that raises because one of its writes was
+    refused or failed: it tells the user, and returns a `Result` with that failure.
     """
 
     workers: int = 16
@@ -89,6 +94,7 @@ class ControllerOptions:
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
     is_ahead: Callable[[], bool] | None = None
+    report: Callable[[Key, ApiError], Awaitable[Result]] | None = None
 
 
 class Controller:
@@ -260,7 +266,7 @@ class Controller:
         try:
             with counting_requests() as sent:
                 async with asyncio.timeout(self._options.timeout_seconds):
-                    outcome = await self._reconciler.reconcile(key)
+                    outcome = await self._outcome(key)
         except asyncio.CancelledError as error:
             worker = asyncio.current_task()
             if worker and worker.cancelling():
@@ -270,12 +276,12 @@ class Controller:
         except Exception as error:  # noqa: BLE001  # a bug in one reconcile must not end the others
             if isinstance(error, NamespaceExcluded) or self._is_of_absent(key, error):
                 _log.debug("nothing is left to do", error=str(error))
-                result = self._succeeded(key, DONE)
+                result = self._ended(key, DONE)
             else:
                 self._failed(key, error)
                 result = "error"
         else:
-            result, written = self._succeeded(key, outcome), outcome.written
+            result, written = self._ended(key, outcome), outcome.written
         finally:
             del self._started[key], self._own_changes[key]
             if sent.requests:
@@ -289,6 +295,15 @@ class Controller:
         if next(self._cache.list(self._reconciler.reconciles, key.namespace), None) is None:
             self._metrics.forget(self.kind.name, key.namespace)
 
+    async def _outcome(self, key: Key) -> Result:
+        try:
+            return await self._reconciler.reconcile(key)
+        except (Refused, ServerFailure) as error:
+            is_write, report = error.method not in ("", "GET"), self._options.report
+            if report is None or not is_write or self._is_of_absent(key, error):
+                raise
+            return await report(key, error)
+
     def _is_of_absent(self, key: Key, error: Exception) -> bool:
         """Whether the error is a 404 of the reconciled object, not of another one that it needs."""
         if not isinstance(error, NotFound) or (error.kind, error.key) != (self.kind, key):
@@ -296,12 +311,16 @@ class Controller:
         # A 404 of a kind that is not served names no object.
         return (error.details or {}).get("name") == key.name
 
-    def _succeeded(self, key: Key, outcome: Result) -> str:
-        self._queue.succeeded(key)
+    def _ended(self, key: Key, outcome: Result) -> str:
+        if outcome.failure is None:
+            self._queue.succeeded(key)
+        else:
+            self._failed(key, outcome.failure)
         if outcome.requeue_after_seconds is not None:
             self._queue.add(key, after_seconds=outcome.requeue_after_seconds)
-            return "requeue"
-        return "success"
+        if outcome.failure is not None:
+            return "error"
+        return "success" if outcome.requeue_after_seconds is None else "requeue"
 
     def _failed(self, key: Key, error: BaseException) -> None:
         self._metrics.reconcile_failed(self.kind.name, key.namespace, error)

@@ -13,7 +13,7 @@ from enum import IntEnum
 
 from kube_runtime.clock import loop_time
 from kube_runtime.controller.worker_pool import WorkBusy
-from kube_runtime.errors import ApiError, Conflict, Forbidden, Invalid, NoAnswer, OperatorError
+from kube_runtime.errors import ApiError, Conflict, NoAnswer, NotFound, OperatorError, Refused
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 
@@ -227,7 +227,9 @@ def retry(error: BaseException, failures: int) -> Retry:
             )
         case WorkBusy():
             return Retry(BUSY, logging.DEBUG)
-        case Invalid() | Forbidden() | RecursionError():  # the last: an object nested too deeply
+        case NotFound():  # what is missing may exist in a moment
+            return Retry(OUTAGE, logging.WARNING, at_least)
+        case Refused() | RecursionError():  # the last: an object nested too deeply
             return Retry(REFUSAL, logging.WARNING, at_least)
         case OperatorError() | TimeoutError():
             return Retry(OUTAGE, logging.WARNING, at_least)

@@ -4,13 +4,20 @@
 first, or says that no action is needed.
 """
 
+from dynamo_graphs.api.component import BlockedPod
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.status.catalog.component import COMPONENT_MEANINGS
-from dynamo_graphs.status.catalog.graph import GRAPH_MEANINGS
+from dynamo_graphs.status.catalog.graph import (
+    GRAPH_MEANINGS,
+    UNSCHEDULED_ADVICE,
+    UNSTARTED_ADVICE,
+)
 from dynamo_graphs.status.catalog.model import MODEL_MEANINGS
 from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
 from dynamo_graphs.status.catalog.row import Meaning
 from dynamo_graphs.status.catalog.scaling import SCALING_MEANINGS
+from dynamo_graphs.status.pods import UNSCHEDULABLE, UNSTARTED
+from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.types.meta import Condition
 
 MEANINGS = (*GRAPH_MEANINGS, *COMPONENT_MEANINGS, *SCALING_MEANINGS, *MODEL_MEANINGS)
@@ -21,6 +28,18 @@ _ROWS = {
     for row in (*MEANINGS, *REQUEST_MEANINGS)
     for type_ in row.condition.split(", ")
 }
+
+
+def pod_advice(reason: str, pod: BlockedPod) -> str:
+    """What to do about a pod that a service reports with that reason; "" if the advice is the reason's.
+
+    Pods that are not ready yet have nothing in common but that: one loads its model, another has no node.
+    """
+    if reason != GraphReason.PODS_NOT_READY:
+        return ""
+    if pod.reason == UNSCHEDULABLE:
+        return UNSCHEDULED_ADVICE
+    return UNSTARTED_ADVICE if pod.container is None or pod.reason in UNSTARTED else ""
 
 
 def meaning(kind: str, condition: Condition) -> Meaning | None:

@@ -6,6 +6,17 @@ from dynamo_graphs.status.catalog.row import Meaning
 from dynamo_graphs.status.reasons import GraphReason, PauseReason
 
 _GRAPH = "DynamoGraphDeployment"
+_CAPACITY = (
+    "Add nodes, free GPUs, or lower the requests. If enough GPUs are free, check `nodeSelector`, "
+    "tolerations and the zone of PVCs. A node autoscaler takes minutes."
+)
+UNSCHEDULED_ADVICE = f"Wait if a terminating pod is about to free a node. Otherwise: {_CAPACITY}"
+"""What to do about a pod that the scheduler has found no node for just now."""
+UNSTARTED_ADVICE = (
+    "`kubectl describe pod NAME`: its conditions and Events name what it waits for. A container "
+    "that has not started has no log."
+)
+"""What to do about a pod on a node that waits for something else than its containers."""
 
 
 GRAPH_MEANINGS = (
@@ -22,15 +33,15 @@ GRAPH_MEANINGS = (
         "message names each.",
         "If it persists, check the Events of the resources that the message names (`kubectl "
         "describe dcd NAME`), of their Deployment and ReplicaSet. They show a quota or webhook "
-        "that refuses pods.",
+        "that refuses pods. If no controller has observed an object of another project, such as a "
+        "PodCliqueSet, check that its operator runs: its CRDs alone create no pods.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.INSUFFICIENT_CAPACITY),
         "The scheduler has found no node for a pod for more than 30 seconds. The message quotes "
         "it: how many nodes lack GPUs or memory, and how many are excluded by taints or "
         "selectors.",
-        "Add nodes, free GPUs, or lower the requests. If enough GPUs are free, check "
-        "`nodeSelector`, tolerations and the zone of PVCs. A node autoscaler takes minutes.",
+        _CAPACITY,
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.IMAGE_PULL_FAILED),
@@ -59,9 +70,10 @@ GRAPH_MEANINGS = (
         "Pods run but are not ready, or have been unschedulable for less than 30 seconds; the "
         "message names the container, since when, and the failing probe. A large model takes "
         "many minutes to load, during which its startup probe fails.",
-        "Wait for the model to load, and follow `kubectl logs POD -f`. A readiness probe that "
-        "fails later means that the process does not respond. `Progressing` reports when it "
-        "takes too long.",
+        "If the container runs: wait for the model to load, and follow `kubectl logs POD -f`. A "
+        "readiness probe that fails later means that the process does not respond. `Progressing` "
+        "reports when it takes too long. If the pod has no node or no running container, it has no "
+        "log: `kubectl describe pod POD`.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.UPDATING),

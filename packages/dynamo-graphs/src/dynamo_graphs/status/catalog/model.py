@@ -27,6 +27,7 @@ MODEL_MEANINGS = (
     ),
     Meaning(_MODEL, "Valid", "False", ModelReason.DECODE_FAILED, *texts.UNREADABLE),
     Meaning(_MODEL, "Valid", "False", ModelReason.TOO_LARGE, *texts.TOO_LARGE),
+    Meaning(_MODEL, "Valid", "False", ModelReason.REJECTED, *texts.REFUSED),
     Meaning(
         *(_MODEL, "ServicesFound", "True", ModelReason.SERVICES_FOUND),
         "The operator found the pods of the base model through that many Services.",

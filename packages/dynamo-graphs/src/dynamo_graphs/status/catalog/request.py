@@ -165,5 +165,6 @@ REQUEST_MEANINGS = (
         "Make the request smaller, or ask an administrator to raise `largestObjectBytes`.",
     ),
     Meaning(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, *texts.TOO_EXPENSIVE),
+    Meaning(*_SUCCEEDED, "False", RequestReason.REJECTED, *texts.REFUSED),
 )
 """In the order of the steps, then `Succeeded`, which sums them up."""

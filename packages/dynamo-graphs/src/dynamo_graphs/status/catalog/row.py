@@ -30,9 +30,10 @@ TAKEN = Remedy(
     "Rename or delete the object that the message names; the operator retries every 10 seconds.",
 )
 REFUSED = Remedy(
-    "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value.",
+    "The API server or an admission webhook refuses an object: a quota, a policy, an invalid value, "
+    "a webhook that is down. Objects that wait for it are named after it.",
     "Fix the cause, which the message quotes from the API server; the operator retries every 2 "
-    "minutes.",
+    "minutes, and more often if the API server failed.",
 )
 NOT_ALLOWED = Remedy(
     "The administrator does not allow the gateway, host, ingress class or annotation that the "

@@ -1,0 +1,147 @@
+"""A refused write always has a voice, whichever kind and refusal it is.
+
+Each kind that the operator writes is refused in turn while everything else is admitted. The object of the
+user names the first cause, everything that does not depend on it exists, and all heals.
+"""
+
+import asyncio
+
+import pytest
+
+from kube_runtime.kind import Object
+from lifecycle.refusing import TEXT, Admission, cases, created
+from lifecycle.running import REST_SECONDS
+from simulated.clock import on_simulated_clock
+from simulated.server import status
+
+WITHIN_SECONDS = 10.0
+RETRY_SECONDS = 150.0
+EVENTS = "/api/v1/events"
+
+GRAPH = "controllerrevisions rolebindings roles serviceaccounts"
+PLAIN = f"{GRAPH} dynamocomponentdeployments deployments services"
+WRITTEN = {
+    "scaled": f"{PLAIN} dynamographdeploymentscalingadapters",
+    "planner": PLAIN,
+    "endpoint picker": f"{PLAIN} configmaps inferencepools",
+    "ingress": f"{PLAIN} ingresses",
+    "virtual service": f"{PLAIN} virtualservices",
+    "groups": f"{GRAPH} dynamocomponentdeployments services leaderworkersets podgroups",
+    "model": PLAIN,
+    "claims": f"{PLAIN} persistentvolumeclaims",
+    "budget": f"{PLAIN} poddisruptionbudgets",
+    "Grove": f"{GRAPH} services podcliquesets",
+    "request": "jobs rolebindings serviceaccounts",
+    "older graph": "dynamonimdeployments deployments services",
+    "older graph without its image": "dynamonimdeployments dynamonimrequests",
+    "older component": "deployments services horizontalpodautoscalers persistentvolumeclaims",
+}
+"""The kinds that the operator writes in each case."""
+
+DEPENDENTS = {
+    "roles": "rolebindings",
+    "dynamocomponentdeployments": "deployments services ingresses virtualservices leaderworkersets "
+    "podgroups configmaps inferencepools poddisruptionbudgets",
+    "dynamonimdeployments": "deployments services",
+    "serviceaccounts": "jobs",
+    "rolebindings": "jobs",
+}
+"""The kinds that cannot exist before those of a kind, or that the operator does not create before them."""
+
+REFUSALS: dict[str, Object] = {
+    "forbidden": status(403, "Forbidden", f'User "operator" cannot create it: {TEXT}'),
+    "quota": status(403, "Forbidden", f"exceeded quota: {TEXT}"),
+    "terminating namespace": status(403, "Forbidden", f"is being terminated: {TEXT}"),
+    "missing namespace": status(404, "NotFound", f'namespaces "default" not found: {TEXT}'),
+    "invalid": status(422, "Invalid", f"spec: Invalid value: field is immutable: {TEXT}"),
+    "too large": status(413, "RequestEntityTooLarge", f"limit is 3145728: {TEXT}"),
+    "webhook, 400": status(400, "", f'admission webhook "w" denied the request: {TEXT}'),
+    "webhook, 409": status(409, "Conflict", f'admission webhook "w" denied the request: {TEXT}'),
+    "webhook, 429": status(429, "", f'admission webhook "w" denied the request: {TEXT}'),
+    "webhook, 500": status(500, "", f'admission webhook "w" denied the request: {TEXT}'),
+    "policy, 401": status(
+        *(401, "Unauthorized"),
+        f"is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: {TEXT}",
+    ),
+    "webhook that is down": status(500, "InternalError", f"failed calling webhook: {TEXT}"),
+    "webhook that is slow": status(504, "Timeout", f"request did not complete: {TEXT}"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_table_has_all_kinds_that_the_operator_writes(name: str) -> None:
+    @on_simulated_clock
+    async def scenario() -> None:
+        case = cases()[name]
+        async with case.running() as world:
+            case.create(world)
+            await asyncio.sleep(REST_SECONDS)
+            assert set(WRITTEN[name].split()) == set(created(world, case))
+
+    scenario()
+
+
+def refused(name: str, plural: str, refusal: str) -> None:
+    """Refuse one kind of a case, look, and then admit it."""
+
+    @on_simulated_clock
+    async def scenario() -> None:
+        case = cases()[name]
+        async with case.running() as world:
+            admission = world.server.refuse = Admission(world.server.storage)
+            admission.refuse(plural, REFUSALS[refusal])
+            case.create(world)
+            await asyncio.sleep(WITHIN_SECONDS)
+            reported = case.reported(world)
+            assert TEXT in reported
+            first, _, _ = reported.partition(TEXT)
+            assert "waits for" not in first
+            warnings = [
+                event["message"]
+                for event in world.server.storage.objects[EVENTS].values()
+                if event["type"] == "Warning"
+            ]
+            assert TEXT in "".join(warnings)
+            assert "waits for" not in "".join(warnings)
+            excused = {plural, *DEPENDENTS.get(plural, "").split()}
+            assert set(WRITTEN[name].split()) - excused <= set(created(world, case))
+            admission.refuse("", {})
+            await asyncio.sleep(RETRY_SECONDS)
+            assert TEXT not in case.reported(world)
+            assert set(WRITTEN[name].split()) == set(created(world, case))
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("name", "plural"),
+    [(name, plural) for name, plurals in WRITTEN.items() for plural in plurals.split()],
+)
+def test_a_refused_kind_is_the_cause_that_the_user_reads(name: str, plural: str) -> None:
+    refused(name, plural, "forbidden")
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("plural", ["roles", "dynamocomponentdeployments", "deployments"])
+def test_each_refusal_is_the_cause_that_the_user_reads(plural: str, refusal: str) -> None:
+    refused("scaled", plural, refusal)
+
+
+@on_simulated_clock
+async def test_a_refused_record_on_the_graph_itself_is_reported() -> None:
+    case = cases()["Grove"]
+    async with case.running() as world:
+        admission = world.server.refuse = Admission(world.server.storage)
+        admission.refuse("dynamographdeployments", REFUSALS["forbidden"])
+        case.create(world)
+        await asyncio.sleep(WITHIN_SECONDS)
+        assert f"DynamoGraphDeployment chat: {REFUSALS['forbidden']['message']}" in case.reported(
+            world
+        )
+        written = len(world.writes())
+        await asyncio.sleep(RETRY_SECONDS)
+        assert len(world.writes()) - written <= 2, "a loop of retries"
+        admission.refuse("", {})
+        await asyncio.sleep(RETRY_SECONDS)
+        assert TEXT not in case.reported(world)
+        assert "podcliquesets" in created(world, case)

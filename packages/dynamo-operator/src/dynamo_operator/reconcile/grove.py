@@ -120,7 +120,7 @@ async def delete_old_provider(
     if leftover:
         await writer.ensure_newest(graph)
     for child in leftover:
-        await writer.delete(type_, child.key, uid=child.metadata.uid)
+        await writer.delete(child)
     names = (child.metadata.name for child in leftover)
     kind = type_.KIND.name
     return Applied(changes=tuple(Change(Verb.DELETE, kind, name, Cause.PROVIDER) for name in names))

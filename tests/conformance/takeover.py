@@ -33,6 +33,7 @@ from kube_runtime.types.meta import Resource
 from simulated.caches import a_store
 
 _PLACE = "default"
+_ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
 _TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
 _INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
@@ -53,7 +54,8 @@ def taken_over(
     mode: Mode, case: Case, stage: int, found: Recorded, *, edit: Mapping[str, Any] | None = None
 ) -> Iterator[Foreseen]:
     """What becomes of each unit of pods of a case. `edit` is laid over each service beforehand."""
-    objects = [_decoded(each, case, edit) for each in found.objects if each["kind"] in _TYPES]
+    bodies = [_in_other_order(each) for each in found.objects if each["kind"] in _TYPES]
+    objects = [_decoded(each, case, edit) for each in bodies]
     inputs = [each for earlier in range(stage + 1) for each in case.input(earlier)]
     objects += filter(None, map(_pull_secret, inputs, [case] * len(inputs)))
     # What managed fields would show, which were not recorded.
@@ -107,6 +109,41 @@ def paths(each: Foreseen) -> set[str]:
     sides = (units(content_of(each.live)), units(each.rendered))
     theirs, ours = ({"": side[each.unit]} for side in sides)
     return {found.path for found in differences(theirs, ours) if found.is_ != "missing"}
+
+
+def orders(workload: Object) -> dict[str, list[str]]:
+    """The names of cliques and scaling groups of a PodCliqueSet in their order; {} for other kinds."""
+    template = workload["spec"].get("template", {})
+    return {
+        field: [entry["name"] for entry in template[field]]
+        for field in _ANY_ORDER
+        if field in template
+    }
+
+
+def _in_other_order(body: Object) -> Object:
+    """A recorded object with its lists in an order that the Go operator may have written as well.
+
+    It iterates over maps and over its cache, and the recordings are sorted.
+    """
+    if body["kind"] not in WORKLOADS:
+        return body
+    reordered = {
+        name: mapped(unit, _with_pull_secrets_reversed) for name, unit in units(body).items()
+    }
+    found = with_units(body, reordered)
+    if body["kind"] != PodCliqueSet.KIND.name:
+        return found
+    template = dict(found["spec"]["template"])
+    template |= {field: template[field][::-1] for field in _ANY_ORDER if field in template}
+    return {**found, "spec": {**found["spec"], "template": template}}
+
+
+def _with_pull_secrets_reversed(template: Object) -> Object:
+    secrets = template["spec"].get("imagePullSecrets")
+    if not secrets:
+        return template
+    return {**template, "spec": {**template["spec"], "imagePullSecrets": secrets[::-1]}}
 
 
 def _cache(mode: Mode, objects: list[Resource]) -> Cache:

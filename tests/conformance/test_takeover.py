@@ -8,8 +8,9 @@ import pytest
 
 from conformance.modes import MODES
 from conformance.recordings import cases, documents
-from conformance.takeover import example_taken_over, paths, taken_over
+from conformance.takeover import example_taken_over, orders, paths, taken_over
 from dynamoctl.installation.upgrade_preview import Fate, Foreseen
+from kube_runtime.apply.drift import content_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
@@ -57,6 +58,18 @@ def test_no_recorded_pod_is_replaced(mode: str) -> None:
     assert len(found) > 2
     replaced = {(mode, case, each.unit) for case, each in found if each.fate is Fate.REPLACED}
     assert replaced == {each for each in UNAVOIDABLE if each[0] == mode}
+
+
+@pytest.mark.parametrize("mode", ["grove", "grovekai", "flagsgrove"])
+def test_cliques_keep_their_order(mode: str) -> None:
+    """Otherwise an older Grove would replace all pods, or its webhook would reject every write."""
+    several = 0
+    for case, units in outcomes(mode).items():
+        for each in units:
+            live = orders(content_of(each.live))
+            assert live == orders(each.desired), case
+            several += len(live.get("cliques", ())) > 1
+    assert several
 
 
 def test_what_differs_is_in_the_list_of_deviations() -> None:

@@ -33,7 +33,8 @@ class Facts:
     ServiceAccount there with the label `nvidia.com/dynamo-component-pod=true`, or "". The flags are whether
     each optional API is served; `withheld` are the installed ones that RBAC denies, with their forbidden
     kinds. `kai_queues` are the queues of the KAI scheduler, `claims` the PVCs in the namespace.
-    `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and scaling groups.
+    `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and scaling groups,
+    in their order there.
     `missing_ssh_keys` is the Secret, as `namespace/name`, from which SSH keys should be copied and that does
     not exist.
     """

@@ -5,7 +5,8 @@ differences: the graph alone chooses the discovery backend, and there are no deb
 service is a clique, or a scaling group of two cliques.
 
 Grove rejects some changes of an existing set. So a clique keeps the minimum of pods of the live template, and
-sizes are changed on the live cliques only, never in the template.
+sizes are changed on the live cliques only, never in the template. The order of cliques matters too: an older
+Grove replaces all pods when it changes, and its webhook rejects the change if cliques start in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -127,17 +128,16 @@ def _pod_clique_set(clique_set: _Set) -> Object:
     """The PodCliqueSet of a graph."""
     is_ordered = any(_starts_leader_last(member) for member in clique_set.members)
     startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
+    cliques = [clique for member in clique_set.members for clique in _cliques(clique_set, member)]
     template: Object = {
-        "cliques": [
-            clique for member in clique_set.members for clique in _cliques(clique_set, member)
-        ],
+        "cliques": _in_live_order(cliques, clique_set.present),
         "cliqueStartupType": startup,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
     }
     if groups := [
         _scaling_group(clique_set, member) for member in clique_set.members if member.plan.nodes > 1
     ]:
-        template["podCliqueScalingGroups"] = groups
+        template["podCliqueScalingGroups"] = _in_live_order(groups, clique_set.present)
     if clique_set.termination_delay_seconds > 0:
         template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
     return {
@@ -146,6 +146,12 @@ def _pod_clique_set(clique_set: _Set) -> Object:
         "metadata": {"name": clique_set.name, "namespace": clique_set.namespace},
         "spec": {"replicas": 1, "template": template},
     }
+
+
+def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
+    """Sort the entries as in the live template; new ones follow in the order given."""
+    position = {name: index for index, name in enumerate(present)}
+    return sorted(entries, key=lambda entry: position.get(entry["name"], len(position)))
 
 
 def _starts_leader_last(member: _Member) -> bool:

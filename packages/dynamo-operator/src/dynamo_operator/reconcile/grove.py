@@ -65,7 +65,7 @@ def with_wanted(
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
-    """The values in the template of a graph's set that rendering must keep, by clique and group."""
+    """The values in the template of a graph's set that rendering must keep, by clique and group, in its order."""
     names = grove_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
@@ -82,9 +82,8 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Live
         for clique in template.cliques
     }
     groups = {
-        group.name: LiveTemplate(group.replicas)
+        group.name: LiveTemplate(group.replicas if group.name in live else None)
         for group in template.pod_clique_scaling_groups
-        if group.name in live
     }
     return cliques | groups
 

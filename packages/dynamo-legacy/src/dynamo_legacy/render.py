@@ -7,6 +7,8 @@ process, and defaults of pods.
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from dynamo_graphs.api import labels as todays
 from dynamo_graphs.api import names
 from dynamo_graphs.facts import Facts
@@ -75,6 +77,7 @@ def _plan(
     """The plan of a component of that generation."""
     component = as_component(nim, image, settings, legacy)
     plan = component_plan(component, facts, settings)
+    defaults = structs.replace(plan.namespace_defaults, image_pull_secrets=())
     own = _labels(nim, image)
     users = {key: text for key, text in nim.spec.labels.items() if key not in _OURS}
     extra = nim.spec.extra_pod_metadata
@@ -94,8 +97,8 @@ def _plan(
         pod_labels=users | fixed | extra_labels,
         pod_annotations=tagged | plan.pod_annotations,
         discovery_backend="etcd",
-        pull_secrets=(),
-        service_account=facts.component_service_account or "default",
+        namespace_defaults=defaults,
+        service_account=defaults.service_account_name or "default",
     )
 
 

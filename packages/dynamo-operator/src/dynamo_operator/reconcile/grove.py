@@ -25,6 +25,7 @@ from dynamo_graphs.types.grove import (
     PodCliqueSetSpec,
 )
 from dynamo_graphs.types.optional_apis import Queue
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.reconcile.patches import patch_replicas
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge
 from kube_runtime.apply.writer import Writer
@@ -65,7 +66,7 @@ def with_wanted(
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
-    """The values in the template of a graph's set that rendering must keep, by clique and group, in its order."""
+    """The values in the template of a graph's set that rendering must keep, by clique and group, in order."""
     names = grove_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
@@ -126,7 +127,7 @@ async def delete_old_provider(
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:
-    """Wake graphs on Grove when a child of their set or their queue changes."""
+    """Wake graphs on Grove when a child of their set, their queue or a pull secret changes."""
 
     def of_child(changed: Resource) -> Iterator[Key]:
         # Grove owns the child, so our set is found by the start of the child's name.
@@ -146,8 +147,13 @@ def grove_watches(cache: Cache) -> tuple[Watches, ...]:
             if (is_unrecorded or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
                 yield graph.key
 
+    def beside(changed: Resource) -> Iterator[Key]:
+        graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
+        return (graph.key for graph in graphs if is_on_grove(graph))
+
     return (
         Watches(PodClique, of_child),
         Watches(PodCliqueScalingGroup, of_child),
         Watches(Queue, in_queue),
+        Watches(PullSecret, beside),
     )

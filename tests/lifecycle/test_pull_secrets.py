@@ -11,8 +11,13 @@ import pytest
 from cluster.graph.graphs import IMAGE, graph, service, worker
 from dynamo_graphs.api import labels
 from dynamo_graphs.plan.templates import units
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
+from dynamo_graphs.types.grove import (
+    POD_TEMPLATE_HASH,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+)
+from dynamo_graphs.types.optional_apis import SET_NAME, LeaderWorkerSet, PodGroup
 from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.apiextensions import CustomResourceDefinition
@@ -61,12 +66,15 @@ def has_no_secret(operator: Running, name: str) -> None:
     operator.server.storage.delete(SECRETS.path(), Key(NAMESPACE, name), {})
 
 
-async def a_graph(operator: Running, **frontend: Any) -> None:
-    """Create a graph and let the operator settle."""
+async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> None:
+    """Create a graph, with a ready pod of each service if it `runs`, and let the operator settle."""
     installed = operator.server.storage.objects.get(CustomResourceDefinition.KIND.path(), ())
     spread = {"multinode": {"nodeCount": 2}} if installed else {}
     services = {"Frontend": service("frontend", **frontend), "Decode": worker("decode", **spread)}
     operator.create(GRAPH, graph(**services))
+    for key in services if runs else ():
+        group = {SET_NAME: "chat-decode-0"} if spread and key == "Decode" else {}
+        a_pod(operator, f"first-{key.lower()}", {"conditions": [READY]}, key, **group)
     await asyncio.sleep(REST_SECONDS)
 
 
@@ -90,12 +98,18 @@ def secrets(operator: Running) -> set[tuple[str, ...]]:
     }
 
 
-def a_pod(operator: Running, name: str, status: Object, **more: str) -> None:
-    own = {labels.GRAPH: "chat", labels.COMPONENT: "Frontend", "pod-template-hash": "1"}
-    grove = {"grove.io/pod-template-hash": "1"}
-    selected = {labels.SELECTOR: "chat-frontend", **own, **grove, **more}
+def a_pod(
+    operator: Running, name: str, status: Object, service: str = "Frontend", **more: str
+) -> None:
+    own = {labels.GRAPH: "chat", labels.COMPONENT: service}
+    hashes = {"pod-template-hash": "1", POD_TEMPLATE_HASH: "1"}
+    selected = {labels.SELECTOR: f"chat-{service.lower()}", **own, **hashes, **more}
     metadata = {"name": name, "labels": selected}
     operator.create(Pod.KIND, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": status})
+
+
+def the_frontend_is_gone(operator: Running) -> None:
+    operator.server.storage.delete(Pod.KIND.path(), Key(NAMESPACE, "first-frontend"), {})
 
 
 @on_each_provider
@@ -139,8 +153,20 @@ async def test_another_secret_of_a_registry_comes_with_the_next_change(operator:
 
 
 @on_each_provider
+async def test_a_secret_that_comes_before_the_first_pod_is_in_time(operator: Running) -> None:
+    await a_graph(operator, runs=False)
+    has_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {("late",)} == secrets(operator)
+    has_no_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {("late",)} == secrets(operator)
+
+
+@on_each_provider
 async def test_pods_that_cannot_pull_their_image_get_a_later_secret(operator: Running) -> None:
     await a_graph(operator)
+    the_frontend_is_gone(operator)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     await asyncio.sleep(REST_SECONDS)
     has_secret(operator, "late")
@@ -154,6 +180,7 @@ async def test_pods_get_it_too_if_they_fail_after_it_came(operator: Running) -> 
     has_secret(operator, "early")
     await asyncio.sleep(REST_SECONDS)
     assert {()} == secrets(operator)
+    the_frontend_is_gone(operator)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     await asyncio.sleep(REST_SECONDS)
     assert {(), ("early",)} == secrets(operator)
@@ -164,8 +191,7 @@ async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(
     operator: Running,
 ) -> None:
     await a_graph(operator)
-    a_pod(operator, "chat-frontend-1", {"conditions": [READY]})
-    a_pod(operator, "chat-frontend-2", {"containerStatuses": [FAILING]})
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     has_secret(operator, "late")
     await asyncio.sleep(REST_SECONDS)
     assert {()} == secrets(operator)
@@ -176,9 +202,8 @@ async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(
     operator: Running,
 ) -> None:
     await a_graph(operator)
-    old = {"pod-template-hash": "0", "grove.io/pod-template-hash": "0"}
-    a_pod(operator, "chat-frontend-1", {"conditions": [READY]}, **old)
-    a_pod(operator, "chat-frontend-2", {"containerStatuses": [FAILING]})
+    new = {"pod-template-hash": "2", POD_TEMPLATE_HASH: "2"}
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]}, **new)
     has_secret(operator, "late")
     await asyncio.sleep(REST_SECONDS)
     assert {(), ("late",)} == secrets(operator)
@@ -187,7 +212,7 @@ async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(
 @on_each_provider
 async def test_a_renewed_secret_does_not_restart_pods_that_cannot_pull(operator: Running) -> None:
     has_secret(operator, "ecr")
-    await a_graph(operator)
+    await a_graph(operator, runs=False)
     a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
     before = templates(operator)
     has_no_secret(operator, "ecr")

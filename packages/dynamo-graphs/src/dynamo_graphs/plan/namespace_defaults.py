@@ -5,8 +5,9 @@ of a registry every few hours by deleting and creating the Secret. So a workload
 While the template is otherwise the same, it is rendered with that record, and with what the namespace has now
 as soon as the template changes for another reason.
 
-A record counts only as long as it can be used: not with a ServiceAccount that is no longer marked, and not if
-no pod of the template can pull its image although there is another pull secret by now.
+A record counts only as long as it can be used: not with a ServiceAccount that is no longer marked. And a pull
+secret that is not in it is taken at once where nothing runs that could be restarted: before the first pod
+exists, and where no pod of the template can pull its image.
 """
 
 from collections.abc import Mapping
@@ -30,12 +31,12 @@ def running_defaults(
     live: Resource,
     facts: Facts,
     *,
-    lacks_image: bool,
+    is_idle: bool,
 ) -> NamespaceDefaults:
     """Return what the pods of a component should be rendered with, if nothing else has changed.
 
-    `now` is what the namespace has, `unit` the name of the templates in the workload `live`. `lacks_image`:
-    no pod of the template runs, because its image cannot be pulled.
+    `now` is what the namespace has, `unit` the name of the templates in the workload `live`. `is_idle`: no
+    pod would be restarted that has started.
     """
     recorded = _recorded(live.metadata.annotations)
     if recorded is not None:
@@ -50,7 +51,7 @@ def running_defaults(
     if account and account not in facts.component_service_accounts:
         running = msgspec.structs.replace(running, service_account_name=now.service_account_name)
     is_new = not set(now.image_pull_secrets) <= set(running.image_pull_secrets or ())
-    return now if lacks_image and is_new else running
+    return now if is_idle and is_new else running
 
 
 def is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:

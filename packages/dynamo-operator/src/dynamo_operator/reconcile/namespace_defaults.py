@@ -70,7 +70,7 @@ def kept_defaults(
     running = {
         component: running_defaults(
             *(component, member.unit, member.now, live[first], facts),
-            lacks_image=lacks_image(member.pods),
+            is_idle=not member.pods or lacks_image(member.pods),
         )
         for component, member in members.items()
     }

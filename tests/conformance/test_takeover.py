@@ -19,7 +19,6 @@ RENDERED_OTHERWISE = {
     "cache-vllm-default": "P3",
     "debug-mode": "L4",
     "extrapodmetadata": "L3, L4",
-    "image-pull-discovery": "P6, L4",
     "labels-annotations-all": "L3, L4",
     "multinode-probes": "M14",
     "multinode-trtllm": "M4",

@@ -5,9 +5,9 @@ of a registry every few hours by deleting and creating the Secret. So a workload
 While the template is otherwise the same, it is rendered with that record, and with what the namespace has now
 as soon as the template changes for another reason.
 
-A record counts only as long as it can be used: not with a ServiceAccount that is no longer marked. And a pull
-secret that is not in it is taken at once where nothing runs that could be restarted: before the first pod
-exists, and where no pod of the template can pull its image.
+A record counts only as long as it can be used: not with a ServiceAccount that is no longer marked. And what
+is not in it is taken at once where nothing runs that could be restarted: before the first pod exists, and
+where no pod of the template can pull its image.
 """
 
 from collections.abc import Mapping
@@ -50,7 +50,9 @@ def running_defaults(
     account = running.service_account_name
     if account and account not in facts.component_service_accounts:
         running = msgspec.structs.replace(running, service_account_name=now.service_account_name)
-    is_new = not set(now.image_pull_secrets) <= set(running.image_pull_secrets or ())
+    is_new = not set(now.image_pull_secrets) <= set(running.image_pull_secrets or ()) or (
+        now.service_account_name != running.service_account_name
+    )
     return now if is_idle and is_new else running
 
 

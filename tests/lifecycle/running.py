@@ -12,7 +12,7 @@ from typing import TypeAlias
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
-from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_graphs.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from kube_runtime.client.requests import Client
@@ -105,16 +105,36 @@ class Running:
         await asyncio.sleep(REST_SECONDS)
 
 
-@asynccontextmanager
-async def running(
-    seed: int = 0, *, installed: Iterable[Kind] = (), legacy_kinds: bool = False
-) -> AsyncIterator[Running]:
-    """Run an operator; CRDs of the kinds `installed` exist before it starts."""
-    server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
-    for kind in installed:
+def install(server: Server, *kinds: Kind) -> None:
+    """Create the CRDs of these kinds."""
+    for kind in kinds:
         definition = {"metadata": {"name": str(kind)}}
         server.storage.create(CustomResourceDefinition.KIND.path(), definition)
+
+
+def uninstall(server: Server, *kinds: Kind) -> None:
+    """Delete the CRDs of these kinds."""
+    for kind in kinds:
+        server.storage.delete(CustomResourceDefinition.KIND.path(), Key("", str(kind)), {})
+
+
+@asynccontextmanager
+async def running(
+    seed: int = 0,
+    *,
+    installed: Iterable[Kind] = (),
+    legacy_kinds: bool = False,
+    server: Server | None = None,
+    render: RenderSettings | None = None,
+) -> AsyncIterator[Running]:
+    """Run an operator, on a new server or that of an earlier one.
+
+    CRDs of the kinds `installed` exist before it starts.
+    """
+    server, metrics = server or Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
+    install(server, *installed)
     settings = Settings(
+        render=render or RenderSettings(),
         metrics=MetricsSettings(bind_address="0"),
         health=HealthSettings(bind_address="0"),
         legacy_kinds=legacy_kinds,

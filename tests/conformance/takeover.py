@@ -1,18 +1,22 @@
-"""What a take-over would do to the pods of a recorded case, decided by our controllers' own functions.
+"""What a take-over would do to the recorded cases, as the Go operator left them.
 
-No API server takes part: the recorded objects are in the cache as the Go operator left them.
+To their pods: decided by our controllers' own functions, with the recorded objects in the cache. To other
+objects: done by a running operator on a simulated API server, since writes and watches matter.
 """
 
+import asyncio
 import base64
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from conformance.compare import differences
 from conformance.modes import Mode
-from conformance.recordings import Case, Recorded
+from conformance.recordings import Case, Recorded, cases
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
@@ -24,18 +28,24 @@ from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
+from dynamo_operator.process.informers import informers
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
-from kube_runtime.kind import Object
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Resource
+from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
+from simulated.server import Server
 
 _PLACE = "default"
 _ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
 _TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
+_STORED: Mapping[str, Kind] = {
+    informer.type_.KIND.name: informer.type_.KIND for informer in informers(RenderSettings())
+}
 _INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
     "grove": (PodCliqueSet, PodClique, PodCliqueScalingGroup),
     "lws": (LeaderWorkerSet,),
@@ -144,6 +154,71 @@ def _with_pull_secrets_reversed(template: Object) -> Object:
     if not secrets:
         return template
     return {**template, "spec": {**template["spec"], "imagePullSecrets": secrets[::-1]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What a take-over has left of the recorded objects of one kind, by `case/name`: uids before and after."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+    @property
+    def remade(self) -> set[str]:
+        """Objects that were deleted and created again."""
+        both = self.before.keys() & self.after.keys()
+        return {name for name in both if self.before[name] != self.after[name]}
+
+    @property
+    def gone(self) -> set[str]:
+        """Objects that were deleted."""
+        return {*self.before} - {*self.after}
+
+
+async def left(mode: Mode, kind: Kind, *, lag_seconds: float) -> Left:
+    """Take over all recorded cases with a running operator on a simulated server, whose watches lag."""
+    server = Server()
+    for case in cases(mode):
+        recorded = case.recorded(mode, 0)
+        assert recorded is not None
+        for body in sorted(recorded.objects, key=_rank):
+            if body["kind"] in _STORED:
+                _store(server, _in_other_order(body), case)
+    before = _uids(server, kind)
+    server.lag_seconds = lag_seconds
+    kinds = [type_.KIND for crds in mode.crds for type_ in _INSTALLED.get(crds, ())]
+    async with running(server=server, installed=kinds, render=settings_of(mode)):
+        await asyncio.sleep(2 * REST_SECONDS)
+    return Left(before, _uids(server, kind))
+
+
+def _rank(body: Object) -> int:
+    """Owners first."""
+    kinds = (_GRAPH, DynamoComponentDeployment.KIND.name)
+    return kinds.index(body["kind"]) if body["kind"] in kinds else len(kinds)
+
+
+def _store(server: Server, body: Object, case: Case) -> None:
+    stored = server.storage.objects
+    references = []
+    for reference in body["metadata"].get("ownerReferences", ()):
+        owner = Key(case.namespace, reference["name"])
+        found = (
+            stored.get(_STORED[reference["kind"]].path(), {})
+            if reference["kind"] in _STORED
+            else {}
+        )
+        uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
+        references.append({**reference, "uid": uid})
+    metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
+    server.storage.create(_STORED[body["kind"]].path(), {**body, "metadata": metadata})
+
+
+def _uids(server: Server, kind: Kind) -> dict[str, str]:
+    return {
+        f"{key.namespace.removeprefix('c-')}/{key.name}": body["metadata"]["uid"]
+        for key, body in server.storage.objects.get(kind.path(), {}).items()
+    }
 
 
 def _cache(mode: Mode, objects: list[Resource]) -> Cache:

@@ -8,9 +8,11 @@ import pytest
 
 from conformance.modes import MODES
 from conformance.recordings import cases, documents
-from conformance.takeover import example_taken_over, orders, paths, taken_over
+from conformance.takeover import example_taken_over, left, orders, paths, taken_over
 from dynamoctl.installation.upgrade_preview import Fate, Foreseen
 from kube_runtime.apply.drift import content_of
+from kube_runtime.types.core import Service
+from simulated.clock import on_simulated_clock
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
@@ -69,6 +71,22 @@ def test_cliques_keep_their_order(mode: str) -> None:
             assert live == orders(each.desired), case
             several += len(live.get("cliques", ())) > 1
     assert several
+
+
+@pytest.mark.stalls  # it reads the recordings
+@pytest.mark.parametrize("lag_seconds", [0.0, 2.0])
+@pytest.mark.parametrize("mode", ["none", "grove"])
+def test_no_service_is_made_anew(mode: str, lag_seconds: float) -> None:
+    """Those that go are the ones for debugging, which the Go operator made for every component (row O1)."""
+
+    @on_simulated_clock
+    async def scenario() -> None:
+        services = await left(MODES[mode], Service.KIND, lag_seconds=lag_seconds)
+        assert len(services.before) > 50
+        assert services.remade == set()
+        assert {name for name in services.gone if not name.endswith(("-p", "-d"))} == set()
+
+    scenario()
 
 
 def test_what_differs_is_in_the_list_of_deviations() -> None:

@@ -158,7 +158,7 @@ def _with_pull_secrets_reversed(template: Object) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What a take-over has left of the recorded objects of one kind, by `case/name`: uids before and after."""
+    """Uids of the recorded objects of one kind, by `case/name`, before and after a take-over."""
 
     before: Mapping[str, str]
     after: Mapping[str, str]

@@ -6,8 +6,8 @@ objects: done by a running operator on a simulated API server, since writes and 
 
 import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
 from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Resource
 from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
@@ -156,27 +157,8 @@ def _with_pull_secrets_reversed(template: Object) -> Object:
     return {**template, "spec": {**template["spec"], "imagePullSecrets": secrets[::-1]}}
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """Uids of the recorded objects of one kind, by `case/name`, before and after a take-over."""
-
-    before: Mapping[str, str]
-    after: Mapping[str, str]
-
-    @property
-    def remade(self) -> set[str]:
-        """Objects that were deleted and created again."""
-        both = self.before.keys() & self.after.keys()
-        return {name for name in both if self.before[name] != self.after[name]}
-
-    @property
-    def gone(self) -> set[str]:
-        """Objects that were deleted."""
-        return {*self.before} - {*self.after}
-
-
-async def left(mode: Mode, kind: Kind, *, lag_seconds: float) -> Left:
-    """Take over all recorded cases with a running operator on a simulated server, whose watches lag."""
+def cluster(mode: Mode) -> Server:
+    """A simulated server with all recorded cases, and a pod of each Deployment that serves."""
     server = Server()
     for case in cases(mode):
         recorded = case.recorded(mode, 0)
@@ -184,12 +166,34 @@ async def left(mode: Mode, kind: Kind, *, lag_seconds: float) -> Left:
         for body in sorted(recorded.objects, key=_rank):
             if body["kind"] in _STORED:
                 _store(server, _in_other_order(body), case)
-    before = _uids(server, kind)
+            if body["kind"] == Deployment.KIND.name:
+                _store(server, _pod_of(body), case)
+    return server
+
+
+@asynccontextmanager
+async def taking_over(server: Server, mode: Mode, *, lag_seconds: float) -> AsyncIterator[None]:
+    """Run an operator on the server of `cluster`, whose watches lag from then on."""
     server.lag_seconds = lag_seconds
     kinds = [type_.KIND for crds in mode.crds for type_ in _INSTALLED.get(crds, ())]
     async with running(server=server, installed=kinds, render=settings_of(mode)):
         await asyncio.sleep(2 * REST_SECONDS)
-    return Left(before, _uids(server, kind))
+        yield
+
+
+def _pod_of(deployment: Object) -> Object:
+    metadata = {
+        "name": deployment["metadata"]["name"],
+        "labels": deployment["spec"]["template"]["metadata"]["labels"],
+    }
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": "n"},
+        "status": ready,
+    }
 
 
 def _rank(body: Object) -> int:
@@ -199,12 +203,11 @@ def _rank(body: Object) -> int:
 
 
 def _store(server: Server, body: Object, case: Case) -> None:
-    stored = server.storage.objects
     references = []
     for reference in body["metadata"].get("ownerReferences", ()):
         owner = Key(case.namespace, reference["name"])
         found = (
-            stored.get(_STORED[reference["kind"]].path(), {})
+            server.storage.objects.get(_STORED[reference["kind"]].path(), {})
             if reference["kind"] in _STORED
             else {}
         )
@@ -214,9 +217,10 @@ def _store(server: Server, body: Object, case: Case) -> None:
     server.storage.create(_STORED[body["kind"]].path(), {**body, "metadata": metadata})
 
 
-def _uids(server: Server, kind: Kind) -> dict[str, str]:
+def stored(server: Server, kind: Kind) -> dict[str, Object]:
+    """The objects of one kind, by `case/name`."""
     return {
-        f"{key.namespace.removeprefix('c-')}/{key.name}": body["metadata"]["uid"]
+        f"{key.namespace.removeprefix('c-')}/{key.name}": body
         for key, body in server.storage.objects.get(kind.path(), {}).items()
     }
 

@@ -41,6 +41,7 @@ _BOOKKEEPING = (
     "nvidia.com/last-applied-",
     "nvidia.com/owner-generation",
     "nvidia.com/workload-provider",
+    "nvidia.com/namespace-defaults",
     "yatai.ai/bento-request-hash",
     "deployment.kubernetes.io/revision",
     "pv.kubernetes.io/",

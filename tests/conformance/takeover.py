@@ -1,18 +1,22 @@
-"""What a take-over would do to the pods of a recorded case, decided by our controllers' own functions.
+"""What a take-over would do to the recorded cases, as the Go operator left them.
 
-No API server takes part: the recorded objects are in the cache as the Go operator left them.
+To their pods: decided by our controllers' own functions, with the recorded objects in the cache. To other
+objects: done by a running operator on a simulated API server, since writes and watches matter.
 """
 
+import asyncio
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from conformance.compare import differences
 from conformance.modes import Mode
-from conformance.recordings import Case, Recorded
+from conformance.recordings import Case, Recorded, cases
 from dynamo_graphs.api import labels
+from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
@@ -24,17 +28,25 @@ from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
 from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.cli.configuration import read_settings
 from dynamo_operator.cli.flags import canonical
+from dynamo_operator.process.informers import informers
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.cache import Cache
-from kube_runtime.kind import Object
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.apps import Deployment
 from kube_runtime.types.meta import Resource
+from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
+from simulated.server import Server
 
 _PLACE = "default"
+_ANY_ORDER = ("cliques", "podCliqueScalingGroups")
 _GRAPH = "DynamoGraphDeployment"
 _TYPES = {each.KIND.name: each for each in READ if each is not PullSecret}
+_STORED: Mapping[str, Kind] = {
+    informer.type_.KIND.name: informer.type_.KIND for informer in informers(RenderSettings())
+}
 _INSTALLED: Mapping[str, tuple[type[Resource], ...]] = {
     "grove": (PodCliqueSet, PodClique, PodCliqueScalingGroup),
     "lws": (LeaderWorkerSet,),
@@ -53,7 +65,8 @@ def taken_over(
     mode: Mode, case: Case, stage: int, found: Recorded, *, edit: Mapping[str, Any] | None = None
 ) -> Iterator[Foreseen]:
     """What becomes of each unit of pods of a case. `edit` is laid over each service beforehand."""
-    objects = [_decoded(each, case, edit) for each in found.objects if each["kind"] in _TYPES]
+    bodies = [_in_other_order(each) for each in found.objects if each["kind"] in _TYPES]
+    objects = [_decoded(each, case, edit) for each in bodies]
     inputs = [each for earlier in range(stage + 1) for each in case.input(earlier)]
     objects += filter(None, map(_pull_secret, inputs, [case] * len(inputs)))
     # What managed fields would show, which were not recorded.
@@ -107,6 +120,109 @@ def paths(each: Foreseen) -> set[str]:
     sides = (units(content_of(each.live)), units(each.rendered))
     theirs, ours = ({"": side[each.unit]} for side in sides)
     return {found.path for found in differences(theirs, ours) if found.is_ != "missing"}
+
+
+def orders(workload: Object) -> dict[str, list[str]]:
+    """The names of cliques and scaling groups of a PodCliqueSet in their order; {} for other kinds."""
+    template = workload["spec"].get("template", {})
+    return {
+        field: [entry["name"] for entry in template[field]]
+        for field in _ANY_ORDER
+        if field in template
+    }
+
+
+def _in_other_order(body: Object) -> Object:
+    """A recorded object with its lists in an order that the Go operator may have written as well.
+
+    It iterates over maps and over its cache, and the recordings are sorted.
+    """
+    if body["kind"] not in WORKLOADS:
+        return body
+    reordered = {
+        name: mapped(unit, _with_pull_secrets_reversed) for name, unit in units(body).items()
+    }
+    found = with_units(body, reordered)
+    if body["kind"] != PodCliqueSet.KIND.name:
+        return found
+    template = dict(found["spec"]["template"])
+    template |= {field: template[field][::-1] for field in _ANY_ORDER if field in template}
+    return {**found, "spec": {**found["spec"], "template": template}}
+
+
+def _with_pull_secrets_reversed(template: Object) -> Object:
+    secrets = template["spec"].get("imagePullSecrets")
+    if not secrets:
+        return template
+    return {**template, "spec": {**template["spec"], "imagePullSecrets": secrets[::-1]}}
+
+
+def cluster(mode: Mode) -> Server:
+    """A simulated server with all recorded cases, and a pod of each Deployment that serves."""
+    server = Server()
+    for case in cases(mode):
+        recorded = case.recorded(mode, 0)
+        assert recorded is not None
+        for body in sorted(recorded.objects, key=_rank):
+            if body["kind"] in _STORED:
+                _store(server, _in_other_order(body), case)
+            if body["kind"] == Deployment.KIND.name:
+                _store(server, _pod_of(body), case)
+    return server
+
+
+@asynccontextmanager
+async def taking_over(server: Server, mode: Mode, *, lag_seconds: float) -> AsyncIterator[None]:
+    """Run an operator on the server of `cluster`, whose watches lag from then on."""
+    server.lag_seconds = lag_seconds
+    kinds = [type_.KIND for crds in mode.crds for type_ in _INSTALLED.get(crds, ())]
+    async with running(server=server, installed=kinds, render=settings_of(mode)):
+        await asyncio.sleep(2 * REST_SECONDS)
+        yield
+
+
+def _pod_of(deployment: Object) -> Object:
+    metadata = {
+        "name": deployment["metadata"]["name"],
+        "labels": deployment["spec"]["template"]["metadata"]["labels"],
+    }
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": "n"},
+        "status": ready,
+    }
+
+
+def _rank(body: Object) -> int:
+    """Owners first."""
+    kinds = (_GRAPH, DynamoComponentDeployment.KIND.name)
+    return kinds.index(body["kind"]) if body["kind"] in kinds else len(kinds)
+
+
+def _store(server: Server, body: Object, case: Case) -> None:
+    references = []
+    for reference in body["metadata"].get("ownerReferences", ()):
+        owner = Key(case.namespace, reference["name"])
+        found = (
+            server.storage.objects.get(_STORED[reference["kind"]].path(), {})
+            if reference["kind"] in _STORED
+            else {}
+        )
+        uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
+        references.append({**reference, "uid": uid})
+    metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
+    server.storage.create(_STORED[body["kind"]].path(), {**body, "metadata": metadata})
+
+
+def stored(server: Server, kind: Kind) -> dict[str, Object]:
+    """The objects of one kind, by `case/name`."""
+    return {
+        f"{key.namespace.removeprefix('c-')}/{key.name}": body
+        for key, body in server.storage.objects.get(kind.path(), {}).items()
+    }
 
 
 def _cache(mode: Mode, objects: list[Resource]) -> Cache:

@@ -1,5 +1,7 @@
 """Taking over what the Go operator recorded replaces no pod, and an edit made meanwhile is not lost."""
 
+import asyncio
+import base64
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -10,8 +12,25 @@ import pytest
 
 from conformance.modes import MODES
 from conformance.recordings import cases, documents
-from conformance.takeover import example_taken_over, paths, taken_over
+from conformance.takeover import (
+    cluster,
+    example_taken_over,
+    orders,
+    paths,
+    stored,
+    taken_over,
+    taking_over,
+)
+from dynamo_graphs.types.secrets import PullSecret
 from dynamoctl.installation.upgrade_preview import Fate, Foreseen
+from kube_runtime.apply.drift import content_of
+from kube_runtime.kind import Object
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Service
+from lifecycle.running import GRAPH as GRAPHS
+from lifecycle.running import REST_SECONDS
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 EDIT = {"envs": [{"name": "EDITED_WHILE_NO_OPERATOR_RAN", "value": "yes"}]}
@@ -20,7 +39,6 @@ RENDERED_OTHERWISE = {
     "cache-vllm-default": "P3",
     "debug-mode": "L4",
     "extrapodmetadata": "L3, L4",
-    "image-pull-discovery": "P6, L4",
     "labels-annotations-all": "L3, L4",
     "multinode-probes": "M14",
     "multinode-trtllm": "M4",
@@ -92,6 +110,77 @@ def _without_addresses(value: Any) -> Any:
 
 def _is_address(value: Any) -> bool:
     return isinstance(value, dict) and value.get("name") in ADDRESSES.values()
+
+
+@pytest.mark.parametrize("mode", ["grove", "grovekai", "flagsgrove"])
+def test_cliques_keep_their_order(mode: str) -> None:
+    """Otherwise an older Grove would replace all pods, or its webhook would reject every write."""
+    several = 0
+    for case, units in outcomes(mode).items():
+        for each in units:
+            live = orders(content_of(each.live))
+            assert live == orders(each.desired), case
+            several += len(live.get("cliques", ())) > 1
+    assert several
+
+
+@pytest.mark.stalls  # it reads the recordings
+@pytest.mark.parametrize("lag_seconds", [0.0, 2.0])
+@pytest.mark.parametrize("mode", ["none", "grove"])
+def test_no_service_is_made_anew(mode: str, lag_seconds: float) -> None:
+    """Those that go are the ones for debugging, which the Go operator made for every component (row O1)."""
+
+    @on_simulated_clock
+    async def scenario() -> None:
+        server = cluster(MODES[mode])
+        before = stored(server, Service.KIND)
+        async with taking_over(server, MODES[mode], lag_seconds=lag_seconds):
+            after = stored(server, Service.KIND)
+        assert len(before) > 50
+        assert all(name.endswith(("-p", "-d")) for name in before.keys() - after.keys())
+        uids = [
+            {name: each[name]["metadata"]["uid"] for name in before.keys() & after.keys()}
+            for each in (before, after)
+        ]
+        assert uids[0] == uids[1]
+
+    scenario()
+
+
+@pytest.mark.stalls  # it reads the recordings
+def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() -> None:
+    @on_simulated_clock
+    async def scenario() -> None:
+        server = cluster(MODES["none"])
+        served = templates(server).keys()
+        async with taking_over(server, MODES["none"], lag_seconds=0.0):
+            before = templates(server)
+            for namespace in {
+                body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()
+            }:
+                server.storage.create(PullSecret.KIND.path(), pull_secret(namespace))
+            await asyncio.sleep(REST_SECONDS)
+            after = templates(server)
+            assert len(served) > 50
+            assert {name for name in served if before[name] != after[name]} == set()
+
+    scenario()
+
+
+def templates(server: Server) -> dict[str, Object]:
+    """The pod templates of all Deployments."""
+    deployments = stored(server, Deployment.KIND)
+    return {name: body["spec"]["template"] for name, body in deployments.items()}
+
+
+def pull_secret(namespace: str) -> Object:
+    """A pull secret for every registry of the recorded images."""
+    content = b'{"auths": {"nvcr.io": {}, "docker.io": {}, "example.com": {}}}'
+    return {
+        "metadata": {"name": "later", "namespace": namespace},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(content).decode()},
+    }
 
 
 def test_what_differs_is_in_the_list_of_deviations() -> None:

@@ -105,24 +105,39 @@ class Running:
         await asyncio.sleep(REST_SECONDS)
 
 
+def install(server: Server, *kinds: Kind) -> None:
+    """Create the CRDs of these kinds."""
+    for kind in kinds:
+        definition = {"metadata": {"name": str(kind)}}
+        server.storage.create(CustomResourceDefinition.KIND.path(), definition)
+
+
+def uninstall(server: Server, *kinds: Kind) -> None:
+    """Delete the CRDs of these kinds."""
+    for kind in kinds:
+        server.storage.delete(CustomResourceDefinition.KIND.path(), Key("", str(kind)), {})
+
+
 @asynccontextmanager
 async def running(
     seed: int = 0,
     *,
     installed: Iterable[Kind] = (),
     legacy_kinds: bool = False,
+    server: Server | None = None,
     render: RenderSettings | None = None,
 ) -> AsyncIterator[Running]:
-    """Run an operator; CRDs of the kinds `installed` exist before it starts."""
-    server, metrics = Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
-    for kind in installed:
-        definition = {"metadata": {"name": str(kind)}}
-        server.storage.create(CustomResourceDefinition.KIND.path(), definition)
+    """Run an operator, on a new server or that of an earlier one.
+
+    CRDs of the kinds `installed` exist before it starts.
+    """
+    server, metrics = server or Server(seed), RuntimeMetrics(prefix=METRICS_PREFIX)
+    install(server, *installed)
     settings = Settings(
+        render=render or RenderSettings(),
         metrics=MetricsSettings(bind_address="0"),
         health=HealthSettings(bind_address="0"),
         legacy_kinds=legacy_kinds,
-        render=render or RenderSettings(),
     )
     client = Client(server, field_manager=FIELD_MANAGER)
     manager = operator.manager(client, settings, metrics, scope_of(client, settings))

@@ -1,5 +1,6 @@
 """What a graph becomes on Grove, where golden files say too little about the why."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -77,12 +78,23 @@ def test_replicas_that_are_not_said_are_one_and_zero_is_left_to_scaling() -> Non
 
 def test_a_template_in_use_keeps_its_sizes() -> None:
     graph = a_graph({"a": a_service(replicas=5), "w": spread(3, replicas=5)})
-    present = {"a": LiveTemplate(2, 1), "w": LiveTemplate(3), "w-wkr": LiveTemplate(None, 1)}
+    clique = LiveTemplate(None, 1)
+    present = {"a": LiveTemplate(2, 1), "w": LiveTemplate(3), "w-ldr": clique, "w-wkr": clique}
     facts = Facts(grove_served=True, live_templates=present)
     found = template(graph, facts)
     assert [2, 1, 2] == [each["spec"]["replicas"] for each in found["cliques"]]
     assert [1, 1, 1] == [each["spec"]["minAvailable"] for each in found["cliques"]]
     assert [3] == [each["replicas"] for each in found["podCliqueScalingGroups"]]
+
+
+@pytest.mark.parametrize("live", [("z", "b-wkr", "b-ldr", "b"), ("b", "z", "b-wkr", "b-ldr")])
+def test_cliques_and_groups_keep_their_live_order_and_new_ones_follow(live: Sequence[str]) -> None:
+    graph = a_graph({"a": a_service(), "b": spread(), "c": spread(), "z": a_service()})
+    present = {name: LiveTemplate() for name in live}
+    found = template(graph, Facts(grove_served=True, live_templates=present))
+    names = [clique["name"] for clique in found["cliques"]]
+    assert ["z", "b-wkr", "b-ldr", "a", "c-ldr", "c-wkr"] == names
+    assert ["b", "c"] == [group["name"] for group in found["podCliqueScalingGroups"]]
 
 
 def test_an_update_of_the_operator_does_not_undo_a_restart() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dynamo_graphs.api import labels as todays
 from dynamo_graphs.api import names
-from dynamo_graphs.facts import Facts
+from dynamo_graphs.facts import Facts, NamespaceDefaults
 from dynamo_graphs.render.component import ingresses, services, virtual_services
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, Role
 from dynamo_graphs.render.merge import canonical, variable
@@ -75,6 +75,7 @@ def _plan(
     """The plan of a component of that generation."""
     component = as_component(nim, image, settings, legacy)
     plan = component_plan(component, facts, settings)
+    defaults = facts.running_defaults.get(nim.metadata.name, nim_namespace_defaults(facts))
     own = _labels(nim, image)
     users = {key: text for key, text in nim.spec.labels.items() if key not in _OURS}
     extra = nim.spec.extra_pod_metadata
@@ -94,9 +95,14 @@ def _plan(
         pod_labels=users | fixed | extra_labels,
         pod_annotations=tagged | plan.pod_annotations,
         discovery_backend="etcd",
-        pull_secrets=(),
-        service_account=facts.component_service_account or "default",
+        namespace_defaults=defaults,
+        service_account=defaults.service_account_name or "default",
     )
+
+
+def nim_namespace_defaults(facts: Facts) -> NamespaceDefaults:
+    """Return what new pods of a component get from their namespace now: no pull secrets are looked up."""
+    return NamespaceDefaults(service_account_name=facts.component_service_account)
 
 
 def nim_objects(  # what a worker process gets

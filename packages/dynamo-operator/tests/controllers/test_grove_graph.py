@@ -66,7 +66,7 @@ def test_without_a_set_nothing_is_in_use() -> None:
 
 def test_sizes_are_in_use_once_something_lives_and_minima_and_restarts_at_once() -> None:
     rest = {name: LiveTemplate(None, 1, scheduler="") for name in ("w-ldr", "w-wkr")}
-    expected = {"f": LiveTemplate(None, 1, "r1", "kai-scheduler"), **rest}
+    expected = {"f": LiveTemplate(None, 1, "r1", "kai-scheduler"), **rest, "w": LiveTemplate()}
     assert expected == live_templates(GRAPH, cache(a_set()))
     living = (
         PodClique(Metadata("chat-0-f", "prod"), ReplicasSpec(9)),

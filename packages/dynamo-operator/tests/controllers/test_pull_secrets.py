@@ -16,17 +16,26 @@ def secret(content: bytes) -> PullSecret:
 
 
 def test_the_registries_of_a_secret() -> None:
-    auths = {"https://nvcr.io/v2/": {"auth": "c2VjcmV0"}, "reg:5005": {"password": "secret"}}
+    auths = {"https://nvcr.io/v2/": {"auth": "dTpzZWNyZXQ="}, "reg:5005": {"password": "secret"}}
     kept = registries_only(secret(json.dumps({"auths": auths}).encode()))
     assert {"nvcr.io", "reg:5005"} == set(kept.data)
     assert "secret" not in repr(kept.data)
-    assert "c2VjcmV0" not in repr(kept.data)
+    assert "dTpzZWNyZXQ" not in repr(kept.data)
+
+
+@pytest.mark.parametrize("entry", [{}, None, {"auth": "dTpw"}, {"auth": "dTpwcA"}, {"auth": ""}])
+def test_an_entry_that_the_kubelet_can_read_counts(entry: object) -> None:
+    assert {"a.io": ""} == registries_only(
+        secret(json.dumps({"auths": {"a.io": entry}}).encode())
+    ).data
 
 
 MALFORMED = (
     *(b"", b"no json", b"[]", b'{"auths": 3}', b"\xff"),
     b'{"auths": {"\xff\xfe.io": {}}}',
     b'{"auths": {"a.io": ' + b"[" * 3000 + b"]" * 3000 + b"}}",
+    *(b'{"auths": {"a.io": %s, "b.io": {}}}' % entry for entry in (b"1", b"[]", b'"x"', b"true")),
+    *(b'{"auths": {"a.io": {"auth": %s}}}' % auth for auth in (b"1", b'"%%%"', b'"c2VjcmV0"')),
 )
 
 

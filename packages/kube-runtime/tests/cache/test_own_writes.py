@@ -2,6 +2,7 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from kube_runtime.apply.writer import Writer
@@ -32,8 +33,8 @@ def shown(world: World) -> Gadget:
 
 
 async def delete(world: World, name: str) -> None:
-    uid = world.server.storage.read(GADGETS, key(name))["metadata"]["uid"]
-    await world.writer.delete(Gadget, key(name), uid=uid)
+    stored = world.server.storage.read(GADGETS, key(name))
+    await world.writer.delete(msgspec.convert(stored, Gadget))
 
 
 @on_simulated_clock
@@ -304,9 +305,8 @@ async def test_deleting_what_is_already_gone_is_success() -> None:
     world.has("a", 1)
     async with world.synced():
         world.server.lag_seconds = 5
-        uid = shown(world).metadata.uid
         world.has_no("a")
-        await world.writer.delete(Gadget, key("a"), uid=uid)
+        await world.writer.delete(shown(world))
         await settle(10)
         assert {} == world.sizes()
 
@@ -322,7 +322,7 @@ async def test_a_write_of_an_unwatched_type_is_just_a_write() -> None:
         }
         written = await world.writer.apply(Service, wanted, force=True)
         assert "a" == written.metadata.name
-        await world.writer.delete(Service, written.key, uid=written.metadata.uid)
+        await world.writer.delete(written)
         with pytest.raises(NotFound):
             await world.client.get(Service, written.key)
 
@@ -362,7 +362,7 @@ async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> Non
             writer.merge_patch(Gadget, key("a"), {"spec": {"size": 3}}),
             writer.apply(Gadget, gadget("b"), force=True),
             writer.create(Gadget, gadget("c")),
-            writer.delete(Gadget, key("a"), uid="x"),
+            writer.delete(shown(world)),
         ):
             with pytest.raises(LeadershipLost):
                 await attempt

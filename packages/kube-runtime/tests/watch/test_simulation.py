@@ -193,7 +193,7 @@ class Play:
     async def delete(self, act: Act) -> None:
         present = self.world.cache.get(Gadget, key(act.name))
         if present is not None:
-            await self.world.writer.delete(Gadget, present.key, uid=present.metadata.uid)
+            await self.world.writer.delete(present)
             self.witness.has_seen_deletion(present)
 
 

@@ -349,6 +349,13 @@ ADOPTED_SPEC = _key(
     "Digest of the spec with which the operator took over the component from an earlier "
     "operator, so that its pods keep their templates. Removed with the next change of the spec.",
 )
+NAMESPACE_DEFAULTS = _key(
+    "nvidia.com/namespace-defaults",
+    Use.WRITTEN,
+    "Deployments, LeaderWorkerSets, PodCliqueSets",
+    "Pull secrets and ServiceAccount that the operator found in the namespace for the pods, by component. "
+    "They stay until the pod template changes for another reason.",
+)
 ADOPTED_TEMPLATES = _key(
     "nvidia.com/adopted-templates",
     Use.WRITTEN,
@@ -390,7 +397,7 @@ SWITCHES = frozenset(
 """Annotations of a service that are meant for the operator. They stay off pods, so that no pod restarts."""
 
 _APPLIED = (LAST_APPLIED_HASH, OWNER_GENERATION, LAST_APPLIED_GENERATION)
-BOOKKEEPING = frozenset((*_APPLIED, ADOPTED_SPEC, ADOPTED_TEMPLATES))
+BOOKKEEPING = frozenset((*_APPLIED, ADOPTED_SPEC, ADOPTED_TEMPLATES, NAMESPACE_DEFAULTS))
 """Annotations that belong to one object and are never handed on."""
 
 MANAGER = "dynamo-operator"

@@ -18,6 +18,9 @@ _CLIQUE_METADATA = ("labels", "annotations")
 _GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
 _OF_GROUP = (*_GROUP_TEMPLATES, "size")
 
+DEPLOYMENT_UNIT, GROUP_UNIT = "pods", "group"
+"""Names of the only unit of a Deployment, and of a LeaderWorkerSet."""
+
 WORKLOADS = frozenset(
     workload.KIND.name for workload in (Deployment, LeaderWorkerSet, PodCliqueSet)
 )
@@ -29,10 +32,10 @@ def units(workload: Object) -> dict[str, Object]:
     spec: Object = workload["spec"]
     match workload["kind"]:
         case "Deployment":
-            return {"pods": {"template": spec["template"]}}
+            return {DEPLOYMENT_UNIT: {"template": spec["template"]}}
         case "LeaderWorkerSet":
             group = spec["leaderWorkerTemplate"]
-            return {"group": {name: group[name] for name in _OF_GROUP if name in group}}
+            return {GROUP_UNIT: {name: group[name] for name in _OF_GROUP if name in group}}
     template = spec["template"]
     by_unit: dict[str, Object] = {}
     for clique in template["cliques"]:
@@ -45,9 +48,9 @@ def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
     spec: Object = workload["spec"]
     match workload["kind"]:
         case "Deployment":
-            return {**workload, "spec": {**spec, **kept.get("pods", {})}}
+            return {**workload, "spec": {**spec, **kept.get(DEPLOYMENT_UNIT, {})}}
         case "LeaderWorkerSet":
-            group = {**spec["leaderWorkerTemplate"], **kept.get("group", {})}
+            group = {**spec["leaderWorkerTemplate"], **kept.get(GROUP_UNIT, {})}
             return {**workload, "spec": {**spec, "leaderWorkerTemplate": group}}
     template = spec["template"]
     cliques = [

@@ -5,7 +5,8 @@ differences: the graph alone chooses the discovery backend, and there are no deb
 service is a clique, or a scaling group of two cliques.
 
 Grove rejects some changes of an existing set. So a clique keeps the minimum of pods of the live template, and
-sizes are changed on the live cliques only, never in the template.
+sizes are changed on the live cliques only, never in the template. The order of cliques matters too: an older
+Grove replaces all pods when it changes, and its webhook rejects the change if cliques start in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +14,17 @@ from dataclasses import dataclass, replace
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.annotations import kai_queue
+from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of
-from dynamo_graphs.facts import Facts, LiveTemplate
+from dynamo_graphs.facts import Facts, LiveTemplate, NamespaceDefaults
 from dynamo_graphs.render.component import ingresses, model_services, services, virtual_services
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
 from dynamo_graphs.render.leader_wait import wait_config_maps
-from dynamo_graphs.render.plan import component_plan, discovery_backend
-from dynamo_graphs.render.pod import pod_template
+from dynamo_graphs.render.metadata import object_metadata
+from dynamo_graphs.render.plan import component_plan, discovery_backend, namespace_defaults
+from dynamo_graphs.render.pod import namespace_defaults_record, pod_template
 from dynamo_graphs.render.services import component_of, component_resource
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.types.grove import PodCliqueSet
@@ -88,14 +91,42 @@ def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(by_name.values())
 
 
+def grove_namespace_defaults(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> dict[str, NamespaceDefaults]:
+    """Return what new pods of each service would get from their namespace now, by the service's key."""
+    facts = _without_account(facts)
+    return {
+        key: namespace_defaults(_component(graph, key, settings), facts, settings)
+        for key in graph.spec.services
+    }
+
+
+def _without_account(facts: Facts) -> Facts:
+    """The facts without marked ServiceAccounts, which pods on Grove do not get."""
+    return replace(facts, component_service_account="")
+
+
+def _discovery(graph: DynamoGraphDeployment, settings: RenderSettings) -> dict[str, str]:
+    return {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
+
+
+def _component(
+    graph: DynamoGraphDeployment, key: str, settings: RenderSettings
+) -> DynamoComponentDeployment:
+    """The component that a service would be without Grove."""
+    desired = component_resource(graph, key, settings)
+    spec = desired["spec"]
+    spec["annotations"] = spec.get("annotations", {}) | _discovery(graph, settings)
+    return component_of(graph, desired)
+
+
 def _plan(
     graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings
 ) -> ComponentPlan:
-    desired = component_resource(graph, key, settings)
-    discovery = {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
-    spec = desired["spec"]
-    spec["annotations"] = spec.get("annotations", {}) | discovery
-    plan = component_plan(component_of(graph, desired), facts, settings)
+    discovery = _discovery(graph, settings)
+    component = _component(graph, key, settings)
+    plan = component_plan(component, _without_account(facts), settings)
     return replace(
         plan,
         service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
@@ -125,27 +156,33 @@ def _services(plan: ComponentPlan) -> tuple[Object, ...]:
 
 def _pod_clique_set(clique_set: _Set) -> Object:
     """The PodCliqueSet of a graph."""
+    record = namespace_defaults_record(*(member.plan for member in clique_set.members))
     is_ordered = any(_starts_leader_last(member) for member in clique_set.members)
     startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
+    cliques = [clique for member in clique_set.members for clique in _cliques(clique_set, member)]
     template: Object = {
-        "cliques": [
-            clique for member in clique_set.members for clique in _cliques(clique_set, member)
-        ],
+        "cliques": _in_live_order(cliques, clique_set.present),
         "cliqueStartupType": startup,
         "headlessServiceConfig": {"publishNotReadyAddresses": True},
     }
     if groups := [
         _scaling_group(clique_set, member) for member in clique_set.members if member.plan.nodes > 1
     ]:
-        template["podCliqueScalingGroups"] = groups
+        template["podCliqueScalingGroups"] = _in_live_order(groups, clique_set.present)
     if clique_set.termination_delay_seconds > 0:
         template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
     return {
         "apiVersion": PodCliqueSet.KIND.api_version,
         "kind": PodCliqueSet.KIND.name,
-        "metadata": {"name": clique_set.name, "namespace": clique_set.namespace},
+        "metadata": object_metadata(clique_set.namespace, clique_set.name, {}, record),
         "spec": {"replicas": 1, "template": template},
     }
+
+
+def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
+    """Sort the entries as in the live template; new ones follow in the order given."""
+    position = {name: index for index, name in enumerate(present)}
+    return sorted(entries, key=lambda entry: position.get(entry["name"], len(position)))
 
 
 def _starts_leader_last(member: _Member) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynamo_graphs.api.component import IngressSpec
+from dynamo_graphs.facts import NamespaceDefaults
 from dynamo_graphs.render.launch import GroupNode
 from dynamo_graphs.settings import RenderSettings
 from kube_runtime.kind import Object
@@ -70,7 +71,7 @@ class ComponentPlan:
     main_container: Object
     pod: Object
     probes: dict[str, Object]
-    pull_secrets: tuple[str, ...]
+    namespace_defaults: NamespaceDefaults
     service_account: str
     ingress: IngressSpec | None
     knows_istio: bool

@@ -17,7 +17,7 @@ from dynamo_graphs.render.interfaces import ComponentPlan, Orchestrator
 from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
 from dynamo_graphs.render.merge import canonical
 from dynamo_graphs.render.metadata import object_metadata
-from dynamo_graphs.render.pod import pod_template
+from dynamo_graphs.render.pod import namespace_defaults_record, pod_template
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
 
@@ -36,10 +36,11 @@ def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
 
 
 def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
+    annotations = plan.annotations | namespace_defaults_record(plan)
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+        "metadata": object_metadata(plan.namespace, name, plan.labels, annotations),
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": {plan.workload_label: name}},
@@ -81,7 +82,7 @@ def _groups(plan: ComponentPlan) -> "Groups":
         replicas=plan.replicas,
         nodes=plan.nodes,
         labels=plan.labels,
-        annotations=plan.annotations,
+        annotations=plan.annotations | namespace_defaults_record(plan),
         leader=both["leader"],
         worker=both["worker"],
         digest=names.short_hash(msgspec.json.encode(both).decode()),

@@ -6,6 +6,8 @@ Planning never fails: validation has rejected what cannot be rendered, and every
 from collections.abc import Mapping
 from importlib import import_module
 
+from msgspec.structs import replace
+
 from dynamo_graphs.api import labels, names
 from dynamo_graphs.api.backends import NAMES, NOOP
 from dynamo_graphs.api.component import (
@@ -18,7 +20,7 @@ from dynamo_graphs.api.devices import gpus
 from dynamo_graphs.api.entry_point import started
 from dynamo_graphs.api.framework import cache_path, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts, registry_of_image
+from dynamo_graphs.facts import Facts, NamespaceDefaults, registry_of_image
 from dynamo_graphs.render.interfaces import Backend, ComponentPlan, ConfigKey, Mount
 from dynamo_graphs.render.merge import pruned, resources
 from dynamo_graphs.render.metadata import (
@@ -53,6 +55,7 @@ def component_plan(
     detected = framework(spec)
     main = started(spec.component_type, detected.name, user_pod.pop("mainContainer", {}))
     own = component_labels(component, graph)
+    defaults = _kept_defaults(component, facts, settings)
     all_labels = user_labels(component) | own
     return ComponentPlan(
         namespace=namespace,
@@ -82,8 +85,8 @@ def component_plan(
         main_container=main,
         pod=user_pod,
         probes=_service_probes(spec),
-        pull_secrets=_pull_secrets(main.get("image", ""), switches, facts),
-        service_account=_service_account(graph, discovery_backend(switches, settings), facts),
+        namespace_defaults=defaults,
+        service_account=_service_account(component, settings, defaults),
         ingress=spec.ingress,
         knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
         epp_config=_epp_config(spec, graph),
@@ -152,10 +155,29 @@ def _service_probes(spec: ComponentSpec) -> dict[str, Object]:
     return {name: pruned(probe) for name, probe in both.items() if probe is not None}
 
 
-def _pull_secrets(image: str, switches: Mapping[str, str], facts: Facts) -> tuple[str, ...]:
-    if not image or switches.get(labels.DISABLE_PULL_SECRETS) == "true":
-        return ()
-    return facts.pull_secrets.get(registry_of_image(image), ())
+def namespace_defaults(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> NamespaceDefaults:
+    """What new pods of a component would get from their namespace now."""
+    spec = component.spec
+    account = "" if _is_discovered(component, settings) else facts.component_service_account
+    if spec.annotations.get(labels.DISABLE_PULL_SECRETS) == "true":
+        return NamespaceDefaults(None, account)
+    main: Object = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    image: str = main.get("image") or ""
+    secrets = facts.pull_secrets.get(registry_of_image(image), ()) if image else ()
+    return NamespaceDefaults(tuple(secrets), account)
+
+
+def _kept_defaults(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> NamespaceDefaults:
+    """The defaults that running pods keep, else the present ones. The user's switch counts at once."""
+    now = namespace_defaults(component, facts, settings)
+    kept = facts.running_defaults.get(component.metadata.name, now)
+    if now.image_pull_secrets is None:
+        return replace(kept, image_pull_secrets=None)
+    return kept
 
 
 def _with_one_account(pod: Object) -> Object:
@@ -164,8 +186,16 @@ def _with_one_account(pod: Object) -> Object:
     return {"serviceAccountName": alias, **pod} if alias else pod
 
 
-def _service_account(graph: str, backend: str, facts: Facts) -> str:
+def _is_discovered(component: DynamoComponentDeployment, settings: RenderSettings) -> bool:
+    """Whether the pods use the ServiceAccount of their graph's discovery."""
+    backend = discovery_backend(component.spec.annotations, settings)
+    return bool(parent_graph(component)) and backend == "kubernetes"
+
+
+def _service_account(
+    component: DynamoComponentDeployment, settings: RenderSettings, defaults: NamespaceDefaults
+) -> str:
     """The default ServiceAccount, unless role or user name one."""
-    if graph and backend == "kubernetes":
-        return names.discovery_service_account(graph)
-    return facts.component_service_account or "default"
+    if _is_discovered(component, settings):
+        return names.discovery_service_account(parent_graph(component))
+    return defaults.service_account_name or "default"

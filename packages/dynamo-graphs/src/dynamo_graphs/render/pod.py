@@ -11,9 +11,12 @@ mounted, and a mount of the user replaces the operator's at the same path.
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import WORKER_TYPES
 from dynamo_graphs.api.names import volume_name
+from dynamo_graphs.facts import NamespaceDefaults
 from dynamo_graphs.render.interfaces import ComponentPlan
 from dynamo_graphs.render.launch import GroupNode
 from dynamo_graphs.render.leader_wait import wait_containers, wait_volumes
@@ -29,6 +32,7 @@ from dynamo_graphs.render.merge import (
 from dynamo_graphs.render.roles import TERMINATION_GRACE_SECONDS
 from kube_runtime.kind import Object
 
+_ENCODER = msgspec.json.Encoder(order="deterministic")
 _FS_GROUP = 1000
 _SHARED_MEMORY = "shared-memory"
 _SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
@@ -75,10 +79,23 @@ def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = Fa
     return pod | {name: entries for name, entries in lists.items() if entries}
 
 
+def namespace_defaults_record(*plans: ComponentPlan) -> dict[str, str]:
+    """The annotation of a workload with what the pods of these plans get from their namespace."""
+    by_component = {
+        plan.name: plan.namespace_defaults
+        for plan in plans
+        if plan.namespace_defaults != NamespaceDefaults()
+    }
+    if not by_component:
+        return {}
+    return {labels.NAMESPACE_DEFAULTS: _ENCODER.encode(by_component).decode()}
+
+
 def _pull_secrets(plan: ComponentPlan) -> list[Object]:
     users: list[Object] = plan.pod.get("imagePullSecrets", [])
-    names = {entry.get("name") for entry in users}
-    return [*users, *({"name": name} for name in plan.pull_secrets if name not in names)]
+    taken = {entry.get("name") for entry in users}
+    more = plan.namespace_defaults.image_pull_secrets or ()
+    return [*users, *({"name": name} for name in more if name not in taken)]
 
 
 def _debugger(image: str) -> Object:

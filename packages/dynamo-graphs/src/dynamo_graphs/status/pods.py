@@ -5,11 +5,13 @@ alternates between two reasons for one failure, so both give the same word, and 
 restart is described by its last exit. Messages have points in time, not durations.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from dynamo_graphs.status.reasons import GraphReason, PodReason
+from dynamo_graphs.types.grove import POD_TEMPLATE_HASH
 from kube_runtime.times import seconds_between
 from kube_runtime.types.core import ContainerStatus, Pod, Terminated
 from kube_runtime.types.meta import condition
@@ -24,11 +26,15 @@ SCHEDULED, STARTABLE, READY = "PodScheduled", "PodReadyToStartContainers", "Read
 READ_CONDITIONS = frozenset((SCHEDULED, STARTABLE, READY))
 """The types of conditions that are read here; the cache keeps no others of a pod."""
 
+TEMPLATE_HASHES = ("pod-template-hash", POD_TEMPLATE_HASH)
+"""Labels of pods with a hash of their template, written by the Deployment controller and by Grove."""
+
 TEXT_LIMIT = 200
 """Most characters that are quoted of a message of the kubelet, the scheduler or a container."""
 
 _PULL_FAILED = "ImagePullBackOff"
 _IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageNeverPull"))
+_PULLING = frozenset(("ErrImagePull", _PULL_FAILED))
 _CONFIG = frozenset(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"))
 _CRASH_LOOP, _OUT_OF_MEMORY = "CrashLoopBackOff", "OOMKilled"
 _CREATING = frozenset(("ContainerCreating", "PodInitializing"))
@@ -77,6 +83,29 @@ def is_over(pod: Pod) -> bool:
     """Whether the pod has terminated or is being deleted, so that another replaces it."""
     is_finished = pod.status.phase in ("Succeeded", "Failed")
     return is_finished or pod.metadata.deletion_timestamp is not None
+
+
+def lacks_image(pods: Iterable[Pod]) -> bool:
+    """Whether all pods of some template wait, and one of them because its image cannot be pulled."""
+    by_template = defaultdict[str, list[Pod]](list)
+    for pod in pods:
+        if not is_over(pod):
+            by_template[_template(pod)].append(pod)
+    return any(
+        not any(map(is_ready, same)) and any(map(_cannot_pull, same))
+        for same in by_template.values()
+    )
+
+
+def _template(pod: Pod) -> str:
+    """The hash of a pod's template, "" for those of a group, which are all replaced together."""
+    pod_labels = pod.metadata.labels
+    return next((pod_labels[name] for name in TEMPLATE_HASHES if name in pod_labels), "")
+
+
+def _cannot_pull(pod: Pod) -> bool:
+    waiting = (container.state.waiting for container in _containers(pod))
+    return any(state is not None and state.reason in _PULLING for state in waiting)
 
 
 def pod_report(pod: Pod, now: datetime) -> PodReport:

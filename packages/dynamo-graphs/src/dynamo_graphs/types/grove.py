@@ -14,6 +14,9 @@ _GROUP, _VERSION = "grove.io", "v1alpha1"
 CLIQUE_NAME = "grove.io/podclique"
 """Label of each pod on Grove: the name of its PodClique."""
 
+POD_TEMPLATE_HASH = "grove.io/pod-template-hash"
+"""Label of each pod on Grove: a hash of the template of its PodClique."""
+
 REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
 """Label of each pod of a multinode replica on Grove."""
 

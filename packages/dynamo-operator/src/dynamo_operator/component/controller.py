@@ -4,8 +4,8 @@ A reconcile reads once (`read.py`), renders, applies, and reports (`status.py`).
 cache, and only apply and report write.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -15,6 +15,7 @@ import msgspec
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_parts, component_shared_objects
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.component import component_stop, expensive_status
@@ -32,10 +33,15 @@ from dynamo_operator.reconcile.adoption import (
     without_new_drains,
 )
 from dynamo_operator.reconcile.exposure import component_exposure
+from dynamo_operator.reconcile.namespace_defaults import (
+    component_member,
+    kept_defaults,
+    still_kept,
+)
 from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import fact_watches
+from dynamo_operator.reconcile.read import LiveObjects, fact_watches
 from dynamo_operator.reconcile.report import Reporter
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
@@ -132,15 +138,28 @@ class ComponentController:
         self, component: DynamoComponentDeployment, inputs: ComponentInputs
     ) -> tuple[Sequence[Object], Iterable[Object]]:
         """Render the objects around the workloads, and these; running pods keep equivalent templates."""
-        parts = partial(self.offload.do, component, component_parts, component, inputs.facts)
+        live = inputs.live
+        members = component_member(component, inputs.facts, self.settings, inputs.pods)
+        if kept := kept_defaults(members, live, inputs.facts):
+            facts = replace(inputs.facts, running_defaults=kept)
+            around, workloads = await self._rendered(component, facts, live)
+            if still_kept(kept, members, workloads(), live):
+                return around, workloads()
+        around, workloads = await self._rendered(component, inputs.facts, live)
+        return around, workloads()
+
+    async def _rendered(
+        self, component: DynamoComponentDeployment, facts: Facts, live: LiveObjects
+    ) -> tuple[Sequence[Object], Callable[[], Iterator[Object]]]:
+        """Render with these facts. The workloads, which may be a thousand, are made at each call."""
+        parts = partial(self.offload.do, component, component_parts, component, facts)
         around, workloads = await parts(self.settings)
-        adopted = adopted_workloads(component, workloads, inputs.live)
-        if may_start_to_drain(component, inputs.live):
-            _, undrained = await parts(
-                msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
-            )
-            adopted = without_new_drains(adopted, undrained, inputs.live)
-        return around, adopted
+        adopted = partial(adopted_workloads, component, workloads, live)
+        if not may_start_to_drain(component, live):
+            return around, adopted
+        undrained_settings = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
+        _, undrained = await parts(undrained_settings)
+        return around, lambda: without_new_drains(adopted(), undrained, live)
 
 
 def _leaders_watch(cache: Cache) -> Watches:

@@ -5,7 +5,7 @@ A reconcile reads once (`read.py`), plans (`dynamo_graphs.plan.graph`), renders,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
@@ -16,6 +16,7 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.annotations import GROVE, is_on_grove, is_paused, recorded
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.graph import GraphPlan, plan_graph
 from dynamo_graphs.plan.provider import runs_on_withheld_grove
 from dynamo_graphs.render.graph import (
@@ -45,11 +46,22 @@ from dynamo_operator.reconcile.adoption import (
 )
 from dynamo_operator.reconcile.exposure import graph_exposure
 from dynamo_operator.reconcile.grove import delete_old_provider, grove_watches, scale, with_wanted
+from dynamo_operator.reconcile.namespace_defaults import (
+    grove_members,
+    kept_defaults,
+    still_kept,
+)
 from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.patches import FINALIZER, patch_metadata
 from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
 from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import live_objects, orchestrator_watches, pvc_watch, read_facts
+from dynamo_operator.reconcile.read import (
+    LiveObjects,
+    live_objects,
+    orchestrator_watches,
+    pvc_watch,
+    read_facts,
+)
 from dynamo_operator.reconcile.report import Reporter
 from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
 from dynamo_operator.scaling.adapters import apply_adapters
@@ -177,15 +189,30 @@ class GraphController:
 
     async def _render(self, plan: GraphPlan, snapshot: GraphSnapshot) -> Sequence[Object]:
         """Render the objects to apply. Running pods keep equivalent templates."""
-        graph, live = plan.step.graph, snapshot.live
+        graph, live, facts = plan.step.graph, snapshot.live, snapshot.inputs.facts
+        if not is_on_grove(graph):
+            workers = plan.rollout.workers
+            desired = await self.offload.do(
+                graph, graph_objects, graph, facts, self.settings, workers
+            )
+            return adopted_components(desired, live)
+        members = grove_members(graph, facts, self.settings, snapshot.pods)
+        kept = kept_defaults(members, live, facts)
+        desired = await self._render_set(graph, replace(facts, running_defaults=kept), live)
+        still = still_kept(kept, members, desired, live)
+        if still == kept:
+            return desired
+        return await self._render_set(graph, replace(facts, running_defaults=still), live)
+
+    async def _render_set(
+        self, graph: DynamoGraphDeployment, facts: Facts, live: LiveObjects
+    ) -> Sequence[Object]:
+        """Render the objects of a graph on Grove with these facts."""
 
         async def render(settings: RenderSettings) -> Sequence[Object]:
-            facts, workers = snapshot.inputs.facts, plan.rollout.workers
-            return await self.offload.do(graph, graph_objects, graph, facts, settings, workers)
+            return await self.offload.do(graph, graph_objects, graph, facts, settings)
 
         desired = await render(self.settings)
-        if not is_on_grove(graph):
-            return adopted_components(desired, live)
         adopted = await adopted_set(graph, desired, live, self.applier.writer.client)
         if not set_starts_to_drain(adopted, live):
             return adopted

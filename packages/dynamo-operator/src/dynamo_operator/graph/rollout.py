@@ -47,7 +47,7 @@ async def keep_history(
         if history.renewed is not None:
             parts.append(await _renumber(*history.renewed, writer))
         for revision in history.outdated:
-            await writer.delete(ControllerRevision, revision.key, uid=revision.metadata.uid)
+            await writer.delete(revision)
             change = Change(Verb.DELETE, _REVISION, revision.metadata.name, Cause.UNWANTED)
             parts.append(Applied(changes=(change,)))
     except (Refused, ServerFailure) as error:

@@ -25,6 +25,7 @@ from dynamo_graphs.types.grove import (
     PodCliqueSetSpec,
 )
 from dynamo_graphs.types.optional_apis import Queue
+from dynamo_graphs.types.secrets import PullSecret
 from dynamo_operator.reconcile.patches import patch_replicas
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls, merge, stopped
 from kube_runtime.apply.writer import Writer
@@ -66,7 +67,7 @@ def with_wanted(
 
 
 def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, LiveTemplate]:
-    """The values in the template of a graph's set that rendering must keep, by clique and group."""
+    """The values in the template of a graph's set that rendering must keep, by clique and group, in order."""
     names = grove_names_of(graph)
     present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, names.set))
     if present is None or present.metadata.deletion_timestamp:
@@ -83,9 +84,8 @@ def live_templates(graph: DynamoGraphDeployment, cache: Cache) -> dict[str, Live
         for clique in template.cliques
     }
     groups = {
-        group.name: LiveTemplate(group.replicas)
+        group.name: LiveTemplate(group.replicas if group.name in live else None)
         for group in template.pod_clique_scaling_groups
-        if group.name in live
     }
     return cliques | groups
 
@@ -124,7 +124,7 @@ async def delete_old_provider(
     for child in leftover:
         kind, name = type_.KIND.name, child.metadata.name
         try:
-            await writer.delete(type_, child.key, uid=child.metadata.uid)
+            await writer.delete(child)
         except (Refused, ServerFailure) as error:
             parts.append(stopped(kind, name, error))
         else:
@@ -133,7 +133,7 @@ async def delete_old_provider(
 
 
 def grove_watches(cache: Cache) -> tuple[Watches, ...]:
-    """Wake graphs on Grove when a child of their set or their queue changes."""
+    """Wake graphs on Grove when a child of their set, their queue or a pull secret changes."""
 
     def of_child(changed: Resource) -> Iterator[Key]:
         # Grove owns the child, so our set is found by the start of the child's name.
@@ -153,8 +153,13 @@ def grove_watches(cache: Cache) -> tuple[Watches, ...]:
             if (is_unrecorded or is_on_grove(graph)) and kai_queue(graph) == changed.metadata.name:
                 yield graph.key
 
+    def beside(changed: Resource) -> Iterator[Key]:
+        graphs = cache.list(DynamoGraphDeployment, changed.metadata.namespace)
+        return (graph.key for graph in graphs if is_on_grove(graph))
+
     return (
         Watches(PodClique, of_child),
         Watches(PodCliqueScalingGroup, of_child),
         Watches(Queue, in_queue),
+        Watches(PullSecret, beside),
     )

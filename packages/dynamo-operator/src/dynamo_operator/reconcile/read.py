@@ -97,7 +97,7 @@ def namespace_facts(
     for secret in pull_secrets:
         for host in secret.data:
             secrets[host].append(secret.metadata.name)
-    marked = (
+    marked = frozenset(
         account.metadata.name
         for account in accounts
         if account.metadata.labels.get(labels.COMPONENT_POD) == "true"
@@ -105,6 +105,7 @@ def namespace_facts(
     return Facts(
         pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
         component_service_account=min(marked, default=""),
+        component_service_accounts=marked,
     )
 
 

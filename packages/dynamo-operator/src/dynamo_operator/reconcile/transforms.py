@@ -16,7 +16,13 @@ from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import GROUP
 from dynamo_graphs.facts import registry_of_credential
 from dynamo_graphs.plan.model_endpoints import READ_LABELS, restarts
-from dynamo_graphs.status.pods import READ_CONDITIONS, READY, is_over, is_ready
+from dynamo_graphs.status.pods import (
+    READ_CONDITIONS,
+    READY,
+    TEMPLATE_HASHES,
+    is_over,
+    is_ready,
+)
 from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.optional_apis import SET_NAME
 from dynamo_graphs.types.secrets import PullSecret
@@ -66,18 +72,32 @@ def _is_of_our_group(owner: OwnerReference) -> bool:
     return owner.api_version.partition("/")[0] == GROUP
 
 
+class _Login(msgspec.Struct):
+    """The fields of an entry that the kubelet reads, with their types."""
+
+    auth: str | None = None
+    username: str | None = None
+    password: str | None = None
+    email: str | None = None
+
+
 class _DockerConfig(msgspec.Struct):
-    auths: dict[str, msgspec.Raw] = {}
+    auths: dict[str, _Login | None] = {}
 
 
 def registries_only(secret: PullSecret) -> PullSecret:
     """Replace the data of a pull secret by the hosts of its registries; a malformed one has none.
+
+    The kubelet fails every pull of a pod if one of its secrets does not parse, so an entry that is not an
+    object makes the whole secret malformed.
 
     The annotations are dropped too: `kubectl apply` leaves a copy of the whole secret in one of them.
     """
     try:
         text = base64.b64decode(secret.data.get(".dockerconfigjson", ""), validate=True)
         auths = msgspec.json.decode(text or b"{}", type=_DockerConfig).auths
+        for login in auths.values():
+            _ensure_readable(login)
     except (ValueError, msgspec.DecodeError, RecursionError):
         auths = {}  # the kubelet cannot use it either, and reports it on the pod
     hosts = {registry_of_credential(server): "" for server in islice(auths, _MOST_REGISTRIES)}
@@ -85,7 +105,18 @@ def registries_only(secret: PullSecret) -> PullSecret:
     return replace(secret, metadata=metadata, data=hosts)
 
 
-_READ_LABELS = (labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX)
+def _ensure_readable(login: _Login | None) -> None:
+    """Raise ValueError if the kubelet could not read the field `auth`: `user:password` in base64."""
+    auth = "".join(((login and login.auth) or "").split())
+    padded = auth + "=" * (-len(auth) % 4)
+    if auth and b":" not in base64.b64decode(padded, validate=True):
+        raise ValueError("auth has no colon")
+
+
+_READ_LABELS = (
+    *(labels.COMPONENT, labels.GRAPH, labels.SELECTOR, SET_NAME, REPLICA_INDEX),
+    *TEMPLATE_HASHES,
+)
 
 
 def reduced_pod(pod: Pod) -> Pod:

@@ -82,7 +82,7 @@ class RequestActions:
         if missing := missing_settings(spec, self.settings):
             raise ActionBlocked(missing)
         if (stale := facts.output) is not None:
-            await self.writer.delete(Output, stale.key, uid=stale.metadata.uid)
+            await self.writer.delete(stale)
         await self._ensure_account(request, spec)
         base = await self._base(request, spec, facts.config_maps)
         desired = await self.reader.offload.one(
@@ -102,13 +102,13 @@ class RequestActions:
     async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
         """Delete the Job of an earlier spec. Its deletion requeues the request."""
         await self.writer.ensure_newest(request)
-        await self.writer.delete(Job, job.key, uid=job.metadata.uid)
+        await self.writer.delete(job)
 
     async def clear_temporary(self, graphs: Iterable[DynamoGraphDeployment]) -> None:
         """Delete the graphs that a profiler left behind: their pods hold GPUs."""
         for graph in graphs:
             if not graph.metadata.deletion_timestamp:
-                await self.writer.delete(DynamoGraphDeployment, graph.key, uid=graph.metadata.uid)
+                await self.writer.delete(graph)
 
     async def config_maps(
         self,

@@ -74,7 +74,7 @@ async def apply_adapters(
         await writer.ensure_newest(graph)
     for adapter in plan.orphans:
         try:
-            await writer.delete(type(adapter), adapter.key, uid=adapter.metadata.uid)
+            await writer.delete(adapter)
         except (Refused, ServerFailure) as error:
             parts.append(stopped(adapter.KIND.name, adapter.metadata.name, error))
         else:

@@ -3,7 +3,7 @@
 The live objects are read once into a cache like theirs; the rest is pure and writes nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,7 +17,8 @@ from dynamo_graphs.api.annotations import is_on_grove
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import defaulted
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
+from dynamo_graphs.api.names import grove_names_of
+from dynamo_graphs.facts import Facts, NamespaceDefaults
 from dynamo_graphs.plan.adoption import Origin, is_of_earlier_operator, with_kept_templates
 from dynamo_graphs.plan.graph import GraphInputs, plan_graph
 from dynamo_graphs.plan.provider import is_available, with_provider
@@ -35,6 +36,13 @@ from dynamo_graphs.validation.multinode import lacks_orchestrator
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.reconcile.adoption import adopted_components, adopted_workloads, set_origin
 from dynamo_operator.reconcile.grove import live_templates
+from dynamo_operator.reconcile.namespace_defaults import (
+    Member,
+    component_member,
+    grove_members,
+    kept_defaults,
+    still_kept,
+)
 from dynamo_operator.reconcile.read import LiveObjects, read_facts
 from dynamo_operator.reconcile.transforms import registries_only
 from dynamoctl.installation.cluster_reader import Reading
@@ -44,6 +52,7 @@ from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.store import Store
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Pod
 from kube_runtime.types.meta import OwnerReference, Resource
 from kube_runtime.watch.events import Present, Started, Synced
 
@@ -175,21 +184,38 @@ def _of_graph(
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
     )
     plan = plan_graph(stored, inputs, settings, datetime.now(UTC))
-    rendered = graph_objects(plan.step.graph, facts, settings, plan.rollout.workers)
     if is_on_grove(graph):
-        yield from _of_set(rendered, cache, origins)
+        yield from _of_set(plan.step.graph, facts, settings, cache, origins)
         return
+    rendered = graph_objects(plan.step.graph, facts, settings, plan.rollout.workers)
     for body in adopted_components(rendered, _live(rendered, cache)):
         if body["kind"] == DynamoComponentDeployment.KIND.name:
             yield from _of_component(_read_back(body, graph), cache, settings)
 
 
-def _of_set(rendered: Sequence[Object], cache: Cache, origins: Mapping[Key, Origin]) -> _Pairs:
-    for body in rendered:
-        live = cache.get(PodCliqueSet, key_of(body)) if body["kind"] in WORKLOADS else None
-        if live is not None:
-            origin = origins.get(live.key, Origin.OUTDATED)
-            yield with_kept_templates(body, content_of(live), origin), body
+def _of_set(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    cache: Cache,
+    origins: Mapping[Key, Origin],
+) -> _Pairs:
+    name = grove_names_of(graph).set
+    present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, name))
+    if present is None:
+        return
+    live, origin = {(present.KIND.name, present.key): present}, origins.get(present.key)
+
+    def pairs(running: Mapping[str, NamespaceDefaults]) -> list[tuple[Object, Object]]:
+        rendered = graph_objects(graph, replace(facts, running_defaults=running), settings)
+        return [
+            (with_kept_templates(body, content_of(present), origin or Origin.OUTDATED), body)
+            for body in rendered
+            if body["kind"] in WORKLOADS
+        ]
+
+    members = grove_members(graph, facts, settings, _assumed_pods(graph.spec.services))
+    yield from _as_running(pairs, members, live, facts)
 
 
 def _of_component(
@@ -198,10 +224,34 @@ def _of_component(
     facts = read_facts(component.metadata.namespace, cache)
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
-    rendered = tuple(component_objects(component, facts, settings))
-    desired = tuple(adopted_workloads(component, rendered, _live(rendered, cache)))
-    pairs = zip(desired, rendered, strict=True)
-    yield from (pair for pair in pairs if pair[0]["kind"] in WORKLOADS)
+    live = _live(component_objects(component, facts, settings), cache)
+
+    def pairs(running: Mapping[str, NamespaceDefaults]) -> list[tuple[Object, Object]]:
+        objects = component_objects(component, replace(facts, running_defaults=running), settings)
+        rendered = [body for body in objects if body["kind"] in WORKLOADS]
+        return list(zip(adopted_workloads(component, rendered, live), rendered, strict=True))
+
+    name = component.metadata.name
+    members = component_member(component, facts, settings, _assumed_pods([name])[name])
+    yield from _as_running(pairs, members, live, facts)
+
+
+def _as_running(
+    pairs: Callable[[Mapping[str, NamespaceDefaults]], list[tuple[Object, Object]]],
+    members: Mapping[str, Member],
+    live: LiveObjects,
+    facts: Facts,
+) -> list[tuple[Object, Object]]:
+    """The workloads as applied and as rendered, with what running pods keep from their namespace."""
+    kept = kept_defaults(members, live, facts)
+    first = pairs(kept)
+    still = still_kept(kept, members, [desired for desired, _ in first], live)
+    return first if still == kept else pairs(still)
+
+
+def _assumed_pods(names: Iterable[str]) -> dict[str, tuple[Pod, ...]]:
+    """A pod for each: the preview reads none, and one that runs is never restarted for a pull secret."""
+    return {name: (Pod(),) for name in names}
 
 
 def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:

@@ -91,22 +91,28 @@ class Applier:
     async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
         """Apply one set of desired objects after the other, each in the order of its objects.
 
-        After each set, the objects of its types that `owner` owns and no longer desires are deleted, or left
-        to their other owners. A refusal of one object (by the API server, a name that is taken, a kind that
-        is not served) does not stop the others.
+        After each set, the objects of its types that `owner` owns and no longer desires, neither in this set
+        nor in one before it, are deleted, or left to their other owners. A refusal of one object (by the API
+        server, a name that is taken, a kind that is not served) does not stop the others.
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
             OperatorError: the API server is unreachable; nothing more was written.
         """
-        met = Obstructions()
-        return merge([await self._apply_set(owner, policy, met) for policy in policies])
+        met, desired = Obstructions(), set[tuple[str, Key]]()
+        return merge([await self._apply_set(owner, policy, met, desired) for policy in policies])
 
     async def _apply_set(
-        self, owner: Resource, policy: DesiredObjects, met: Obstructions
+        self,
+        owner: Resource,
+        policy: DesiredObjects,
+        met: Obstructions,
+        kept: set[tuple[str, Key]],
     ) -> Applied:
+        """Apply one set, and add its objects to `kept`, which has those of the sets before it."""
         types = tuple(policy.types)
-        kept = set(policy.spared) if isinstance(policy, Controlled) else set[tuple[str, Key]]()
+        if isinstance(policy, Controlled):
+            kept.update(policy.spared)
 
         def tracked() -> Iterator[Object]:
             for desired in policy.objects:
@@ -232,8 +238,7 @@ class Applier:
         if self._is_contested(attempt, live, f"{live.KIND.name} {live.key}"):
             return
         await self.writer.ensure_newest(owner)
-        uid, version = live.metadata.uid, live.metadata.resource_version
-        await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+        await self.writer.delete(live)
         await self._create(attempt, body)
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
@@ -341,15 +346,11 @@ class Applier:
 
     async def _remove(self, owner: Resource, policy: DesiredObjects, live: Resource) -> Verb:
         """Delete an object, or remove one of its owners. Returns what was done."""
-        uid, version = live.metadata.uid, live.metadata.resource_version
-        if not isinstance(policy, Shared):
-            await self.writer.delete(type(live), live.key, uid=uid)
-            self._settled.forget(uid)
-            return Verb.DELETE
-        if references_without(owner, live):
+        if isinstance(policy, Shared) and references_without(owner, live):
             await self._remove_owner(owner, live)
             return Verb.UPDATE
-        await self.writer.delete(type(live), live.key, uid=uid, resource_version=version)
+        await self.writer.delete(live)
+        self._settled.forget(live.metadata.uid)
         return Verb.DELETE
 
     async def _remove_owner(self, owner: Resource, live: Resource) -> Resource:

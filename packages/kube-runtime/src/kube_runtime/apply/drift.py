@@ -12,7 +12,13 @@ from typing import Any
 
 import msgspec
 
-from kube_runtime.apply.merge_schema import FieldSchema, field_of, identity, is_omitted_when_zero
+from kube_runtime.apply.merge_schema import (
+    FieldSchema,
+    field_of,
+    identity,
+    is_omitted_when_zero,
+    type_field,
+)
 from kube_runtime.kind import Object
 from kube_runtime.quantity import is_same_amount
 from kube_runtime.types.meta import Resource
@@ -21,6 +27,11 @@ from kube_runtime.types.meta import Resource
 def has_no_drift(desired: Object, live: Object) -> bool:
     """Whether `live` contains all of `desired`. Both come from `content` or `content_of`."""
     return _holds(desired, live, field_of(desired), is_whole=False)
+
+
+def template_has_no_drift(desired: Object, live: Object) -> bool:
+    """Whether a live pod template contains all of the desired one."""
+    return _holds(desired, live, type_field("PodTemplateSpec"), is_whole=False)
 
 
 def _holds(desired: object, live: object, field: FieldSchema, *, is_whole: bool) -> bool:

@@ -1,7 +1,7 @@
 """Writes whose result the cache shows at once, so that the next reconcile does not act on an older state.
 
-Writes to one object are serialized: otherwise the answer that arrives last might not be that of the last
-write. The store decides how long it shows an answer (`pending_writes`).
+Writes to one object are serialized, also across the types of its kind: otherwise the answer that arrives last
+might not be that of the last write. The store decides how long it shows an answer (`pending_writes`).
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from kube_runtime.client.requests import Client
 from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
 from kube_runtime.coordination.leader_election import LeadershipLost
 from kube_runtime.errors import Conflict, Forbidden, NotFound
-from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
 
@@ -44,9 +44,7 @@ class Writer:
         self._holds_lease = holds_lease
         self._is_excluded = is_excluded
         self.cache = cache
-        self._turns: WeakValueDictionary[tuple[type[Resource], Key], asyncio.Lock] = (
-            WeakValueDictionary()
-        )
+        self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
 
     async def apply(
         self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
@@ -97,14 +95,22 @@ class Writer:
             message = "is newer on the API server than in the cache"
             raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, owner.KIND, owner.key)
 
-    async def delete(
-        self, type_: type[Resource], key: Key, *, uid: str, resource_version: str | None = None
-    ) -> None:
-        """Delete; see `Client.delete`. The cache shows the object as being deleted at once."""
+    async def delete(self, live: Resource) -> None:
+        """Delete exactly this state of an object. The cache shows it as being deleted at once.
+
+        The version matters, not only the uid: two types may have one kind, and the store of one has not seen
+        what was written through the other.
+
+        Raises:
+            Conflict: the object changed since it was read; the caller decides again.
+        """
+        type_, key, uid = type(live), live.key, live.metadata.uid
         async with self._turn(type_, key):
-            await self.client.delete(type_, key, uid=uid, resource_version=resource_version)
+            version = live.metadata.resource_version
+            await self.client.delete(type_, key, uid=uid, resource_version=version)
             if self.cache.holds(type_):
                 self.cache.store(type_).deleted(key, uid)
+                self._end_elsewhere(type_, key)
 
     async def read_existing(
         self,
@@ -120,7 +126,7 @@ class Writer:
         an earlier operator created the object. The cache shows it for `seconds`, until our next write adds
         the label. None means: it is gone, or may not be read.
         """
-        async with self._turns.setdefault((type_, key), asyncio.Lock()):
+        async with self._lock(type_, key):
             store = self.cache.store(type_)
             with store.writing(key) as flight:
                 try:
@@ -134,7 +140,7 @@ class Writer:
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
         """Wait for other writes of the object, and record what the watch brings during this one."""
-        async with self._turns.setdefault((type_, key), asyncio.Lock()):
+        async with self._lock(type_, key):
             if self._holds_lease is not None and not self._holds_lease():
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
             if self._is_excluded is not None and self._is_excluded(key.namespace):
@@ -147,7 +153,16 @@ class Writer:
             with self.cache.store(type_).writing(key) as flight:
                 yield flight
 
+    def _lock(self, type_: type[Resource], key: Key) -> asyncio.Lock:
+        return self._turns.setdefault((type_.KIND, key), asyncio.Lock())
+
     def _show(self, flight: InFlightWrite[R], written: R) -> R:
         if self.cache.holds(type(written)):
             self.cache.store(type(written)).wrote(flight, written)
+            self._end_elsewhere(type(written), written.key)
         return written
+
+    def _end_elsewhere(self, type_: type[Resource], key: Key) -> None:
+        """Have the stores of the kind's other types show no state that this write has made old."""
+        for store in self.cache.others_of_kind(type_):
+            store.end_unwatched(key)

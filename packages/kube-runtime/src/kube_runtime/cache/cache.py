@@ -57,6 +57,14 @@ class Cache:
             raise LookupError(f"{type_.__name__} is not watched")
         return cast("Store[R]", store)
 
+    def others_of_kind(self, type_: type[Resource]) -> Iterator[Store[Any]]:
+        """The stores of the other types of the same kind."""
+        return (
+            store
+            for other, store in self._stores.items()
+            if other is not type_ and other.KIND == type_.KIND
+        )
+
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object with that key, if there is one."""
         return self.store(type_).shown.get(key)

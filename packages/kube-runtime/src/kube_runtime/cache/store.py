@@ -293,6 +293,12 @@ class Store(Generic[R]):
             going, older = replace(shown, metadata=metadata), self._known_versions(key)
             self._show_overlay(key, going, older, OWN_WRITE_SECONDS, is_deletion=True)
 
+    def end_unwatched(self, key: Key) -> None:
+        """Stop showing an object that the watch does not bring; it was written through another type."""
+        overlay = self._overlays.get(key)
+        if overlay is not None and overlay.watched is None:
+            self._expire_overlay(key)
+
     def _show_overlay(
         self, key: Key, shown: R, older: set[str], seconds: float, *, is_deletion: bool = False
     ) -> None:
@@ -311,7 +317,7 @@ class Store(Generic[R]):
         return versions | overlay.older if overlay else versions
 
     def _expire_overlay(self, key: Key) -> None:
-        """Fall back to the state of the watch, which did not bring our write in time."""
+        """Fall back to the state of the watch."""
         self._notify(self._show(key, self._overlays[key].watched))
 
     def _show(self, key: Key, new: R | None) -> Change[R] | None:

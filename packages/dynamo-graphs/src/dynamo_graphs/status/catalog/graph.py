@@ -47,7 +47,8 @@ GRAPH_MEANINGS = (
         *(_GRAPH, "Ready", "False", GraphReason.IMAGE_PULL_FAILED),
         "The kubelet cannot pull a container's image; the message quotes the registry.",
         "Correct the image's name or tag. If access is denied, add a pull secret for this "
-        "registry to the namespace. The kubelet retries within five minutes.",
+        "registry to the namespace, and restart the graph if some pods of the service serve. The "
+        "kubelet retries within five minutes.",
     ),
     Meaning(
         *(_GRAPH, "Ready", "False", GraphReason.CONFIG_ERROR),

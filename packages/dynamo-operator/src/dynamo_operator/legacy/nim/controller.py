@@ -4,12 +4,15 @@ A reconcile has the steps of today's components (`dynamo_operator/component/cont
 renders, applies, and reports.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
 
 from dynamo_graphs.api import names
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.plan.templates import DEPLOYMENT_UNIT
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.status.diagnosis import diagnose
 from dynamo_graphs.status.stop import Stop, too_expensive
@@ -17,7 +20,7 @@ from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness
 from dynamo_graphs.types.optional_apis import VirtualService
 from dynamo_legacy.api.nim import DynamoNimSpec
 from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.render import claims, nim_objects
+from dynamo_legacy.render import claims, nim_namespace_defaults, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.status.nim import (
     claimless_status,
@@ -30,6 +33,7 @@ from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator.legacy.nim.read import NimInputs, nim_watches, read_nim
 from dynamo_operator.reconcile.exposure import component_exposure
+from dynamo_operator.reconcile.namespace_defaults import Member, kept_defaults, still_kept
 from dynamo_operator.reconcile.offload import Offload, ValidationCache
 from dynamo_operator.reconcile.pods import PodIndex
 from dynamo_operator.reconcile.preflight import load_for_reconcile
@@ -40,7 +44,7 @@ from kube_runtime.apply.result import Applied
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import Result
-from kube_runtime.kind import Key
+from kube_runtime.kind import Key, Object
 from kube_runtime.types.apps import Deployment
 from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
 from kube_runtime.types.core import PersistentVolumeClaim, Service
@@ -106,16 +110,7 @@ class NimController:
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
     ) -> Applied:
         """Apply the PVC of a component, and everything that it controls."""
-        around, workloads = await self.offload.do(
-            nim,
-            nim_objects,
-            nim,
-            image,
-            inputs.facts,
-            self.settings,
-            self.legacy,
-            inputs.live_replicas,
-        )
+        around, workloads = await self._render(nim, inputs, image)
         component = as_component(nim, image, self.settings, self.legacy)
         exposure = component_exposure(component, around, self.settings)
         objects = (*exposure.desired, *workloads)
@@ -126,6 +121,26 @@ class NimController:
                 Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
             )
         )
+
+    async def _render(
+        self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
+    ) -> tuple[Sequence[Object], Sequence[Object]]:
+        """Render the objects around the Deployment, and it; running pods keep their ServiceAccount."""
+
+        async def render(facts: Facts) -> tuple[Sequence[Object], Sequence[Object]]:
+            around, workloads = await self.offload.do(
+                *(nim, nim_objects, nim, image, facts),
+                *(self.settings, self.legacy, inputs.live_replicas),
+            )
+            return around, workloads
+
+        now = nim_namespace_defaults(inputs.facts)
+        members = {nim.metadata.name: Member(DEPLOYMENT_UNIT, now, inputs.pods)}
+        if kept := kept_defaults(members, inputs.live, inputs.facts):
+            around, workloads = await render(replace(inputs.facts, running_defaults=kept))
+            if still_kept(kept, members, workloads, inputs.live):
+                return around, workloads
+        return await render(inputs.facts)
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:

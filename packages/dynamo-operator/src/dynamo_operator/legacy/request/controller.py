@@ -148,7 +148,7 @@ class ImageRequestController:
         for job in plan.stale:
             if job.metadata.deletion_timestamp is None:
                 await self.reporter.writer.ensure_newest(request)
-                await self.reporter.writer.delete(BuildJob, job.key, uid=job.metadata.uid)
+                await self.reporter.writer.delete(job)
 
     async def _report(self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied) -> Result:
         status = request_status(request, plan, applied.blocked)

@@ -1,0 +1,247 @@
+"""Pull secrets come and go without a restart; pods that cannot pull their image get the new ones."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.graph.graphs import IMAGE, graph, service, worker
+from dynamo_graphs.api import labels
+from dynamo_graphs.plan.templates import units
+from dynamo_graphs.types.grove import (
+    POD_TEMPLATE_HASH,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+)
+from dynamo_graphs.types.optional_apis import SET_NAME, LeaderWorkerSet, PodGroup
+from dynamo_graphs.types.secrets import PullSecret
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.apps import Deployment
+from kube_runtime.types.core import Pod
+from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
+from simulated.clock import on_simulated_clock
+
+SECRETS = PullSecret.KIND
+WORKLOADS = (Deployment.KIND, LeaderWorkerSet.KIND, PodCliqueSet.KIND)
+PROVIDERS: dict[str, tuple[Kind, ...]] = {
+    "Deployment": (),
+    "LeaderWorkerSet": (LeaderWorkerSet.KIND, PodGroup.KIND),
+    "Grove": (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND),
+}
+FAILING = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}}
+READY = {"type": "Ready", "status": "True"}
+
+
+def on_each_provider(scenario: Callable[[Running], Any]) -> Callable[[str], None]:
+    """Run a scenario on each provider, with a frontend and a worker (of two nodes, on groups)."""
+
+    @pytest.mark.parametrize("provider", PROVIDERS)
+    def test(provider: str) -> None:
+        @on_simulated_clock
+        async def play() -> None:
+            async with running(installed=PROVIDERS[provider]) as operator:
+                await scenario(operator)
+
+        play()
+
+    test.__doc__ = scenario.__doc__
+    return test
+
+
+def has_secret(operator: Running, name: str, registry: str = "nvcr.io") -> None:
+    content = base64.b64encode(json.dumps({"auths": {registry: {"auth": "dTpw"}}}).encode())
+    body = {
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": content.decode()},
+    }
+    operator.create(SECRETS, {"metadata": {"name": name}, **body})
+
+
+def has_no_secret(operator: Running, name: str) -> None:
+    operator.server.storage.delete(SECRETS.path(), Key(NAMESPACE, name), {})
+
+
+async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> None:
+    """Create a graph, with a ready pod of each service if it `runs`, and let the operator settle."""
+    installed = operator.server.storage.objects.get(CustomResourceDefinition.KIND.path(), ())
+    spread = {"multinode": {"nodeCount": 2}} if installed else {}
+    services = {"Frontend": service("frontend", **frontend), "Decode": worker("decode", **spread)}
+    operator.create(GRAPH, graph(**services))
+    for key in services if runs else ():
+        group = {SET_NAME: "chat-decode-0"} if spread and key == "Decode" else {}
+        a_pod(operator, f"first-{key.lower()}", {"conditions": [READY]}, key, **group)
+    await asyncio.sleep(REST_SECONDS)
+
+
+def templates(operator: Running) -> dict[str, Object]:
+    """The pod templates of all workloads, by workload and unit."""
+    return {
+        f"{body['metadata']['name']}/{unit}/{name}": template
+        for kind in WORKLOADS
+        for body in map(lambda name, kind=kind: operator.read(kind, name), operator.names(kind))
+        for unit, members in units(body).items()
+        for name, template in members.items()
+        if isinstance(template, dict)
+    }
+
+
+def secrets(operator: Running) -> set[tuple[str, ...]]:
+    """The pull secrets of the templates."""
+    return {
+        tuple(entry["name"] for entry in template["spec"].get("imagePullSecrets", ()))
+        for template in templates(operator).values()
+    }
+
+
+def a_pod(
+    operator: Running, name: str, status: Object, service: str = "Frontend", **more: str
+) -> None:
+    own = {labels.GRAPH: "chat", labels.COMPONENT: service}
+    hashes = {"pod-template-hash": "1", POD_TEMPLATE_HASH: "1"}
+    selected = {labels.SELECTOR: f"chat-{service.lower()}", **own, **hashes, **more}
+    metadata = {"name": name, "labels": selected}
+    operator.create(Pod.KIND, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": status})
+
+
+def the_frontend_is_gone(operator: Running) -> None:
+    operator.server.storage.delete(Pod.KIND.path(), Key(NAMESPACE, "first-frontend"), {})
+
+
+@on_each_provider
+async def test_a_secret_that_is_deleted_and_created_again_restarts_nothing(
+    operator: Running,
+) -> None:
+    has_secret(operator, "ecr")
+    await a_graph(operator)
+    before = templates(operator)
+    assert {("ecr",)} == secrets(operator)
+    for _ in range(3):
+        has_no_secret(operator, "ecr")
+        await asyncio.sleep(REST_SECONDS)
+        assert before == templates(operator)
+        has_secret(operator, "ecr")
+        await asyncio.sleep(REST_SECONDS)
+        assert before == templates(operator)
+    written = operator.writes()
+    await asyncio.sleep(600)
+    assert written == operator.writes()
+
+
+@on_each_provider
+async def test_another_secret_of_a_registry_comes_with_the_next_change(operator: Running) -> None:
+    await a_graph(operator)
+    before = templates(operator)
+    for name in ("first", "second"):
+        has_secret(operator, name)
+        await asyncio.sleep(REST_SECONDS)
+        assert before == templates(operator)
+    operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": {"replicas": 3}}}})
+    await asyncio.sleep(REST_SECONDS)
+    assert before == templates(operator)
+    edit = {"envs": [{"name": "EDITED", "value": "yes"}]}
+    operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": edit}}})
+    await asyncio.sleep(REST_SECONDS)
+    edited = {name for name, template in templates(operator).items() if template != before[name]}
+    assert edited
+    assert all("frontend" in name for name in edited)
+    assert {(), ("first", "second")} == secrets(operator)
+
+
+@on_each_provider
+async def test_a_secret_that_comes_before_the_first_pod_is_in_time(operator: Running) -> None:
+    await a_graph(operator, runs=False)
+    has_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {("late",)} == secrets(operator)
+    has_no_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {("late",)} == secrets(operator)
+
+
+@on_each_provider
+async def test_pods_that_cannot_pull_their_image_get_a_later_secret(operator: Running) -> None:
+    await a_graph(operator)
+    the_frontend_is_gone(operator)
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
+    await asyncio.sleep(REST_SECONDS)
+    has_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {(), ("late",)} == secrets(operator)
+
+
+@on_each_provider
+async def test_pods_get_it_too_if_they_fail_after_it_came(operator: Running) -> None:
+    await a_graph(operator)
+    has_secret(operator, "early")
+    await asyncio.sleep(REST_SECONDS)
+    assert {()} == secrets(operator)
+    the_frontend_is_gone(operator)
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
+    await asyncio.sleep(REST_SECONDS)
+    assert {(), ("early",)} == secrets(operator)
+
+
+@on_each_provider
+async def test_a_pod_that_serves_is_not_restarted_for_one_that_cannot_pull(
+    operator: Running,
+) -> None:
+    await a_graph(operator)
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
+    has_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {()} == secrets(operator)
+
+
+@on_each_provider
+async def test_a_rollout_that_cannot_pull_gets_it_although_the_old_pods_serve(
+    operator: Running,
+) -> None:
+    await a_graph(operator)
+    new = {"pod-template-hash": "2", POD_TEMPLATE_HASH: "2"}
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]}, **new)
+    has_secret(operator, "late")
+    await asyncio.sleep(REST_SECONDS)
+    assert {(), ("late",)} == secrets(operator)
+
+
+@on_each_provider
+async def test_a_renewed_secret_does_not_restart_pods_that_cannot_pull(operator: Running) -> None:
+    has_secret(operator, "ecr")
+    await a_graph(operator, runs=False)
+    a_pod(operator, "chat-frontend-1", {"containerStatuses": [FAILING]})
+    before = templates(operator)
+    has_no_secret(operator, "ecr")
+    await asyncio.sleep(REST_SECONDS)
+    has_secret(operator, "ecr")
+    await asyncio.sleep(REST_SECONDS)
+    assert before == templates(operator)
+
+
+@on_each_provider
+async def test_a_switch_of_the_user_counts_at_once(operator: Running) -> None:
+    has_secret(operator, "ecr")
+    await a_graph(operator)
+    for value, expected in (("true", ()), ("false", ("ecr",))):
+        switch = {"annotations": {labels.DISABLE_PULL_SECRETS: value}}
+        operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": switch}}})
+        await asyncio.sleep(REST_SECONDS)
+        assert {("ecr",), expected} == secrets(operator)
+
+
+@on_each_provider
+async def test_a_secret_that_the_user_no_longer_names_goes(operator: Running) -> None:
+    container = {"mainContainer": {"image": IMAGE}}
+    named = {**container, "imagePullSecrets": [{"name": "mine"}, {"name": "typo"}]}
+    await a_graph(operator, extraPodSpec=named)
+    has_secret(operator, "found")
+    await asyncio.sleep(REST_SECONDS)
+    assert {(), ("mine", "typo")} == secrets(operator)
+    named = {**container, "imagePullSecrets": [{"name": "mine"}]}
+    operator.change(GRAPH, "chat", {"spec": {"services": {"Frontend": {"extraPodSpec": named}}}})
+    await asyncio.sleep(REST_SECONDS)
+    assert {(), ("mine",)} == secrets(operator)

@@ -327,3 +327,16 @@ def test_a_file_that_cannot_be_read_hides_no_other(
     assert err.startswith("1 object in 4 files: 5 errors")
     for text in (f"{tmp_path}/a.yaml", "replicaz", f"{tmp_path}/c.yaml", f"{tmp_path}/none.yaml"):
         assert text in out
+
+
+def test_a_switch_without_enabled_is_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{GOOD}      scalingAdapter: {{}}\n      ingress:\n        host: x\n"
+    _, found = linted(tmp_path, text, capsys, "json")
+    assert [
+        ("warning", "spec.services.w.scalingAdapter: has no effect without enabled: true"),
+        ("warning", "spec.services.w.ingress: exposes nothing without enabled: true"),
+    ] == [(finding["level"], finding["message"]) for finding in json.loads(found)]
+    text = f"{GOOD}      scalingAdapter:\n        enabled: false\n      ingress: {{}}\n"
+    assert (0, "[]\n") == linted(tmp_path, text, capsys, "json")

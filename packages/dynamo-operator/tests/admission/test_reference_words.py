@@ -19,7 +19,7 @@ SENTENCES = (
     "spec.services[w].sharedMemory.size is required when disabled is false",
     (
         "spec.services[w].autoscaling is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter "
-        "with HPA, KEDA, or Planner for autoscaling instead. See docs/kubernetes/autoscaling.md"
+        "with HPA, KEDA, or Planner for autoscaling instead. See docs/"
     ),
     (
         "spec.services[w]: cannot deploy EPP component: InferencePool API group "

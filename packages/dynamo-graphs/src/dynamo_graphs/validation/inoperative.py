@@ -19,6 +19,7 @@ from dynamo_graphs.api.entry_point import (
 from dynamo_graphs.api.framework import as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, service_path
+from dynamo_graphs.validation.ineffective import graph_ineffective, ineffective
 from dynamo_graphs.validation.multinode import WITH_COMMAND
 from dynamo_graphs.validation.pod import HANDLERS
 from dynamo_graphs.validation.syntax import shown
@@ -31,9 +32,10 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 
 
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Warnings of all services of a graph."""
+    """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(as_component(graph, service), service_path(key))
+    yield from graph_ineffective(graph)
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
@@ -47,6 +49,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
     yield from _ingress_warnings(spec, f"{path}.ingress")
+    yield from ineffective(spec, path)
 
 
 def _command_warnings(

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -22,6 +22,7 @@ from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
+from dynamo_graphs.validation.ineffective import without_switch
 from dynamo_graphs.validation.schema import schema_problems, without
 from dynamo_graphs.validation.versions import later_version
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
@@ -117,7 +118,7 @@ def findings_of(
     reported = {problem.path for problem in wrong}
     both: tuple[tuple[Level, Iterable[Problem]], ...] = (
         ("error", rules.problems(sound, at)),
-        ("warning", rules.warnings(sound, at)),
+        ("warning", chain(rules.warnings(sound, at), without_switch(manifest.value))),
     )
     for level, problems in both:
         for problem in dict.fromkeys(problems):

@@ -54,6 +54,12 @@ TITLES = {
     "default": "Services without a type",
 }
 TYPES = tuple(TITLES)
+DOCUMENTED = """\
+## Probes of the API reference
+
+`--probe-profile=documented` (chart: `dynamo-operator.dynamo.probeProfile`) selects the default probes that
+the API reference prints, some of which need `curl` and `jq` in the image. What differs:
+"""
 SEVERAL_NODES = """\
 ## Workers on several nodes
 
@@ -62,11 +68,14 @@ With LeaderWorkerSets the first pod of each replica leads and the others follow.
 """
 Rows = dict[str, str]
 KEYS = "mpi-run-ssh-secret"  # as in the chart
+DEFAULTS = RenderSettings(mpi_secret_name=KEYS)
 LONGEST = 300
 """Maximum length of a printed value."""
 
 
-def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
+def pods(
+    service: Object, kind: str, settings: RenderSettings = DEFAULTS
+) -> list[tuple[str, Object]]:
     """The pod templates of a service's workload, with the names of their roles."""
     body = {
         "apiVersion": "nvidia.com/v1alpha1",
@@ -75,7 +84,7 @@ def pods(service: Object, kind: str) -> list[tuple[str, Object]]:
         "spec": {"services": {"Service": service}},
     }
     graph = msgspec.convert(body, DynamoGraphDeployment)
-    for manifest in graph_tree(graph, Facts(lws_served=True), RenderSettings(mpi_secret_name=KEYS)):
+    for manifest in graph_tree(graph, Facts(lws_served=True), settings):
         if manifest["kind"] == "Deployment" == kind:
             return [("", manifest["spec"]["template"])]
         if manifest["kind"] == "LeaderWorkerSet" == kind:
@@ -175,6 +184,14 @@ def page() -> str:
     for name, fields in by_type.items():
         base = by_type["worker"] if name in ("prefill", "decode") else common
         parts += [f"## {TITLES[name]}\n", fields_table(without(fields, base))]
+    parts.append(DOCUMENTED)
+    for name in ("frontend", "worker"):
+        [(_, template)] = pods(
+            shortest_service(name),
+            "Deployment",
+            RenderSettings(mpi_secret_name=KEYS, probe_profile="documented"),
+        )
+        parts += [f"### {TITLES[name]}\n", fields_table(without(rows(template), by_type[name]))]
     parts.append(SEVERAL_NODES)
     for framework, command in ENGINES.items():
         single = rows(pods(engine(framework, 1), "Deployment")[0][1])

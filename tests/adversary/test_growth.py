@@ -12,6 +12,7 @@ import pytest
 
 from adversary.growth import Work, is_found_steep, is_steep, seconds
 from adversary.hostile_texts import hostile_texts, patterns
+from dynamoctl.inspect.redaction import redacted, redacted_text
 
 PATTERNS = patterns()
 LETTERS, LONGER, SLOW_SECONDS = 3000, 4000, 0.001
@@ -60,3 +61,25 @@ def test_work_that_grows_with_its_input_is_told_from_the_square_of_it() -> None:
 
     assert is_found_steep(square, 500)
     assert not is_steep(line, 500)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "token=secretName=",
+        "--token ",
+        '{"auth": ',
+        'auth"\\" : ',
+        "://:",
+        "eyJ-eyJ.",
+        "a" * 70,
+        '{"x":["',
+    ],
+)
+def test_a_report_is_written_in_time_like_the_length_of_its_texts(piece: str) -> None:
+    def redacting(size: int) -> Work:
+        body = {"kind": "Pod", "x": piece * (size // len(piece))}
+        return lambda: redacted_text(str(redacted(body)))
+
+    assert not is_steep(redacting, 8000)

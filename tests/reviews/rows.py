@@ -120,7 +120,7 @@ _POOLS = (
 _AUTOSCALING = (
     "spec.services[w].autoscaling is deprecated and ignored. Use "
     "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling instead. See "
-    "docs/kubernetes/autoscaling.md"
+    "docs/scaling.md"
 )
 
 

@@ -20,7 +20,7 @@ built as data and written by `toYaml`, so that users cannot inject YAML.
   (list "natsAddr" (include "dynamo.natsAddress" .))
   (list "etcdAddr" (include "dynamo.etcdAddress" .))
   (list "model-express-url" $operator.modelExpressURL)
-  (list "prometheus-endpoint" $dynamo.metrics.prometheusEndpoint)
+  (list "prometheus-endpoint" ($dynamo.metrics.prometheusEndpoint | default .Values.prometheusEndpoint))
   (list "discovery-backend" $operator.discoveryBackend)
   (list "probe-profile" $dynamo.probeProfile)
   (list "worker-liveness-failures" (int $dynamo.workerLivenessFailures | toString))

@@ -61,13 +61,14 @@ control-plane: controller-manager
 {{- end }}
 
 {{- define "dynamo.isRestricted" -}}
-{{- if index .Values "dynamo-operator" "namespaceRestriction" "enabled" }}true{{ end }}
+{{- if or .Values.namespaceRestriction.enabled (index .Values "dynamo-operator" "namespaceRestriction" "enabled") }}true{{ end }}
 {{- end }}
 
 {{- /* The namespace of graphs; empty for all namespaces. */ -}}
 {{- define "dynamo.graphsNamespace" -}}
-{{- $restriction := index .Values "dynamo-operator" "namespaceRestriction" }}
-{{- if $restriction.enabled }}{{ $restriction.targetNamespace | default .Release.Namespace }}{{ end }}
+{{- if include "dynamo.isRestricted" . }}
+{{- index .Values "dynamo-operator" "namespaceRestriction" "targetNamespace" | default .Values.namespaceRestriction.targetNamespace | default .Release.Namespace }}
+{{- end }}
 {{- end }}
 
 {{- /* The namespace of metrics, ServiceAccounts and webhooks: that of graphs, else that of the release. */ -}}
@@ -125,6 +126,14 @@ control-plane: controller-manager
 {{- else }}{{ $repository }}{{ end }}
 {{- end }}
 
+{{- /* Pull secrets and tolerations of the operator's pods, as YAML: those at the top level as well. */ -}}
+{{- define "dynamo.imagePullSecrets" -}}
+{{- with concat (index .Values "dynamo-operator" "imagePullSecrets") .Values.imagePullSecrets | uniq }}{{ toYaml . }}{{ end }}
+{{- end }}
+{{- define "dynamo.tolerations" -}}
+{{- with concat (index .Values "dynamo-operator" "controllerManager" "tolerations") .Values.tolerations | uniq }}{{ toYaml . }}{{ end }}
+{{- end }}
+
 {{- define "dynamo.version" -}}
 {{- index .Values "dynamo-operator" "controllerManager" "manager" "image" "tag" | default .Chart.AppVersion }}
 {{- end }}
@@ -136,10 +145,15 @@ control-plane: controller-manager
 {{- end }}
 {{- end }}
 
+{{- /* Whether the values ask for webhooks: `webhook.enabled`, at the top level or in `dynamo-operator`. */ -}}
+{{- define "dynamo.wantsWebhooks" -}}
+{{- if and .Values.webhook.enabled (index .Values "dynamo-operator" "webhook" "enabled") }}true{{ end }}
+{{- end }}
+
 {{- /* Whether webhooks are installed. A restricted operator cannot issue its own certificate, because it may not write cluster-scoped objects. */ -}}
 {{- define "dynamo.servesWebhooks" -}}
 {{- $certifiesItself := eq "self" (include "dynamo.certificates" .) }}
-{{- if and (index .Values "dynamo-operator" "webhook" "enabled") (not (and $certifiesItself (include "dynamo.isRestricted" .))) }}true{{ end }}
+{{- if and (include "dynamo.wantsWebhooks" .) (not (and $certifiesItself (include "dynamo.isRestricted" .))) }}true{{ end }}
 {{- end }}
 
 {{- /* Whether the operator authorizes readers of metrics with the API server. */ -}}

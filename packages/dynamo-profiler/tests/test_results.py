@@ -284,6 +284,7 @@ MAIN = "spec.services.Worker.extraPodSpec.mainContainer"
         (changed("spec", None), "has no mapping spec.services with a mapping for each service"),
         (changed("spec.services.Worker", "x"), "has no mapping spec.services"),
         (changed("apiVersion", "v1"), "is of 'v1', not of nvidia.com"),
+        (changed("apiVersion", "nvidia.com/v1beta1"), "a version of Dynamo 1.1 and later"),
         (changed("spec.services.Worker", None), "must have one worker, or one for prefill"),
         (changed("spec.services.Worker.subComponentType", "prefill"), "must have one worker"),
         (changed(f"{MAIN}.args", None), "worker Worker has no extraPodSpec.mainContainer.args"),

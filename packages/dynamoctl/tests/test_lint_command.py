@@ -301,3 +301,42 @@ def test_manifests_of_the_older_generation_are_checked_too(
         (each["place"], each["message"].partition(" (")[0].partition(", got")[0])
         for each in json.loads(text)
     ]
+
+
+def test_an_object_of_a_later_version_has_one_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = GOOD.replace("v1alpha1", "v1beta1").replace("services:", "components:")
+    code, text = linted(tmp_path, later, capsys, "json")
+    (finding,) = json.loads(text)
+    assert (1, "/in.yaml:1:1") == (code, finding["place"])
+    assert "is a version of Dynamo 1.1 and later" in finding["message"]
+    assert 'this operator serves "nvidia.com/v1alpha1"' in finding["message"]
+
+
+@pytest.mark.parametrize("output", ["json", "sarif"])
+def test_a_file_that_cannot_be_read_hides_no_other(
+    output: Output, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").write_text("{{ if }}: x\n")
+    (tmp_path / "b.yaml").write_text(BAD)
+    (tmp_path / "c.yaml").write_bytes(b"\xff")
+    files = [str(tmp_path), str(tmp_path / "none.yaml")]
+    assert 1 == lint(files, settings=None, namespace="", output=output)
+    out, err = capsys.readouterr()
+    assert err.startswith("1 object in 4 files: 5 errors")
+    for text in (f"{tmp_path}/a.yaml", "replicaz", f"{tmp_path}/c.yaml", f"{tmp_path}/none.yaml"):
+        assert text in out
+
+
+def test_a_switch_without_enabled_is_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{GOOD}      scalingAdapter: {{}}\n      ingress:\n        host: x\n"
+    _, found = linted(tmp_path, text, capsys, "json")
+    assert [
+        ("warning", "spec.services.w.scalingAdapter: has no effect without enabled: true"),
+        ("warning", "spec.services.w.ingress: exposes nothing without enabled: true"),
+    ] == [(finding["level"], finding["message"]) for finding in json.loads(found)]
+    text = f"{GOOD}      scalingAdapter:\n        enabled: false\n      ingress: {{}}\n"
+    assert (0, "[]\n") == linted(tmp_path, text, capsys, "json")

@@ -13,6 +13,7 @@ from dynamoctl.options import Where
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError, Unreachable
 from kube_runtime.kind import Key, Object
+from planted_secrets import PLANTED, SECRETS
 from scripted.connections import connect_to
 from simulated.server import Server
 
@@ -25,21 +26,26 @@ LOG = b"2026-11-23T04:00:00Z started with HF_TOKEN=hf_do-not-show\n2026-11-23T04
 class Cluster(Server):
     """An API server with one graph and its pod, whose nodes may not be listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "", **fields: object) -> None:
         super().__init__()
+        self.refusal = FORBIDDEN
         self.paths: list[str] = []
         self.refused: set[str] = set()
         self.log: Callable[[], AsyncIterator[bytes]] = lambda: _chunks(LOG)
-        graph = self._create(GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}})
+        graph = self._create(
+            GRAPHS, "DynamoGraphDeployment", "chat", spec={"services": {}}, **fields
+        )
         owner = {"kind": "DynamoGraphDeployment", "name": "chat", "uid": graph}
         variable = {"name": "HF_TOKEN", "value": "hf_do-not-show"}
-        spec = {"containers": [{"name": "main", "env": [variable]}]}
+        args = ["sh", "-c", text]
+        spec = {"containers": [{"name": "main", "env": [variable], "args": args}]}
         pod = self._create("/api/v1/pods", "Pod", "chat-0", owners=[owner], spec=spec)
         about = {"kind": "Pod", "name": "chat-0", "uid": pod}
         self._create(
             *("/api/v1/events", "Event", "chat-0.1"),
             involvedObject=about,
             reason="Pulled",
+            message=text,
             lastTimestamp="2026-11-23T04:00:00Z",
         )
 
@@ -57,7 +63,7 @@ class Cluster(Server):
     async def send(self, request: Request) -> Answer:
         self.paths.append(request.path)
         if request.path == "/api/v1/nodes" or request.path in self.refused:
-            return _answer(FORBIDDEN, 403)
+            return _answer(self.refusal, 403)
         if request.path == "/apis":
             return _answer({"groups": [{"name": "nvidia.com"}, {"name": "apps"}]})
         if request.path == "/version":
@@ -114,6 +120,23 @@ def test_the_archive(server: Cluster, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "not for you" in texts["missing.txt"]
     assert [] == [name for name, text in texts.items() if "do-not-show" in text]
     assert [] == [each for each in server.paths if "/secrets" in each]
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_no_secret_is_in_any_file(
+    secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    condition = {"type": "Ready", "status": "False", "reason": "x", "message": secret}
+    server = Cluster(secret, status={"conditions": [condition], "state": secret})
+    connect_to(server, monkeypatch)
+    lines = (f"2026-11-23T04:00:00Z {line}\n" for line in ("before", *secret.splitlines()))
+    server.log = lambda: _chunks("".join(lines).encode())
+    server.refusal = {**FORBIDDEN, "message": f"not for you: {secret}"}
+    file = tmp_path / "chat.tar.gz"
+    assert 0 == asyncio.run(write_report("chat", Where(namespace="prod"), file))
+    texts = texts_of(file)
+    assert {"why.txt", "events.txt", "missing.txt", "logs/chat-0.log"} <= texts.keys()
+    assert [] == [name for name, text in texts.items() if PLANTED in text]
 
 
 @pytest.mark.usefixtures("server")

@@ -13,6 +13,7 @@ from devcluster.programs.helm import Helm, HelmError
 from kube_runtime.kind import Object
 
 NAMESPACE = "dynamo-system"
+IMAGE = "dynamo-operator.controllerManager.manager.image"
 ARGS = "dynamo-operator.controllerManager.manager.args"
 SERVED = "--api-versions=monitoring.coreos.com/v1"
 MONITORS = ["dynamo-frontend", "dynamo-planner", "dynamo-worker"]
@@ -217,3 +218,60 @@ def test_an_upgrade_does_not_take_the_grove_of_an_old_release_away(
     left = kinds.kubectl("get", "deployments,serviceaccounts", f"--namespace={namespace}", "-oname")
     assert {"deployment.apps/grove-operator", "serviceaccount/grove-operator"} <= set(left.split())
     online("uninstall", *where)
+
+
+def pod_spec(found: list[Object]) -> Object:
+    [manager] = [each for each in found if each["kind"] == "Deployment"]
+    spec: Object = manager["spec"]["template"]["spec"]
+    return spec
+
+
+def test_top_level_switches_are_those_of_the_operator(offline: Helm) -> None:
+    assert flags(rendered(offline, "--set=webhook.enabled=false")) == flags(
+        rendered(offline, "--set=dynamo-operator.webhook.enabled=false")
+    )
+    place = "namespaceRestriction.targetNamespace=team"
+    assert rendered(offline, f"--set=namespaceRestriction.enabled=true,{place}") == rendered(
+        offline,
+        f"--set=dynamo-operator.namespaceRestriction.enabled=true,dynamo-operator.{place}",
+    )
+
+
+def test_pull_secrets_and_tolerations_of_the_top_level_reach_the_pods(offline: Helm) -> None:
+    both = "--set=imagePullSecrets[0].name=b,dynamo-operator.imagePullSecrets[0].name=a"
+    spec = pod_spec(rendered(offline, both, "--set=tolerations[0].operator=Exists"))
+    assert [{"name": "a"}, {"name": "b"}] == spec["imagePullSecrets"]
+    assert [{"operator": "Exists"}] == spec["tolerations"]
+
+
+def test_prometheus_of_the_top_level_is_a_default(offline: Helm) -> None:
+    top, own = "prometheusEndpoint=http://a", "dynamo-operator.dynamo.metrics.prometheusEndpoint"
+    assert "--prometheus-endpoint=http://a" in flags(rendered(offline, f"--set={top}"))
+    assert "--prometheus-endpoint=http://b" in flags(
+        rendered(offline, f"--set={top},{own}=http://b")
+    )
+
+
+def test_memory_of_jetstream(offline: Helm) -> None:
+    store = "nats.config.jetstream.memoryStore"
+    found = rendered(offline, f"--set=nats.enabled=true,{store}.enabled=true,{store}.maxSize=512Mi")
+    [text] = [it["data"]["nats.conf"] for it in found if "nats.conf" in it.get("data", {})]
+    assert 512 * 1024**2 == yaml.safe_load(text)["jetstream"]["max_memory_store"]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (
+            IMAGE + ".tag=0.9.0",
+            "The operator's image is dynamo-operator:0.9.0, and this chart is of",
+        ),
+        ("dynamo-operator.upgradeCRD=true", "dynamo-operator.upgradeCRD has no effect"),
+        ("dynamo-operator.gpuDiscovery.enabled=true", "dynamo-operator.gpuDiscovery has no effect"),
+        ("dynamo-api-store.enabled=false", "dynamo-api-store has no effect"),
+    ],
+)
+def test_the_release_notes_name_what_has_no_effect(offline: Helm, value: str, words: str) -> None:
+    place = f"--namespace={NAMESPACE}"
+    text = offline("install", "d", PLATFORM, place, "--dry-run=client", f"--set={value}")
+    assert words in text.partition("NOTES:")[2]

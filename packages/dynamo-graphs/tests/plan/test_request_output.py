@@ -121,6 +121,7 @@ def test_a_date_is_a_text_and_a_number_a_key() -> None:
         ("\t- a", "invalid YAML"),
         (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
         (stream({**GRAPH, "spec": None}), "failed to convert"),
+        (stream({**GRAPH, "apiVersion": "nvidia.com/v1beta1"}), "a version of Dynamo 1.1"),
         ("[" * 100_000, "nested deeper than 100 levels"),
         (chain("[%s]", 600), "nested deeper than 100 levels"),
         (merge_bomb(), "`<<` expands to more than 200000 values"),

@@ -7,7 +7,7 @@ import pytest
 from dynamo_graphs.validation.cluster_context import ClusterContext
 from kube_runtime.kind import Object
 from reviews.asking import verdict
-from reviews.rows import POD, component, graph, with_service, worker
+from reviews.rows import POD, component, graph, request, with_service, worker
 
 GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
 W = "spec.services.w"
@@ -30,15 +30,39 @@ def test_an_image_with_a_version_is_fine(image: str) -> None:
     assert () == warned(with_service(**pod(image)))
 
 
-@pytest.mark.parametrize("image", ["${IMAGE}", "registry.example.com/${IMAGE}", "r/x:${VERSION}"])
-def test_an_image_yet_to_be_filled_in_is_fine(image: str) -> None:
-    assert () == warned(with_service(**pod(image)))
+PLACEHOLDERS = [
+    "${IMAGE}",
+    "registry.example.com/${IMAGE}",
+    "r/x:${VERSION}",
+    "$REGISTRY/x:1",
+    "<your-registry>/x:1",
+    "r/x:<tag>",
+    "{{ .Values.image }}",
+    "r/{name}:1",
+]
 
 
-@pytest.mark.parametrize("image", ["${REGISTRY}/x", "${REGISTRY}/x:latest"])
-def test_an_image_that_may_change_in_any_registry_is_a_warning(image: str) -> None:
-    (text,) = warned(with_service(**pod(image)))
-    assert text.startswith(f'{W}.extraPodSpec.mainContainer.image: image "{image}"')
+@pytest.mark.parametrize("image", PLACEHOLDERS)
+def test_a_placeholder_is_no_image(image: str) -> None:
+    side = {**POD, "initContainers": [{"name": "i", "image": image}]}
+    for new in (
+        with_service(**pod(image)),
+        with_service(extraPodSpec=side),
+        component(**pod(image)),
+        request(profilingConfig={"profilerImage": image}),
+        request(deploymentOverrides={"workersImage": image}),
+    ):
+        (problem,) = verdict(new).problems
+        assert f'"{image}" is not an image reference' in str(problem)
+        assert str(problem).endswith("is a placeholder")
+
+
+def test_a_stored_placeholder_blocks_no_other_change() -> None:
+    before, after = with_service(**pod("<x>/y:1")), with_service(**pod("<x>/y:1"), replicas=3)
+    decision = verdict(after, before)
+    assert decision.allowed
+    assert any("is a placeholder (as before)" in warning for warning in decision.warnings)
+    assert not verdict(with_service(**pod("<z>/y:1")), before).allowed
 
 
 @pytest.mark.parametrize(

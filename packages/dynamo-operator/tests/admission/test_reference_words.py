@@ -18,10 +18,6 @@ SENTENCES = (
     "spec.services[w].volumeMounts[1].mountPoint is required when useAsCompilationCache is false",
     "spec.services[w].sharedMemory.size is required when disabled is false",
     (
-        "spec.services[w].autoscaling is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter "
-        "with HPA, KEDA, or Planner for autoscaling instead. See docs/kubernetes/autoscaling.md"
-    ),
-    (
         "spec.services[w]: cannot deploy EPP component: InferencePool API group "
         "(inference.networking.k8s.io) is not available in the cluster. EPP requires the Gateway API "
         "Inference Extension to be installed. Please install the Gateway API Inference Extension before "
@@ -80,6 +76,8 @@ SENTENCES = (
 """Not among them: `spec.profilingConfig.config is required and must not be empty` and `failed to parse` it,
 because it may be left out; `source URI must start with`, because there is a third scheme."""
 LONGER = {
+    "spec.services[w].autoscaling is deprecated and ignored. Use DynamoGraphDeploymentScalingAdapter "
+    "with HPA, KEDA, or Planner for autoscaling instead. See docs/": "scaling.md",
     "spec.restart.strategy.order must have the same number of unique services as the deployment": (
         "; missing: "
     ),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
 from dynamo_graphs.api.component import GROUP
+from dynamo_graphs.validation.versions import later_version
 from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
@@ -33,6 +34,8 @@ def graph_in(documents: Sequence[object]) -> Object:
     if len(graphs) != 1:
         raise Refusal(f"{_BASE} must be one DynamoGraphDeployment, but the file has {len(graphs)}")
     (graph,) = graphs
+    if later := later_version(graph):
+        raise Refusal(f"{_BASE}: {later}")
     metadata, spec = graph.get("metadata"), graph.get("spec")
     services = spec.get("services") if isinstance(spec, Mapping) else None
     if not isinstance(metadata, Mapping) or not metadata.get("name"):

@@ -17,6 +17,7 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader
 from dynamo_graphs.validation.syntax import is_subdomain, name_problems
+from dynamo_graphs.validation.versions import later_version
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object
@@ -168,6 +169,8 @@ def _no_graph(file: str, text: str) -> BadOutput:
 
 
 def _graph(file: str, document: Object, name: str) -> Object:
+    if later := later_version(document):
+        raise _no_graph(file, str(later))
     metadata = document.get("metadata")
     kept = {
         field: value

@@ -20,6 +20,7 @@ from dynamo_graphs.api.entry_point import (
 from dynamo_graphs.api.framework import LORA_FLAG, LORA_VARIABLE, as_component, framework
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.validation import Problem, service_path
+from dynamo_graphs.validation.ineffective import graph_ineffective, ineffective
 from dynamo_graphs.validation.multinode import WITH_COMMAND
 from dynamo_graphs.validation.pod import HANDLERS
 from dynamo_graphs.validation.syntax import shown
@@ -34,9 +35,10 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 
 
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Warnings of all services of a graph."""
+    """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(as_component(graph, service), service_path(key))
+    yield from graph_ineffective(graph)
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
@@ -53,6 +55,7 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
     yield from _ingress_warnings(spec, f"{path}.ingress")
+    yield from ineffective(spec, path)
 
 
 def _command_warnings(

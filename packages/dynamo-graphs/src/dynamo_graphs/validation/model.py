@@ -39,9 +39,12 @@ def _problems(spec: DynamoModelSpec) -> Iterator[Problem]:
 
 
 def model_warnings(model: DynamoModel) -> Iterator[Problem]:
-    """Warn of a LoRA's source that is only a scheme, or that contains credentials."""
+    """Warn of a source without effect, and of one that is only a scheme or contains credentials."""
     spec = model.spec or _EMPTY_SPEC
-    if spec.model_type != "lora" or spec.source is None:
+    if spec.source is None:
+        return
+    if spec.model_type != "lora":
+        yield Problem("spec.source", f'has no effect with modelType "{spec.model_type}"')
         return
     if spec.source.uri in SCHEMES:
         yield Problem("spec.source.uri", f"missing name or path after {spec.source.uri}")

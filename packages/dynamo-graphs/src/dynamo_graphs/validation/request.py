@@ -19,6 +19,7 @@ from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, is_deep
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
+from dynamo_graphs.validation.images import placeholder_problems
 from dynamo_graphs.validation.syntax import name_problems
 from kube_runtime.kind import Object
 
@@ -94,6 +95,18 @@ def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]
         if given and given != _OUTPUT_FOLDER:
             winner = f"{_OUTPUT_FOLDER}, from which the operator reads results"
             yield _overwritten(field, given, winner)
+
+
+def request_image_problems(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
+    """Report images that are placeholders."""
+    if request.spec is None:
+        return
+    yield from placeholder_problems(
+        request.spec.profiling_config.profiler_image, f"{PROFILING}.profilerImage"
+    )
+    if overrides := request.spec.deployment_overrides:
+        path = "spec.deploymentOverrides.workersImage"
+        yield from placeholder_problems(overrides.workers_image, path)
 
 
 def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:

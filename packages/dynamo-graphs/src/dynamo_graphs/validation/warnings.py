@@ -15,9 +15,9 @@ from dynamo_graphs.api.graph import DynamoGraphDeployment, PersistentVolumeClaim
 from dynamo_graphs.validation import Problem, component_path, service_path
 from dynamo_graphs.validation.annotations import update_warnings
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
+from dynamo_graphs.validation.images import image_warnings
 from dynamo_graphs.validation.inoperative import graph_inoperative, inoperative
 from dynamo_graphs.validation.syntax import nearest
-from dynamo_graphs.validation.volumes import containers_of
 from kube_runtime.kind import Fields
 
 _LEAST_LIVENESS_SECONDS = 15
@@ -67,7 +67,7 @@ def _deprecation_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         message = (
             f"{component_path(path)}.autoscaling is deprecated and ignored. Use "
             "DynamoGraphDeploymentScalingAdapter with HPA, KEDA, or Planner for autoscaling "
-            "instead. See docs/kubernetes/autoscaling.md"
+            "instead. See docs/scaling.md"
         )
         yield Problem(f"{path}.autoscaling", message)
 
@@ -98,8 +98,7 @@ def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> I
     if requests.gpu and not limits.gpu:
         message = "GPUs cannot be overcommitted: the limit is set to the request"
         yield Problem(f"{path}.resources.requests.gpu", message)
-    for at, container in containers_of(pod, f"{path}.extraPodSpec"):
-        yield from _image_warnings(container.get("image"), f"{at}.image")
+    yield from image_warnings(spec, path)
     if gpus(spec):
         main: Fields = pod.get("mainContainer") or {}
         yield from _probe_warnings(spec.liveness_probe, f"{path}.livenessProbe")
@@ -117,23 +116,6 @@ def _spec_warnings(spec: ComponentSpec, path: str, context: ClusterContext) -> I
             f'no DynamoModel in this namespace has the baseModelName "{spec.model_ref.name}" yet'
         )
         yield Problem(f"{path}.modelRef.name", message)
-
-
-def _image_warnings(image: object, path: str) -> Iterator[Problem]:
-    """Warn of an image whose content may change.
-
-    Not of "${IMAGE}": manifests are often checked before a tool such as envsubst fills in a value with a tag.
-    """
-    if not isinstance(image, str) or not image or "@" in image or image.endswith("}"):
-        return
-    _, colon, tag = image.rpartition("/")[2].partition(":")
-    if not colon:
-        message = f'image "{image}" has no tag, so latest is used: pods may run different versions'
-        yield Problem(path, message)
-    elif tag == "latest":
-        yield Problem(
-            path, f'image "{image}" may change at any time: pods may run different versions'
-        )
 
 
 def _probe_warnings(probe: object, path: str) -> Iterator[Problem]:
@@ -191,6 +173,7 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
             declared = own.get(mount.name)
             if declared is None:
                 yield from _unknown_claim(mount.name, path, context)
+                yield from _undeclared_claim(mount.name, path, context)
             modes = _access_modes(declared, context.written_claims.get(mount.name, ()))
             if pods > 1 and modes and all(mode in _ONE_NODE for mode in modes):
                 message = (
@@ -198,6 +181,15 @@ def _claim_warnings(graph: DynamoGraphDeployment, context: ClusterContext) -> It
                     "second node do not start"
                 )
                 yield Problem(path, message)
+
+
+def _undeclared_claim(name: str, path: str, context: ClusterContext) -> Iterator[Problem]:
+    """Warn of a PVC about which neither the graph nor the cluster says anything."""
+    if context.claims is None and name not in context.written_claims:
+        message = (
+            f'PVC "{name}" is not in spec.pvcs, so nothing creates it: pods wait until it exists'
+        )
+        yield Problem(path, message)
 
 
 def _access_modes(own: PersistentVolumeClaimSpec | None, written: Sequence[str]) -> Sequence[str]:

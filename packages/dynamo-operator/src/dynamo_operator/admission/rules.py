@@ -15,7 +15,7 @@ from dynamo_graphs.facts import Facts
 from dynamo_graphs.plan.provider import with_provider
 from dynamo_graphs.render.profiling_config import profiler_config_bytes
 from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, update
+from dynamo_graphs.validation import Problem, service_path, update
 from dynamo_graphs.validation import model as models
 from dynamo_graphs.validation import request as requests
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, graph_size_problems
@@ -23,6 +23,7 @@ from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext, co
 from dynamo_graphs.validation.component import component_problems
 from dynamo_graphs.validation.exposure import exposure_problems, graph_exposure_problems
 from dynamo_graphs.validation.graph import graph_problems
+from dynamo_graphs.validation.images import image_problems
 from dynamo_graphs.validation.warnings import component_warnings, graph_warnings
 from kube_runtime.types.meta import R
 
@@ -68,6 +69,8 @@ def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Ite
     if any(graph_size_problems(graph)):
         return  # the other rules are skipped then
     yield from graph_exposure_problems(graph, context.settings)
+    for key, service in sorted(graph.spec.services.items()):
+        yield from image_problems(service, service_path(key))
     yield from context_problems(graph, context.cluster)
 
 
@@ -76,6 +79,8 @@ def _component_problems(
 ) -> Iterator[Problem]:
     yield from component_problems(component, context.settings, context.most)
     yield from exposure_problems(component.spec, "spec", context.settings)
+    if not component.metadata.controller:  # of a graph, whose author has seen the problem there
+        yield from image_problems(component.spec, "spec")
 
 
 def _graph_changes(
@@ -88,10 +93,11 @@ def _graph_changes(
 
 def _request_problems(
     request: DynamoGraphDeploymentRequest, context: ReviewContext
-) -> Iterable[Problem]:
+) -> Iterator[Problem]:
     spec = request.spec
     size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
-    return requests.request_problems(request, context.settings, size, context.most)
+    yield from requests.request_problems(request, context.settings, size, context.most)
+    yield from requests.request_image_problems(request)
 
 
 RULES: tuple[Rules[Any], ...] = (

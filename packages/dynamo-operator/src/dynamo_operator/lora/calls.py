@@ -232,6 +232,8 @@ class ModelCalls:
             log = _log.bind(verb=call.verb, pod=run.endpoint.pod_name, model=str(key))
             if reply.ending is Ending.DONE:
                 log.info("LoRA call done")
+            elif call.verb is LoraVerb.LOAD:  # users search the log for this line
+                log.warning("Failed to load LoRA", error=reply.message)
             else:
                 log.warning("LoRA call failed", error=reply.message)
             run.endpoint = after(run.endpoint, call, reply, now=self.now())

@@ -3,12 +3,13 @@
 Rules and messages are those of the webhooks; each finding has the line of its field.
 """
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -21,23 +22,26 @@ from dynamo_graphs.product import version
 from dynamo_graphs.settings import RenderSettings
 from dynamo_graphs.validation import Problem
 from dynamo_graphs.validation.cluster_context import UNKNOWN, ClusterContext
+from dynamo_graphs.validation.ineffective import without_switch
 from dynamo_graphs.validation.schema import schema_problems, without
+from dynamo_graphs.validation.versions import later_version
 from dynamo_legacy.api.crd import RESOURCES as LEGACY
 from dynamo_operator.admission.legacy import LEGACY_RULES
 from dynamo_operator.admission.rules import RULES, ReviewContext
 from dynamoctl.ages import counted
-from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, read_manifests
+from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, KINDS, Manifest, readable
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.screen import Styled, show, table
 from kube_runtime.commandline.errors import ExitCode
 from kube_runtime.decode import decode
-from kube_runtime.errors import DecodeError
+from kube_runtime.errors import ConfigError, DecodeError
 from kube_runtime.kind import Object
 
 Output = Literal["table", "json", "sarif"]
 Level = Literal["error", "warning"]
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
+_POSITION = re.compile(r":[0-9]+:[0-9]+\Z")
 _STYLES: Mapping[Level, str] = {"error": "red", "warning": "yellow"}
 _BY_KIND = {rules.type_.KIND.name: rules for rules in (*RULES, *LEGACY_RULES)}
 _LEGACY_KINDS = {resource.KIND.name: resource for resource in LEGACY}
@@ -59,26 +63,28 @@ def lint(
 ) -> ExitCode:
     """Print the findings about objects of our kinds, by file and line, and a summary on stderr.
 
-    Raises: ExceptionGroup of ConfigError for files that cannot be read.
+    A file that cannot be read is a finding, and the others are checked.
+
+    Raises: ExceptionGroup of ConfigError if none can be read.
     """
     rendering = render_settings(settings)
     chosen = namespace or DEFAULT_NAMESPACE
-    manifests = read_manifests(files)
+    entries = readable(files)
+    manifests = [entry for entry in entries if isinstance(entry, Manifest)]
+    if not manifests:
+        raise ExceptionGroup("files", [it for it in entries if isinstance(it, ConfigError)])
     contexts = neighbours(manifests, chosen)
-    findings = [
-        finding
-        for _, group in groupby(manifests, key=lambda manifest: manifest.source)
-        for finding in sorted(
-            (
-                finding
-                for manifest in group
-                for finding in findings_of(manifest, chosen, rendering, contexts)
-            ),
-            key=_position,
-        )
-    ]
+    findings: list[Finding] = []
+    for _, group in groupby(entries, key=_file_of):
+        of_file: list[Finding] = []
+        for entry in group:
+            if isinstance(entry, Manifest):
+                of_file += findings_of(entry, chosen, rendering, contexts)
+            else:
+                of_file.append(Finding(entry.source, "error", "", "", entry.message))
+        findings += sorted(of_file, key=_position)
     _PRINTERS[output](findings, sys.stdout)
-    print(_summary(manifests, findings), file=sys.stderr)
+    print(_summary(entries, findings), file=sys.stderr)
     is_wrong = any(finding.level == "error" for finding in findings)
     return ExitCode.PROBLEMS if is_wrong else ExitCode.OK
 
@@ -98,7 +104,7 @@ def findings_of(
     wrong = schema_problems(placed, kinds)
     yield from (_finding(manifest, "error", problem) for problem in wrong)
     rules = _BY_KIND.get(kind)
-    if rules is None:
+    if rules is None or later_version(placed):
         return
     try:
         sound = decode(
@@ -112,7 +118,7 @@ def findings_of(
     reported = {problem.path for problem in wrong}
     both: tuple[tuple[Level, Iterable[Problem]], ...] = (
         ("error", rules.problems(sound, at)),
-        ("warning", rules.warnings(sound, at)),
+        ("warning", chain(rules.warnings(sound, at), without_switch(manifest.value))),
     )
     for level, problems in both:
         for problem in dict.fromkeys(problems):
@@ -140,9 +146,14 @@ def _position(finding: Finding) -> tuple[int, int, str]:
     return line, column, finding.level
 
 
-def _summary(manifests: Sequence[Manifest], findings: Sequence[Finding]) -> str:
-    checked = sum(map(_is_checked, manifests))
-    places = len({manifest.source for manifest in manifests})
+def _file_of(entry: Manifest | ConfigError) -> str:
+    """The file of an object or of a mistake, whose source is `FILE:LINE:COLUMN` or `FILE`."""
+    return _POSITION.sub("", entry.source)
+
+
+def _summary(entries: Sequence[Manifest | ConfigError], findings: Sequence[Finding]) -> str:
+    checked = sum(isinstance(entry, Manifest) and _is_checked(entry) for entry in entries)
+    places = len(set(map(_file_of, entries)))
     scope = f"{counted(checked, 'object')} in {counted(places, 'file')}"
     errors = sum(finding.level == "error" for finding in findings)
     return f"{scope}: {counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')}"
@@ -193,7 +204,7 @@ def _result(finding: Finding) -> Object:
     return {
         "ruleId": finding.path,
         "level": finding.level,
-        "message": {"text": f"{finding.object}: {finding.message}"},
+        "message": {"text": ": ".join(filter(None, (finding.object, finding.message)))},
         "locations": [{"physicalLocation": place}],
     }
 

@@ -10,7 +10,7 @@ from dynamo_graphs.api.crd import RESOURCES
 from dynamo_graphs.files.yaml_reader import Document, documents
 from dynamo_graphs.validation.syntax import nearest
 from dynamo_operator.cli.configuration import text_of
-from kube_runtime.errors import ConfigError
+from kube_runtime.errors import ConfigError, leaves
 from kube_runtime.kind import Object
 
 STANDARD_INPUT = "-"
@@ -78,38 +78,46 @@ def read_manifests(files: Sequence[str]) -> list[Manifest]:
 
     Raises: ExceptionGroup of ConfigError, one for each mistake in any of them.
     """
-    manifests: list[Manifest] = []
-    mistakes: list[Exception] = []
+    entries = readable(files)
+    if mistakes := [entry for entry in entries if isinstance(entry, ConfigError)]:
+        raise ExceptionGroup("manifests", mistakes)
+    return [entry for entry in entries if isinstance(entry, Manifest)]
+
+
+def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
+    """The objects as of `read_manifests`, with the mistakes of those that cannot be read, in their order."""
+    entries: list[Manifest | ConfigError] = []
     for file in files:
         try:
             sources = _sources(file)
         except ConfigError as error:
-            mistakes.append(error)
+            entries.append(error)
             continue
         for source in sources:
             try:
-                manifests += _objects(source)
+                entries += _objects(source)
             except ConfigError as error:
-                mistakes.append(error)
+                entries.append(error)
             except ExceptionGroup as group:
-                mistakes += group.exceptions
-    if not manifests and not mistakes:
+                entries += (error for error in leaves(group) if isinstance(error, ConfigError))
+    if not entries:
         names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
-        mistakes.append(ConfigError(", ".join(names), "no objects found"))
-    if mistakes:
-        raise ExceptionGroup("manifests", mistakes)
-    return manifests
+        entries.append(ConfigError(", ".join(names), "no objects found"))
+    return entries
 
 
 def _sources(file: str) -> Sequence[str]:
     """The file itself, or the files of a folder by name, without its subfolders.
 
-    Raises: ConfigError for a folder without YAML and JSON files.
+    Raises: ConfigError for a folder that cannot be read, or without YAML and JSON files.
     """
     folder = Path(file)
     if file == STANDARD_INPUT or not folder.is_dir():
         return [file]
-    files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
+    try:
+        files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
+    except OSError as error:
+        raise ConfigError(file, f"cannot read it: {error.strerror}") from error
     if not files:
         raise ConfigError(file, "no YAML or JSON file found")
     return files

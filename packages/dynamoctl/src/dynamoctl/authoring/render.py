@@ -9,7 +9,7 @@ from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_graphs.offline import NOTHING, RENDERED, expanded, identity
 from dynamo_graphs.settings import RenderSettings
 from dynamoctl.authoring.facts_file import surroundings, with_facts_file
-from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, read_manifests
+from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, readable
 from dynamoctl.installation.manifests import render_settings
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
@@ -36,22 +36,27 @@ def print_objects(
     )
     if facts is not None:
         cluster_facts = with_facts_file(cluster_facts, facts)
-    objects = rendered(read_manifests(files), namespace, cluster_facts, render_settings(settings))
+    entries = readable(files)
+    objects = rendered(entries, namespace, cluster_facts, render_settings(settings))
     (write_yaml if output == "yaml" else write_json)(objects, sys.stdout)
 
 
 def rendered(
-    manifests: Sequence[Manifest], namespace: str, facts: Facts, settings: RenderSettings
+    entries: Sequence[Manifest | ConfigError],
+    namespace: str,
+    facts: Facts,
+    settings: RenderSettings,
 ) -> list[Object]:
-    """Render all manifests together.
+    """Render all manifests together. Among them are the errors of those that could not be read.
 
     Raises: ExceptionGroup of ConfigError, one for each problem.
     """
+    manifests = [entry for entry in entries if isinstance(entry, Manifest)]
     values = [manifest.value for manifest in manifests]
     by_namespace = surroundings(values, facts, namespace or DEFAULT_NAMESPACE)
     anywhere = (facts, NOTHING)
     objects: dict[tuple[str, ...], Object] = {}  # objects that components share appear once
-    problems: list[ConfigError] = []
+    problems = [entry for entry in entries if isinstance(entry, ConfigError)]
     places: dict[tuple[str, ...], str] = {}
     for index, manifest in enumerate(manifests):
         if not manifest.is_ours:

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from dynamo_graphs.status.readiness import Stated, is_ready
+from dynamo_graphs.validation.versions import later_version
 from dynamoctl.authoring.manifests import Manifest
 from dynamoctl.change.edits import MANAGER
 from dynamoctl.cluster.target import STATED, Cluster, Target, cluster
@@ -19,7 +20,7 @@ from dynamoctl.options import Where
 from kube_runtime.client.requests import APPLY_PATCH
 from kube_runtime.client.transport import Request
 from kube_runtime.commandline.errors import ExitCode, visible
-from kube_runtime.errors import Conflict, NotFound
+from kube_runtime.errors import ConfigError, Conflict, NotFound
 from kube_runtime.kind import Kind, Object, key_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
@@ -37,15 +38,20 @@ async def bodies_of(
 ) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
-    Raises: ConfigError for a kind that is not served, or a namespace other than that of the command line.
+    Raises: ExceptionGroup of ConfigError, one for each object of a kind that is not served, or of a namespace
+        other than that of the command line.
     """
-    bodies = []
+    bodies: list[tuple[Kind, Object]] = []
+    mistakes: list[ConfigError] = []
     for manifest in manifests:
-        kind = await _kind_of(at.reading, manifest)
-        body = manifest.value
-        if kind.namespaced:
-            body = manifest.placed(where.namespace, at.namespace)
-        bodies.append((kind, body))
+        try:
+            kind = await _kind_of(at.reading, manifest)
+            in_namespace = kind.namespaced and manifest.placed(where.namespace, at.namespace)
+            bodies.append((kind, in_namespace or manifest.value))
+        except ConfigError as error:
+            mistakes.append(error)
+    if mistakes:
+        raise ExceptionGroup("manifests", mistakes)
     return bodies
 
 
@@ -72,6 +78,8 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
         resources = (await reading.client.get_json(*path))["resources"]
     except NotFound:
         resources = []
+        if problem := later_version(value):
+            raise manifest.problem(problem.path, problem.message) from None
     for resource in resources:
         if resource["kind"] == name and "/" not in resource["name"]:
             return Kind(group, plain, name, resource["name"], namespaced=resource["namespaced"])

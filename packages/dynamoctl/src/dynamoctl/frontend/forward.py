@@ -1,13 +1,19 @@
 """`dynamoctl port-forward`: a local port whose HTTP requests go to the frontend of a graph.
 
 Each request goes through the API server's proxy of Services, so pods may come and go meanwhile.
+
+Requests carry the user's rights in the cluster, and any page in the user's browser can send some to a local
+port. So those that a page of another origin caused are refused, and those to a host name that is not ours, as
+after DNS rebinding.
 """
 
 import asyncio
 import signal
 import sys
+from ipaddress import ip_address
 
 from aiohttp import web
+from yarl import URL
 
 from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
@@ -20,6 +26,10 @@ _LARGEST_BYTES = 64 * 1024**2
 
 _BAD_GATEWAY = 502
 _BAD_REQUEST = 400
+_FORBIDDEN = 403
+
+_SAME_PAGE = ("same-origin", "none")
+"""Values of Sec-Fetch-Site of a page of this port, and of a user who types the address."""
 
 
 async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCode:
@@ -29,7 +39,7 @@ async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCo
     """
     async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
-        runner = web.AppRunner(application_of(frontend), access_log=None)
+        runner = web.AppRunner(application_of(frontend, address), access_log=None)
         await runner.setup()
         try:
             try:
@@ -50,10 +60,12 @@ async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCo
     return ExitCode.OK
 
 
-def application_of(frontend: Frontend) -> web.Application:
-    """A web application that hands every request to the frontend."""
+def application_of(frontend: Frontend, address: str) -> web.Application:
+    """A web application that hands every request to the frontend; `address` is where it listens."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
+        if refusal := _refusal(request, address):
+            return web.json_response({"error": refusal}, status=_FORBIDDEN)
         try:
             answer = await frontend.send(
                 request.method,
@@ -79,3 +91,28 @@ def application_of(frontend: Frontend) -> web.Application:
     app = web.Application(client_max_size=_LARGEST_BYTES)
     app.router.add_route("*", "/{path:.*}", handle)
     return app
+
+
+def _refusal(request: web.Request, address: str) -> str:
+    """Why a request is not forwarded; "" if it is."""
+    host = request.headers.get("Host", "")
+    origin = request.headers.get("Origin")
+    if not _is_ours(host, address):
+        return f'invalid Host "{host}" (expected localhost or an IP address)'
+    if origin is not None and origin.lower() != f"http://{host}".lower():
+        return f'requests from pages of origin "{origin}" are refused'
+    if request.headers.get("Sec-Fetch-Site", "none") not in _SAME_PAGE:
+        return "requests from pages of another origin are refused"
+    return ""
+
+
+def _is_ours(host: str, address: str) -> bool:
+    """Whether no DNS server decides where a browser finds this host."""
+    try:
+        name = URL(f"http://{host}").host or ""
+        if name in ("localhost", address.lower()):
+            return True
+        ip_address(name)
+    except ValueError:
+        return False
+    return True

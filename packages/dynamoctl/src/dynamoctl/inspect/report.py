@@ -119,7 +119,7 @@ async def _files(
     with unread.noting("Events"):
         listed = await reading.all_raw(Event.KIND, graph.metadata.namespace)
         events = (map(str, asdict(event).values()) for event in events_about(listed, uids))
-        yield "events.txt", "".join(f"{redacted_text('  '.join(texts))}\n" for texts in events)
+        yield "events.txt", "".join(f"{'  '.join(texts)}\n" for texts in events)
     for pod in (resource for resource in objects if isinstance(resource, Pod)):
         async for title, text in _logs(reading, pod.key, "main", unread):
             yield f"logs/{title}", text
@@ -177,13 +177,13 @@ async def _logs(
 
 
 async def _read_log(reading: Reading, pod: Key, query: Mapping[str, str], texts: list[str]) -> None:
-    """Add the last lines of a log to `texts`, without secrets."""
+    """Add the last lines of a log to `texts`."""
     parameters = {"timestamps": "true", "tailLines": _TAIL_LINES, **query}
     stream = log_of(reading.transport, pod, parameters, timeout_seconds=ANSWER_SECONDS)
     size = 0
     async with aclosing(stream) as lines:
         async for line in lines:
-            texts.append(redacted_text(f"{line.time} {line.text}\n"))
+            texts.append(f"{line.time} {line.text}\n")
             size += len(texts[-1])
             if size > _LOG_BYTES:
                 texts.append("(the rest was left out)\n")
@@ -191,7 +191,8 @@ async def _read_log(reading: Reading, pod: Key, query: Mapping[str, str], texts:
 
 
 def _add(archive: tarfile.TarFile, name: str, text: str, now: datetime) -> None:
-    body = text.encode()
+    """Add a file without secrets: the only way into the archive."""
+    body = redacted_text(text).encode()
     entry = tarfile.TarInfo(visible(name))
     entry.size, entry.mtime = len(body), int(now.timestamp())
     archive.addfile(entry, io.BytesIO(body))

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from dynamo_graphs.api.crd import KINDS, RESOURCES, filled, whole_schema
+from dynamo_graphs.api.crd import KINDS, filled, whole_schema
 from dynamo_graphs.validation import Problem, ProblemKind
 from dynamo_graphs.validation.bounds import MOST_PROBLEMS, first_problems
 from dynamo_graphs.validation.schema.rules import metadata_problems, problems_beyond
 from dynamo_graphs.validation.schema.wording import joined, problems_of
 from dynamo_graphs.validation.syntax import Suggestions, nearest
+from dynamo_graphs.validation.versions import SERVED, later_version
 from kube_runtime.crd.embedded import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
@@ -53,7 +54,10 @@ def status_problems(resource: type[Resource], status: Object) -> tuple[Problem, 
 
 
 def _document_problems(document: Object, kinds: Mapping[str, type[Resource]]) -> Iterator[Problem]:
-    yield from _problem_of_option(document, "apiVersion", [RESOURCES[0].KIND.api_version])
+    if problem := later_version(document):
+        yield problem  # its fields are others, so every further problem would mislead
+        return
+    yield from _problem_of_option(document, "apiVersion", [SERVED])
     yield from _problem_of_option(document, "kind", list(kinds))
     if resource := kinds.get(str(document.get("kind"))):
         body = {name: value for name, value in document.items() if name != "status"}

@@ -1,0 +1,219 @@
+"""Each field of a graph changes an object, or a warning says that it does not."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_graphs.facts import Facts
+from dynamo_graphs.offline import expanded
+from dynamo_graphs.plan.provider import with_provider
+from dynamo_graphs.settings import RenderSettings
+from dynamo_graphs.validation.warnings import graph_warnings
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Struct
+from reviews.asking import verdict
+from reviews.rows import graph, model
+
+SETTINGS = RenderSettings(allowed_gateways="*")
+POD: Object = {"mainContainer": {"image": "r/x:1", "args": ["run"]}}
+CLAIM: Object = {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}], **POD}
+INGRESS: Object = {"enabled": True, "host": "h", "ingressControllerClassName": "n"}
+ISTIO: Object = {
+    "enabled": True,
+    "host": "h",
+    "useVirtualService": True,
+    "virtualServiceGateway": "g",
+}
+PVC: Object = {
+    "name": "a",
+    "create": True,
+    "size": "1Gi",
+    "storageClass": "fast",
+    "volumeAccessMode": "ReadWriteMany",
+}
+PICKER: Object = {
+    "componentType": "epp",
+    "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}},
+}
+OTHER: Object = {
+    "name": "b",
+    "size": "2Gi",
+    "storageClass": "slow",
+    "volumeAccessMode": "ReadWriteOnce",
+}
+TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
+MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
+MAP: Object = {"a": "b"}
+ENVS = [{"name": "A", "value": "b"}]
+
+
+Edit = tuple[str, Object, Object]
+"""A field, and a spec without and with a value of it."""
+
+
+def of(field: str, /, value: Any, **others: Any) -> Edit:
+    """An edit of a field, which may be in another one."""
+    outer, _, inner = field.partition(".")
+    if not inner:
+        return field, others, {**others, field: value}
+    nested = others.get(outer, {})
+    is_list = isinstance(nested, list)
+    _, before, after = of(inner, value, **(nested[0] if is_list else nested))
+    before, after = ([before], [after]) if is_list else (before, after)
+    return field, {**others, outer: before}, {**others, outer: after}
+
+
+def side(field: str, value: Any, **others: Any) -> Iterator[Edit]:
+    for name in ("requests", "limits"):
+        yield of(f"resources.{name}.{field}", value, resources={name: others})
+
+
+SERVICE = [
+    of("annotations", {"example.com/a": "b"}),
+    of("labels", MAP),
+    of("componentType", "decode"),
+    of("subComponentType", "decode"),
+    of("dynamoNamespace", "other"),
+    of("globalDynamoNamespace", value=True),
+    of("serviceName", "other"),
+    of("autoscaling", {"enabled": True}),
+    of("envs", ENVS),
+    of("envFromSecret", "tokens"),
+    of("replicas", 3),
+    of("extraPodSpec", {**POD, "hostNetwork": True}),
+    of("livenessProbe", {"httpGet": {"port": 1}}),
+    of("readinessProbe", {"httpGet": {"port": 1}}),
+    of("extraPodMetadata.labels", MAP),
+    of("extraPodMetadata.annotations", MAP),
+    *side("cpu", "1"),
+    *side("memory", "1Gi"),
+    *side("custom", {"rdma/ib": "1"}),
+    *side("gpu", "1"),
+    *side("gpuType", "gpu.intel.com/xe", gpu="1"),
+    *side("gpuType", "gpu.intel.com/xe"),
+    of("resources.claims", [{"name": "c"}], extraPodSpec=CLAIM),
+    of("sharedMemory.disabled", value=True, sharedMemory={"size": "1Gi"}),
+    of("sharedMemory.size", "1Gi", sharedMemory={"disabled": True}),
+    of("modelRef.name", "other", modelRef={"name": "m"}),
+    of("modelRef.revision", "r", modelRef={"name": "m"}),
+    of("multinode.nodeCount", 3, **TWO),
+    of("volumeMounts.name", "b", volumeMounts=MOUNT),
+    of("volumeMounts.mountPoint", "/b", volumeMounts=MOUNT),
+    of("disruptionBudget.minAvailable", 1),
+    of("disruptionBudget.maxUnavailable", 1),
+    of("eppConfig", PICKER["eppConfig"]),
+    of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
+    of("ingress.host", "other", ingress=INGRESS),
+    of("ingress.hostPrefix", "p-", ingress=INGRESS),
+    of("ingress.hostSuffix", "example.com", ingress=INGRESS),
+    of("ingress.annotations", MAP, ingress=INGRESS),
+    of("ingress.labels", MAP, ingress=INGRESS),
+    of("ingress.tls.secretName", "t", ingress=INGRESS),
+    of("ingress.tls.secretName", "t", ingress=ISTIO),
+    of("ingress.ingressControllerClassName", "other", ingress=INGRESS),
+    of("ingress.useVirtualService", value=True, ingress={**INGRESS, "virtualServiceGateway": "g"}),
+    of("ingress.virtualServiceGateway", "other", ingress=ISTIO),
+    of("ingress.virtualServiceGateway", "other", ingress=INGRESS),
+]
+
+SPEC = [
+    of("envs", ENVS),
+    of("labels", MAP),
+    of("annotations", {"example.com/a": "b"}),
+    of("replicas", 2),
+    of("restart.id", "1", restart={"id": "0"}),
+    of("pvcs.create", value=True, pvcs=[{**PVC, "create": False}]),
+    *(of(f"pvcs.{field}", value, pvcs=[PVC]) for field, value in OTHER.items()),
+    *(
+        of(f"pvcs.{field}", value, pvcs=[{"name": "a"}])
+        for field, value in PVC.items()
+        if field not in ("name", "create")
+    ),
+    of("pvcs.retain", value=True, pvcs=[{"name": "a"}]),
+]
+
+ELSEWHERE = {
+    "backendFramework": "of engines on several nodes; part of tests/golden",
+    "progressDeadlineSeconds": "when the status reports a rollout as stalled",
+    "restart.strategy.type": "the order in which restarts begin",
+    "restart.strategy.order": "the same",
+    "services.scalingAdapter.enabled": "a DynamoGraphDeploymentScalingAdapter, which the controller applies",
+    "services.eppConfig.config": "of endpoint pickers; part of tests/golden",
+    "services.eppConfig.configMapRef": "the same",
+    "services.volumeMounts.useAsCompilationCache": "of engines; part of tests/golden",
+}
+"""Fields whose effect is in no object that is rendered here."""
+
+
+def document(service: Object, **spec: Any) -> Object:
+    whole = {"componentType": "worker", "extraPodSpec": POD, **service}
+    return graph({"w": whole}, **spec)
+
+
+def objects(body: Object, *, grove: bool) -> list[Object]:
+    facts = Facts(grove_served=grove, lws_served=True, istio_served=True)
+    expansion = expanded(body, facts, SETTINGS)
+    assert () == expansion.problems
+    return [it for it in expansion.objects if not it["kind"].startswith("Dynamo")]
+
+
+def is_reported(field: str, body: Object, *, grove: bool) -> bool:
+    """Whether a warning is about the field, or one that contains it."""
+    placed = with_provider(msgspec.convert(body, DynamoGraphDeployment), Facts(grove_served=grove))
+    paths = (re.sub(r"\[\d+\]", "", problem.path) for problem in graph_warnings(placed))
+    return any(f"{field}.".startswith(f"{path}.") for path in paths)
+
+
+def has_effect(field: str, old: Object, new: Object, *, grove: bool) -> bool:
+    is_changed = objects(old, grove=grove) != objects(new, grove=grove)
+    return is_changed or is_reported(field, new, grove=grove)
+
+
+@pytest.mark.parametrize("grove", [False, True], ids=["deployments", "grove"])
+@pytest.mark.parametrize("edit", SERVICE, ids=str)
+def test_a_field_of_a_service_has_an_effect_or_a_warning(edit: Edit, grove: bool) -> None:
+    field, before, after = edit
+    path = f"spec.services.w.{field}"
+    assert has_effect(path, document(before), document(after), grove=grove)
+
+
+@pytest.mark.parametrize("edit", SPEC, ids=str)
+def test_a_field_of_a_graph_has_an_effect_or_a_warning(edit: Edit) -> None:
+    field, before, after = edit
+    old, new = document({}, **before), document({}, **after)
+    assert has_effect(f"spec.{field}", old, new, grove=False)
+
+
+def test_every_field_is_edited_above() -> None:
+    edited = {f"services.{field}" for field, *_ in SERVICE} | {field for field, *_ in SPEC}
+    missing = [
+        field
+        for field in leaves(DynamoGraphDeploymentSpec)
+        if field not in ELSEWHERE and not any(it.startswith(field) for it in edited)
+    ]
+    assert [] == missing, "add an edit of the new field"
+
+
+def leaves(struct: type[Struct], path: str = "") -> Iterator[str]:
+    """The paths of all fields that have no fields of their own."""
+    hints = get_type_hints(struct)
+    for field in msgspec.structs.fields(struct):
+        at = f"{path}{field.encode_name}"
+        inner = nested(hints[field.name])
+        yield from leaves(inner, f"{at}.") if inner else [at]
+
+
+def nested(hint: Any) -> type[Struct] | None:
+    """The struct in an annotation: optional, in a list or a map."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return hint
+    return next(filter(None, map(nested, get_args(hint))), None)
+
+
+def test_a_source_that_no_model_loads() -> None:
+    (warning,) = verdict(model(modelType="base", source={"uri": "hf://m"})).warnings
+    assert 'spec.source: has no effect with modelType "base"' == warning

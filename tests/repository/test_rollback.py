@@ -1,0 +1,53 @@
+"""After a rollback the Go operator can read what this operator wrote, and remove it.
+
+The recordings hold what it writes itself. It reads a status with the types that it writes, so the types of
+both must agree, and it removes its own finalizer only.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dynamo_graphs.api.crd import KINDS
+from dynamo_graphs.validation.schema import status_problems
+from dynamo_operator.reconcile.patches import FINALIZER
+from kube_runtime.kind import Object
+
+CASES = Path(__file__).parents[2] / "tests/conformance/cases"
+
+
+def recorded() -> Iterator[Object]:
+    """Every object of our kinds that the Go operator wrote."""
+    for path in sorted(CASES.glob("*/none*.yaml")):
+        for document in yaml.load_all(path.read_text("utf-8"), Loader=yaml.CSafeLoader):
+            yield from within(document)
+
+
+def within(value: Any) -> Iterator[Object]:
+    if isinstance(value, dict):
+        if value.get("kind") in KINDS and "metadata" in value:
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from within(item)
+
+
+OBJECTS = list(recorded())
+
+
+@pytest.mark.parametrize("kind", sorted({body["kind"] for body in OBJECTS}))
+def test_a_status_has_the_same_types_for_both(kind: str) -> None:
+    statuses = [body["status"] for body in OBJECTS if body["kind"] == kind and "status" in body]
+    assert statuses
+    problems = [it for status in statuses for it in status_problems(KINDS[kind], status)]
+    # The recordings have no times.
+    assert [] == [it for it in problems if not it.path.endswith(("Time", "since"))]
+
+
+def test_the_finalizer_is_one_that_both_remove() -> None:
+    finalizers = {name for body in OBJECTS for name in body["metadata"].get("finalizers", ())}
+    assert {FINALIZER} == {name for name in finalizers if "nvidia.com" in name}

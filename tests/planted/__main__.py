@@ -36,14 +36,16 @@ class Copy:
     @classmethod
     def made(cls, folder: Path, timeout_seconds: float) -> "Copy":
         """Copy the files that git tracks, as they are now, and install the packages."""
-        names = subprocess.run(_LIST, cwd=ROOT, check=True, stdout=subprocess.PIPE)
+        names = subprocess.run(  # noqa: S603  # the git that developers use
+            _LIST, cwd=ROOT, check=True, stdout=subprocess.PIPE
+        )
         for name in filter(None, names.stdout.decode().split("\0")):
             source, target = ROOT / name, folder / name
             if source.is_file():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
         uv = [str(ROOT / ".make/bin/uv"), "sync", "--locked", "--quiet"]
-        subprocess.run(uv, cwd=folder, env=_environment(), check=True)
+        subprocess.run(uv, cwd=folder, env=_environment(), check=True)  # noqa: S603  # ours
         return cls(folder, timeout_seconds)
 
     def found_by(self, fault: Fault, parts: Sequence[str]) -> str:
@@ -68,7 +70,7 @@ class Copy:
     def _failed(self, *arguments: str) -> str:
         """Run pytest until a test fails, and return its name; "" if all pass."""
         pytest = [str(self.folder / ".venv/bin/pytest"), "-x", "-q", *arguments]
-        with subprocess.Popen(
+        with subprocess.Popen(  # noqa: S603  # ours
             pytest,
             cwd=self.folder,
             env=_environment(),

@@ -100,11 +100,15 @@ def _environment() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if name not in others}
 
 
+def _described(fault: Fault) -> str:
+    return " ".join((fault.name, fault.class_, *(edit.file for edit in fault.edits)))
+
+
 def main() -> int:
     """Plant the chosen faults one after the other; return 1 if a test misses one."""
     arguments = argparse.ArgumentParser(prog="make planted", description=__doc__)
     arguments.add_argument(
-        "-k", default="", help="only faults with this text in name, class or file"
+        "-k", nargs="+", default=[""], help="only faults with such a text in name, class or file"
     )
     arguments.add_argument(
         "--units", action="store_true", help="only tests without a control plane"
@@ -112,11 +116,7 @@ def main() -> int:
     arguments.add_argument("--tests", nargs="+", help="these tests instead of those of each fault")
     arguments.add_argument("--timeout", type=float, default=900, help="seconds for each part")
     options = arguments.parse_args()
-    chosen = [
-        fault
-        for fault in faults()
-        if options.k in f"{fault.name} {fault.class_} {[edit.file for edit in fault.edits]}"
-    ]
+    chosen = [fault for fault in faults() if any(text in _described(fault) for text in options.k)]
     count = 0
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
         copy = Copy.made(Path(folder), options.timeout)

@@ -17,7 +17,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels planted builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -82,6 +82,10 @@ properties: .venv/.synced ## The properties of rendering, with 10,000 examples e
 	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
 		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
+
+planted: .venv/.synced ## Plant each fault of tests/planted in a copy, print the test that finds it (an hour; ARGS="-k lease --units")
+	@$(RUN) dynamoctl dev build
+	@PYTHONPATH=tests $(RUN) python -m planted $(ARGS)
 
 kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, which this installs (500 MB)
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator

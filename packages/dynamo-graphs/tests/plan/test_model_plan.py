@@ -92,3 +92,11 @@ def test_a_model_that_is_deleted_unloads_what_running_pods_have() -> None:
     assert [LOADED.id] == [each.id for each in plan_unloading(deleted, inputs)]
     assert not inputs.is_gone(LOADED)
     assert inputs.is_gone(gone)
+
+
+def test_a_model_keeps_its_finalizer_while_a_pod_that_left_it_has_its_lora() -> None:
+    base = msgspec.structs.replace(SPEC, model_type="base", source=None)
+    inputs = ModelInputs(NOW, pods={"a": POD}, recorded={LOADED.id: LOADED})
+    planned = plan_model(MODEL, base, inputs)
+    assert () == planned.present
+    assert planned.needs_finalizer

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.api import labels
 from dynamo_graphs.facts import Facts
 from dynamo_graphs.render.component import component_objects, component_shared_objects
 from dynamo_graphs.settings import RenderSettings
@@ -54,6 +55,24 @@ def test_the_side_containers_of_the_user_come_before_the_main_one() -> None:
     user = {"mainContainer": {"image": "i"}, "containers": [{"name": "log", "image": "l"}]}
     names = [each["name"] for each in pod(extraPodSpec=user)["containers"]]
     assert ["log", "main"] == names
+
+
+def test_labels_of_the_user_take_no_pod_from_its_selectors() -> None:
+    theirs = dict.fromkeys(labels.SELECTING, "theirs")
+    rendered = objects(labels=theirs, extraPodMetadata={"labels": theirs})
+    deployment = rendered["Deployment", "w"]["spec"]
+    of_pods = deployment["template"]["metadata"]["labels"].items()
+    assert deployment["selector"]["matchLabels"].items() <= of_pods
+    assert rendered["Service", "w"]["spec"]["selector"].items() <= of_pods
+    assert "theirs" not in dict(of_pods).values()
+
+
+def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_name() -> None:
+    mounts = [{"name": "hf-cache", "mountPoint": "/models"}]
+    epp = {"config": {"plugins": []}}
+    volumes = pod(componentType="epp", eppConfig=epp, volumeMounts=mounts)["volumes"]
+    [cache] = [volume for volume in volumes if volume["name"] == "hf-cache"]
+    assert {"claimName": "hf-cache"} == cache["persistentVolumeClaim"]
 
 
 def test_arguments_alone_keep_the_shell() -> None:

@@ -60,6 +60,14 @@ def test_two_long_names_do_not_meet(one: str, other: str) -> None:
     assert (one == other) == (names.label_value(one) == names.label_value(other))
 
 
+@pytest.mark.parametrize("length", range(40, 80))
+def test_a_component_of_a_revision_fits_and_keeps_its_revision(length: int) -> None:
+    name = names.revision_component_name("g" * length, "decode", "0123abcd")
+    assert DNS_LABEL.fullmatch(name)
+    assert len(name) <= 63
+    assert name.endswith("-0123abcd")
+
+
 def test_names_stay_forever() -> None:
     assert "x" * 54 + "-d929cdee" == names.dns_label("x" * 80)
     assert "chat-w-d" == names.service_name("chat-w", "-d")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_operator.reconcile.patches import FINALIZER, without_finalizer
+from dynamo_operator.reconcile.patches import FINALIZER, with_finalizer, without_finalizer
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.cache import Cache
 from kube_runtime.client.requests import Client
@@ -24,6 +24,14 @@ async def test_the_finalizer_goes_and_those_of_others_stay() -> None:
     server.storage.create(GADGETS, gadget("a", finalizers=["example.com/keep", FINALIZER]))
     after = await without_finalizer(await client.get(Gadget, key("a")), writer)
     assert ("example.com/keep",) == after.metadata.finalizers
+
+
+async def test_ours_is_added_to_those_of_others() -> None:
+    server = Server()
+    client, writer = a_writer(server)
+    server.storage.create(GADGETS, gadget("a", finalizers=["example.com/keep"]))
+    after = await with_finalizer(await client.get(Gadget, key("a")), writer)
+    assert ("example.com/keep", FINALIZER) == after.metadata.finalizers
 
 
 async def test_an_object_that_was_held_up_by_it_alone_goes() -> None:

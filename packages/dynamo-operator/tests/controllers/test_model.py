@@ -5,6 +5,7 @@ import asyncio
 from dynamo_graphs.plan.lora_calls import Ending, Reply
 from simulated.clock import on_simulated_clock
 from simulated.models import BASE, MODELS, URI, Cluster, loaded
+from simulated.server import Fault
 
 FAILED = Reply(Ending.FAILED, "status 500: download failed")
 
@@ -33,6 +34,19 @@ async def test_a_lora_is_loaded_into_every_pod_and_then_left_alone() -> None:
         assert 24 == cluster.asked("list"), "each of two pods every five minutes"
         assert 0 == cluster.asked("unload")
         assert written == cluster.writes()
+
+
+@on_simulated_clock
+async def test_no_pod_gets_a_lora_that_no_status_records() -> None:
+    async with loaded() as (cluster, workers):
+        before = cluster.asked("load")
+        cluster.server.faults.append(Fault(500, times=10**6, method="PATCH", collection=MODELS))
+        cluster.edit(modelName="legal-v3")
+        await asyncio.sleep(30)
+        assert before == cluster.asked("load")
+        cluster.server.faults.clear()
+        await asyncio.sleep(60)
+        assert [{"legal-v3": URI}] == [worker.loaded for worker in workers]
 
 
 @on_simulated_clock

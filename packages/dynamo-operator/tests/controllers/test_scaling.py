@@ -235,6 +235,19 @@ async def test_a_scale_never_makes_a_service_that_was_just_taken_out() -> None:
 
 
 @on_simulated_clock
+async def test_a_scale_never_makes_a_service_that_is_taken_out_while_it_is_carried_out() -> None:
+    cluster = Cluster()
+    cluster.has_graph(decode=scaled(1), other={})
+    async with cluster.operator():
+        cluster.server.lag_seconds = 0.5
+        cluster.scale(4)
+        await settle(0.3)  # the operator knows of the new number first
+        cluster.edit_graph({"spec": {"services": {"decode": None}}})
+        await settle(20)
+        assert ["other"] == list(cluster.graph()["spec"]["services"])
+
+
+@on_simulated_clock
 async def test_an_adapter_without_a_graph_waits_quietly_and_is_woken() -> None:
     cluster = Cluster()
     cluster.has_adapter("by-hand", 3)

@@ -107,3 +107,16 @@ def recorded(path: Path) -> list[Object]:
 def test_a_restricted_operator_looks_in_its_namespace() -> None:
     chosen = msgspec.structs.replace(SETTINGS, restricted_namespace="mine")
     assert {"mine"} == {each.namespace for each in unselected(chosen).values()}
+
+
+@pytest.mark.parametrize("with_legacy_kinds", [False, True])
+def test_a_restricted_operator_watches_nothing_of_other_namespaces(
+    with_legacy_kinds: bool,
+) -> None:
+    chosen = msgspec.structs.replace(SETTINGS, restricted_namespace="mine")
+    elsewhere = {
+        informer.type_
+        for informer in informers(chosen, with_legacy_kinds=with_legacy_kinds)
+        if informer.type_.KIND.namespaced and informer.selector.namespace != "mine"
+    }
+    assert set() == elsewhere

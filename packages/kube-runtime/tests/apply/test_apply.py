@@ -51,6 +51,13 @@ async def a_scene() -> AsyncIterator[Scene]:
         yield Scene(world, applier, world.has_maker("owner"))
 
 
+def reordered(value: object) -> object:
+    """The same JSON with the keys of every map in the reverse order."""
+    if isinstance(value, dict):
+        return {name: reordered(value[name]) for name in reversed(value)}
+    return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
 def verbs(applied: Applied) -> list[Verb]:
     """What was done."""
     return [each.verb for each in applied.changes]
@@ -392,3 +399,15 @@ async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
         assert [] == verbs(applied)
         assert before == len(scene.writes())
         assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
+async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
+    async with a_scene() as scene:
+        desired = gadget("a", 1, labels={"b": "1", "a": "2"})
+        await scene.apply(desired)
+        await settle()
+        same = reordered(desired)
+        assert isinstance(same, dict)
+        await scene.apply(same)
+        assert ["PATCH"] == scene.writes()

@@ -63,6 +63,21 @@ async def test_a_user_that_is_newer_than_the_cache_knows_does_not_leave() -> Non
 
 
 @on_simulated_clock
+async def test_a_user_that_has_not_seen_the_other_does_not_remove_it() -> None:
+    async with a_scene() as (world, applier, one, two):
+        await applier.apply(one, Shared([gadget("shared", 1)], (Gadget,), MARKER))
+        await settle()
+        other = {"apiVersion": "v1", "kind": "Maker", "name": "other", "uid": "uid-of-another"}
+        world.server.lag_seconds = 5.0
+        live = world.server.storage.read(GADGETS, key("shared"))
+        owners = {"ownerReferences": [*live["metadata"]["ownerReferences"], other]}
+        world.server.storage.merge(GADGETS, key("shared"), {"metadata": owners})
+        with pytest.raises(Conflict):
+            await applier.apply(two, Shared([gadget("shared", 1)], (Gadget,), MARKER))
+        assert [one.metadata.uid, "uid-of-another"] == users(world)
+
+
+@on_simulated_clock
 async def test_two_users_that_want_the_same_write_once_each() -> None:
     async with a_scene() as (world, applier, one, two):
         for user in (one, two) * 5:

@@ -2,12 +2,21 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.status_patch import difference, merge_patch, with_transition_times
+from kube_runtime.apply.status_patch import (
+    difference,
+    merge_patch,
+    patch_status,
+    with_transition_times,
+)
+from kube_runtime.errors import Conflict
 from kube_runtime.types.meta import Condition, Metadata
-from simulated.gadget import Gadget, GadgetStatus
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, Gadget, GadgetStatus, key
+from simulated.world import a_world
 
 DOCUMENT = st.dictionaries(
     st.sampled_from("abcd"),
@@ -71,3 +80,16 @@ def test_a_status_that_is_not_mentioned_stays_and_a_default_is_removed() -> None
     gadget = Gadget(Metadata("a"), status=GadgetStatus(ready=3))
     assert {} == difference(gadget, gadget.status)
     assert {"ready": None} == difference(gadget, GadgetStatus())
+
+
+@on_simulated_clock
+async def test_a_status_of_an_earlier_spec_is_not_written_to_a_newer_one() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        earlier = world.cache.get(Gadget, key("a"))
+        assert earlier is not None
+        world.has("a", 2)
+        with pytest.raises(Conflict):
+            await patch_status(world.writer, earlier, GadgetStatus(ready=1))
+    assert "status" not in world.server.storage.read(GADGETS, key("a"))

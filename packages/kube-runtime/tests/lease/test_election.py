@@ -57,6 +57,19 @@ async def test_a_leader_may_write_until_another_may_lead() -> None:
         assert not election.holds_lease()
 
 
+async def test_a_leader_counts_from_when_it_sent_a_renewal_not_from_its_late_answer() -> None:
+    async with a_world() as world:
+        election = world.candidate("a").election
+        await until_leading(world.candidates[0])
+        world.server.answer_seconds = 4.0
+        await asyncio.sleep(7)  # the renewal that was sent after 2 s was answered after 6 s
+        world.server.faults.append(Fault(0, times=10**6))
+        await asyncio.sleep(4.5)
+        assert election.holds_lease()
+        await asyncio.sleep(1)
+        assert not election.holds_lease()
+
+
 async def test_a_leader_renews_with_one_request_every_two_seconds() -> None:
     async with a_world() as world:
         await until_leading(world.candidate("a"))

@@ -31,6 +31,14 @@ async def test_everything_that_exists_is_there_once_synced() -> None:
 
 
 @on_simulated_clock
+async def test_an_informer_that_is_cancelled_leaves_no_stream_open() -> None:
+    world = a_world()
+    async with world.synced():
+        assert 1 == len(world.server.streams)
+    assert [] == world.server.streams
+
+
+@on_simulated_clock
 async def test_the_store_is_complete_before_the_first_handler_is_woken() -> None:
     world = a_world()
     seen: list[int] = []

@@ -32,6 +32,7 @@ from dynamo_graphs.validation.syntax import is_subdomain
 from dynamo_operator.reconcile.offload import Offload
 from dynamo_operator.reconcile.transforms import slim, slimmed
 from dynamo_operator.requests.cross_namespace import Grants, not_granted
+from kube_runtime.apply.result import controls
 from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.client.requests import Client

@@ -111,7 +111,7 @@ async def test_no_name_in_a_request_reads_another_namespace(path: str) -> None:
     message = request.status.message or ""
     for field in ("configMapRef.name", "outputPVC", "config.deployment.modelCache.pvcName"):
         assert f"spec.profilingConfig.{field}: invalid name" in message
-    assert "not found" not in message  # neither whether it exists is told
+    assert "not found" not in message  # that would be an answer, too
 
 
 @pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])

@@ -138,7 +138,9 @@ def _always(namespace: str, owners: Owners) -> list[Informer[Any]]:
     pods = Informer(Pod, namespace=namespace, labels=POD_SELECTOR, transform=reduced_pod)
     slices = Informer(EndpointSlice, namespace=namespace, labels=SLICE_SELECTOR, transform=slimmed)
     leaders = Informer(StatefulSet, namespace=namespace, labels=SET_NAME, transform=slimmed)
-    former = Informer(ControllerRevision, namespace=namespace, labels=labels.GRAPH_REVISION)
+    former = Informer(
+        ControllerRevision, namespace=namespace, labels=labels.GRAPH_REVISION, transform=slimmed
+    )
     definitions = CrdInformer()
     optional = [
         OptionalInformer(

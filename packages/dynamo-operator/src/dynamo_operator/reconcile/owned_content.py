@@ -1,7 +1,7 @@
 """What the cache keeps of children, which others may write too: content of ours, metadata of the rest.
 
-Labels, owner references and names are text of whoever writes an object. So an owner counts only if it exists,
-and what is kept for one owner is bounded: whoever may create ConfigMaps cannot fill the memory with them.
+Any user may write a label, an owner reference or a name. So an owner counts only if it exists, and what is
+kept for one owner is bounded: a user who may create ConfigMaps cannot fill the memory with them.
 """
 
 from collections.abc import Callable, Sequence

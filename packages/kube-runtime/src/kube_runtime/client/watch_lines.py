@@ -31,7 +31,7 @@ def watch_line(line: bytes, kind: Kind) -> WatchLine:
     """Decode one line, its object still JSON text.
 
     Raises:
-        Unreachable: it is no event.
+        Unreachable: the line is unreadable.
     """
     try:
         try:

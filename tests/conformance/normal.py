@@ -40,6 +40,7 @@ _TIMES = frozenset(("lastTransitionTime", "lastUpdateTime", "startTime", "comple
 _BOOKKEEPING = (
     "nvidia.com/last-applied-",
     "nvidia.com/owner-generation",
+    "dgdr.nvidia.com/record",
     "nvidia.com/workload-provider",
     "nvidia.com/namespace-defaults",
     "yatai.ai/bento-request-hash",
@@ -82,6 +83,7 @@ def normal_events(events: Iterable[str]) -> set[str]:
     return {
         each
         for each in events
+        if not each.endswith("/Paused")  # the player pauses requests
         if each.startswith(("DynamoModel/", "DynamoGraphDeploymentRequest/"))
         or (each.startswith("Dynamo") and ("/Normal/Create" in each or "/ValidationFailed" in each))
     }

@@ -4,11 +4,12 @@ All cases run at once, in separate namespaces, and the audit log shows when the 
 for a while, so that no case waits long.
 """
 
+import hashlib
 import json
 import ssl
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,16 +20,18 @@ from typing import TextIO
 import msgspec
 
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import EVENTS, NAMESPACES, Refused, World
+from cluster.world import EVENTS, NAMESPACES, PODS, Refused, World
 from conformance.modes import MPI_SECRET, Mode
 from conformance.normal import event
 from conformance.outside import Outside, outside
 from conformance.recordings import Case
 from devcluster.instance import Instance
+from dynamo_graphs.api import labels
 from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.model import DynamoModel
+from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
 from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
 from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
@@ -221,6 +224,41 @@ def _namespace(everywhere: World, case: Case) -> World:
     return World(everywhere.server, everywhere.tls, case.namespace)
 
 
+def _report_results(world: World, name: str, data: Mapping[str, str]) -> None:
+    """Have the cluster end the profiling pod, and report the results as its copier does.
+
+    The simulated kubelet reports nothing, so the request is paused until the digests are in the pod's status.
+    """
+    request = DynamoGraphDeploymentRequest.KIND
+
+    def pause(text: str | None) -> None:
+        world.patch(request, name, {"metadata": {"annotations": {labels.PAUSED: text}}})
+
+    def ended() -> Object | None:
+        pods = (pod for pod in world.list(PODS) if labels.REQUEST in pod["metadata"]["labels"])
+        return next((pod for pod in pods if pod["status"].get("phase") == "Succeeded"), None)
+
+    pause("true")
+    world.eventually(
+        request, name, lambda each: "paused" in json.dumps(each.get("status", {}).get("conditions"))
+    )
+    world.delete(QUOTAS, "none")
+    pod = world.until(ended, within_seconds=_SETTLING_SECONDS)
+    digests = (
+        f"{hashlib.sha256(data[file].encode()).hexdigest()}  {file}\n"
+        for file in (RESULTS_FILE, MOCKED_RESULTS_FILE)
+        if file in data
+    )
+    report = {"terminated": {"exitCode": 0, "message": "".join(digests)}}
+    statuses = [
+        {**status, "state": report} if status["name"] == COPIER else status
+        for status in pod["status"]["containerStatuses"]
+    ]
+    patch = {"status": {"containerStatuses": statuses}}
+    world.patch(PODS, pod["metadata"]["name"], patch, "status")
+    pause(None)
+
+
 def _played(world: World, case: Case, stage: int) -> list[str]:
     """The errors of applying what a stage has; profiling leaves what was recorded before it ends."""
     if stage or case.output is None:
@@ -234,7 +272,7 @@ def _played(world: World, case: Case, stage: int) -> list[str]:
     labels = {"dgdr.nvidia.com/name": name, "nvidia.com/managed-by": "dynamo-operator"}
     metadata = {"name": f"dgdr-output-{name}", "labels": labels}
     world.create(_PLURALS["ConfigMap"], {"metadata": metadata, "data": case.output})
-    world.delete(QUOTAS, "none")
+    _report_results(world, name, case.output)
     ended = ("Ready", "Failed", "Deploying")
     world.eventually(
         DynamoGraphDeploymentRequest.KIND,

@@ -3,8 +3,15 @@
 import hashlib
 
 import pytest
+from msgspec.structs import replace
 
-from dynamo_graphs.plan.request_digest import is_signed
+from dynamo_graphs.api.request import (
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_graphs.plan.request_digest import is_confirmed, is_signed, require_confirmed
 from dynamo_graphs.plan.request_output import BadOutput
 from dynamo_graphs.types.profiling import (
     JobInFull,
@@ -148,3 +155,31 @@ def test_what_admission_adds_to_pods_does_no_harm() -> None:
     spec = running({"volumeMounts": [RESULTS, TOKEN]}, of="profiler")
     spec = {**spec, "containers": [*spec["containers"], sidecar], "nodeName": "a"}
     assert is_signed(JOB, [pod(report(config_with_planner="graph"), spec=spec)], DATA)
+
+
+COPYING = running({"args": ["copy-output", "n"]}, of="output-copier")
+
+
+def test_a_graph_is_created_only_from_results_that_a_pod_of_the_job_reports() -> None:
+    job = replace(JOB, spec=JobSpec(PodTemplate(COPYING)))
+    mutated = pod(report(config_with_planner="graph"), spec={})
+    assert is_confirmed(job, [mutated]), "admission may change the pods of a namespace"
+    for pods in ([], [pod("")], [pod(report(config_with_planner="graph"), owner="another")]):
+        assert not is_confirmed(job, pods)
+    assert not is_confirmed(None, [mutated])
+    assert is_confirmed(JOB, []), "the copier of an earlier operator reports nothing"
+
+
+def test_what_is_not_confirmed_is_refused_as_far_as_its_use_requires() -> None:
+    job = replace(JOB, spec=JobSpec(PodTemplate(COPYING)))
+    config = ProfilingConfig("p:1")
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", config)
+    request = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n"), spec)
+    require_confirmed(request, spec, job, [], DATA)
+    applied = replace(spec, auto_apply=True)
+    with pytest.raises(BadOutput, match="review ConfigMap dgdr-output-r"):
+        require_confirmed(request, applied, job, [], DATA)
+    require_confirmed(request, applied, JOB, [], DATA)
+    elsewhere = replace(applied, deployment_overrides=DeploymentOverrides(namespace="other"))
+    with pytest.raises(BadOutput, match="objects in namespace other"):
+        require_confirmed(request, elsewhere, JOB, [], DATA)

@@ -1,5 +1,6 @@
 """The next step of a request: total, safe to repeat, and always at an end at last."""
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -17,6 +18,7 @@ from dynamo_graphs.api.request import (
     ProfilingConfig,
 )
 from dynamo_graphs.api.request_record import (
+    Record,
     accepted_spec,
     annotation,
     as_accepted,
@@ -68,14 +70,15 @@ def request(state: str = "", *, generation: int = 1, **status: Any) -> DynamoGra
     metadata = Metadata(name="r", namespace="n", uid="u", generation=generation)
     if not state:
         return DynamoGraphDeploymentRequest(metadata, SPEC)
-    observed = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
+    observed: dict[str, Any] = {"observed_generation": 1, "accepted_spec": as_accepted(SPEC)}
     reported = DynamoGraphDeploymentRequestStatus(state=state, **(observed | status))
     return recorded_up_to(DynamoGraphDeploymentRequest(metadata, SPEC, reported))
 
 
 def recorded_up_to(request: DynamoGraphDeploymentRequest) -> DynamoGraphDeploymentRequest:
     """The request with the record that the operator has written until it reported such a status."""
-    status, writes = request.status, [with_spec]
+    status = request.status
+    writes: list[Callable[[DynamoGraphDeploymentRequest], Record]] = [with_spec]
     if status.state in FIXED or status.generated_deployment:
         writes.append(lambda found: with_job(found, "job"))
     if status.generated_deployment:
@@ -242,7 +245,7 @@ def test_what_was_not_read_is_no_place_to_create_something() -> None:
 
 def test_only_what_others_can_clear_away_is_tried_again() -> None:
     for (type_, reason), where in RETRIED.items():
-        results = {"generated_deployment": GRAPH} if where is Stage.DEPLOYMENT else {}
+        results: Object = {"generated_deployment": GRAPH} if where is Stage.DEPLOYMENT else {}
         conditions = failed(type_, reason)
         assert where is stage(request(RequestState.FAILED, conditions=conditions, **results))
     for type_, reason in (

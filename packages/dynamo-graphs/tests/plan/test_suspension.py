@@ -101,7 +101,7 @@ def test_workers_come_back_when_the_frontend_serves() -> None:
 
 
 def test_a_forged_condition_ends_no_worker() -> None:
-    """A graph that nobody suspended, whose frontend is not ready, beside workers that run."""
+    """A graph that no user suspended, whose frontend is not ready, beside workers that run."""
     forged = suspension(a_graph(stored="True"), ALL | {"Frontend": GONE})
     assert frozenset() == forged.zero
 

@@ -366,15 +366,8 @@ ADOPTED_TEMPLATES = _key(
 
 SELECTING = frozenset(
     (
-        SELECTOR,
-        COMPONENT,
-        COMPONENT_TYPE,
-        SUB_COMPONENT_TYPE,
-        DYNAMO_NAMESPACE,
-        GRAPH,
-        BASE_MODEL_HASH,
-        TARGET_TYPE,
-        WORKER_HASH,
+        *(SELECTOR, COMPONENT, COMPONENT_TYPE, SUB_COMPONENT_TYPE, DYNAMO_NAMESPACE),
+        *(GRAPH, BASE_MODEL_HASH, TARGET_TYPE, WORKER_HASH),
     )
 )
 """Labels that our selectors use. A user's value for one of them is ignored."""

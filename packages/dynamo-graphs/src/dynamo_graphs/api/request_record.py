@@ -2,7 +2,7 @@
 
 A user who may write the status of a request may not create what the request creates, and perhaps not even
 change the request. So the status only reports. What the next action depends on is in the record, which
-nobody can write who may not change the spec too: the status is a subresource, and its writers cannot write
+only users who may change the spec too can write: the status is a subresource, and its writers cannot write
 metadata (docs/decisions/0067-a-status-is-not-an-order.md).
 
 The accepted spec and the results are too large for an annotation. They stay in the status, and count if they
@@ -57,7 +57,7 @@ def annotation(record: Record) -> dict[str, str]:
 
 
 def with_spec(request: DynamoGraphDeploymentRequest) -> Record:
-    """The record once the status has the accepted spec. It begins anew: nothing was done for this spec."""
+    """The record once the status has the accepted spec. It is empty: nothing was done for this spec."""
     metadata, accepted = request.metadata, request.status.accepted_spec
     return Record(metadata.uid, metadata.generation, _digest(accepted))
 

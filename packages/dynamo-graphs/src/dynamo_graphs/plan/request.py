@@ -235,7 +235,7 @@ def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
 def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
     """The stage of a request without a record: it is new, or from an earlier operator.
 
-    The results are read again. A graph that was created is only looked at.
+    The results are read again. Of a graph that was created only the state is read.
     """
     match state:
         case RequestState.PROFILING:

@@ -9,10 +9,13 @@ runs the Job's template, and all reports of a Job must agree.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from dynamo_graphs.api import names
 from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE, TOKEN_FOLDER
+from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
+from dynamo_graphs.plan.request_graph import target
 from dynamo_graphs.plan.request_output import BadOutput
 from dynamo_graphs.types.profiling import JobInFull, JobPodInFull
 from kube_runtime.apply.result import controls
@@ -23,6 +26,32 @@ _SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)
 _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
 """Fields of a container that decide what it runs."""
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def require_confirmed(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    job: JobInFull | None,
+    pods: Collection[JobPodInFull],
+    data: Mapping[str, str],
+) -> None:
+    """Check that the Job's pods confirm the results as far as the spec uses them.
+
+    Raises:
+        BadOutput: they do not, or they report other results.
+    """
+    metadata, namespace = request.metadata, target(request, spec).namespace
+    if not is_signed(job, pods, data) and namespace != metadata.namespace:
+        raise BadOutput(
+            "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
+            f"which are required to create objects in namespace {namespace}"
+        )
+    if spec.auto_apply and not is_confirmed(job, pods):
+        raise BadOutput(
+            "no pod of the profiling Job reports the digests of the results, so that anything may have "
+            f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
+            "yourself"
+        )
 
 
 def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
@@ -48,8 +77,8 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
 def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
     """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
 
-    That is enough to create the graph in the same namespace: who may create pods or Jobs there needs no graph
-    for it. `is_signed` has compared the reports.
+    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there needs no
+    graph for it. `is_signed` has compared the reports.
     """
     if job is None:
         return False

@@ -32,7 +32,7 @@ from dynamo_graphs.plan.request import (
     next_step,
     stage,
 )
-from dynamo_graphs.plan.request_digest import is_confirmed, is_signed
+from dynamo_graphs.plan.request_digest import require_confirmed
 from dynamo_graphs.plan.request_graph import (
     new_names,
     read_output,
@@ -77,15 +77,6 @@ from kube_runtime.types.batch import Job
 from kube_runtime.types.core import ServiceAccount
 from kube_runtime.types.meta import Condition, Resource
 from kube_runtime.types.rbac import RoleBinding
-
-_UNSIGNED = (
-    "no pod of the profiling Job that runs the Job's template reports the digests of the results, which are "
-    "required to create objects in namespace {}"
-)
-_UNCONFIRMED = (
-    "no pod of the profiling Job reports the digests of the results, so that anything may have written them: "
-    "review ConfigMap {}, and create the graph yourself"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +144,8 @@ class RequestController:
             case Action.REJECT:
                 return await self._blocked(request, status.refused(request, facts.problems))
             case Action.ACCEPT if request.spec is not None:
-                return await self._report(
-                    request, status.accepted(request, request.spec), record=with_spec
-                )
+                report = status.accepted(request, request.spec)
+                return await self._report(request, report, record=with_spec)
             case Action.DELETE_OLD_JOB if facts.job is not None:
                 await self.actions.clear(request, facts.job)
                 return DONE
@@ -281,12 +271,7 @@ class RequestController:
             raise BadOutput(text)
         graph_key = target(request, spec)
         data, offload = facts.output.data, self.reader.offload
-        # Raises if another writer changed the results, whatever their target is.
-        is_signed_here = is_signed(*facts.witnesses, data)
-        if not is_signed_here and graph_key.namespace != request.metadata.namespace:
-            raise BadOutput(_UNSIGNED.format(graph_key.namespace))
-        if spec.auto_apply and not is_confirmed(*facts.witnesses):
-            raise BadOutput(_UNCONFIRMED.format(name))
+        require_confirmed(request, spec, *facts.witnesses, data)
         size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
         output = await offload.one(

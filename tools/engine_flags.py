@@ -111,8 +111,8 @@ def options(folder: str, function: str) -> list[dict[str, Any]]:
         parsers.append(parser)
         raise _Parsed
 
-    argparse.ArgumentParser.parse_args = noted  # type: ignore[method-assign]
-    argparse.ArgumentParser.parse_known_args = noted  # type: ignore[method-assign]
+    for name in ("parse_args", "parse_known_args"):
+        setattr(argparse.ArgumentParser, name, noted)
     module, _, name = function.partition(":")
     sys.argv = ["program"]
     parse = getattr(importlib.import_module(module), name)

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import pytest
 import yaml
 
 from dynamo_graphs.facts import Facts
-from dynamo_graphs.library.engines import ENGINES, RELEASE
+from dynamo_graphs.library.engines import ENGINES, RELEASE, Role
+from dynamo_graphs.library.fields import Backend
 from dynamo_graphs.library.graph import Graph
 from dynamo_graphs.offline import expanded
 from dynamo_graphs.settings import installed_settings
@@ -119,7 +120,7 @@ def refusal(release: str, line: Line) -> str:
 def library_graphs() -> Iterator[Object]:
     """Graphs of the library, with every engine, role and size."""
     for backend, role, lora, gpus, nodes in product(
-        ENGINES, ("", "prefill", "decode"), (False, True), (1, 8), (1, 2)
+        get_args(Backend), get_args(Role), (False, True), (1, 8), (1, 2)
     ):
         graph = Graph("g", namespace="n").frontend(routing="kv", backend=backend)
         graph = graph.worker(

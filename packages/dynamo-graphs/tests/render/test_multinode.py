@@ -152,6 +152,27 @@ def test_only_the_leader_of_a_group_keeps_its_probes(framework: str) -> None:
     assert not PROBES & worker.keys()
 
 
+@pytest.mark.parametrize(
+    ("framework", "args", "listens"),
+    [
+        ("vllm", ["-tp", "16"], False),
+        ("vllm", ["-dp", "16"], True),
+        ("sglang", ["--tp", "16"], True),
+        ("trtllm", [], False),
+    ],
+)
+def test_a_follower_has_the_port_that_is_scraped_only_if_it_listens(
+    framework: str, args: list[str], *, listens: bool
+) -> None:
+    leader, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=args)
+    assert ["system"] == [port["name"] for port in leader["ports"]]
+    assert listens == ("ports" in worker)
+    own = {"name": "own", "containerPort": 1}
+    ports = [own, {"name": "system", "containerPort": 9090}]
+    _, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=args, ports=ports)
+    assert (ports if listens else [own]) == worker["ports"]
+
+
 def test_a_worker_of_tensorrt_llm_is_ready_when_it_lets_others_in() -> None:
     leader, worker = mains(command=["python3", "-m", "dynamo.trtllm"])
     assert PROBES <= leader.keys()

@@ -31,7 +31,7 @@ def warnings_of(one: Object, framework: str | None = None) -> list[str]:
     return [str(warning) for warning in graph_inoperative(a_graph({"w": one}, **named))]
 
 
-LORAS = {"envs": [{"name": "DYN_LORA_ENABLED", "value": "true"}]}
+LORAS: Object = {"envs": [{"name": "DYN_LORA_ENABLED", "value": "true"}]}
 
 
 def way(**fields: Any) -> Object:

@@ -180,6 +180,13 @@ def _is_program(command: list[str], args: list[str], framework: str) -> bool:
     return any(map(is_python, words)) and f"dynamo.{framework}" in words
 
 
+def without_default_port(container: Object, name: str = "system") -> Object:
+    """Remove the port of a worker that does not listen, which monitoring would report as down."""
+    ports = [port for port in container.get("ports", ()) if port.get("name") != name]
+    rest = {key: value for key, value in container.items() if key != "ports"}
+    return {**rest, "ports": ports} if ports else rest
+
+
 def without_probes(container: Object) -> Object:
     """Remove the probes: a worker of a group serves no health endpoints."""
     probes = ("livenessProbe", "readinessProbe", "startupProbe")

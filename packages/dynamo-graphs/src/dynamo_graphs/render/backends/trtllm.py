@@ -20,6 +20,7 @@ from dynamo_graphs.render.launch import (
     line,
     shell_line,
     users_parts,
+    without_default_port,
 )
 from dynamo_graphs.render.merge import variable
 from kube_runtime.kind import Object
@@ -78,7 +79,7 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     steps = [folders, *_ssh_client(), *_ssh_server(may_be_root=may_be_root)]
     dropped = ("livenessProbe", "startupProbe")
     return {
-        **{name: value for name, value in common.items() if name not in dropped},
+        **without_default_port({key: each for key, each in common.items() if key not in dropped}),
         "command": list(SHELL),
         "args": [" && ".join(steps)],
         "readinessProbe": _WORKER_READINESS,

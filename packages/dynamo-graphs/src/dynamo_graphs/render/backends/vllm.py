@@ -20,6 +20,7 @@ from dynamo_graphs.render.launch import (
     shell_line,
     users_parts,
     with_flags,
+    without_default_port,
     without_probes,
 )
 from dynamo_graphs.render.merge import variable
@@ -102,7 +103,7 @@ def _ends_simply(script: str) -> bool:
 def _ray_worker(container: Object, node: GroupNode) -> Object:
     address = f"--address={node.hosts.leader.shell.text}:{_RAY_PORT}"
     script = f"ray start {address} --block"
-    return {**container, "command": list(SHELL), "args": [script]}
+    return {**without_default_port(container), "command": list(SHELL), "args": [script]}
 
 
 def _ranks(local: int, node: GroupNode) -> list[Part]:

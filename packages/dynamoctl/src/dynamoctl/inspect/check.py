@@ -157,9 +157,8 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
         yield finding
     for title, written in _WRITTEN.items():
         there = [kind for kind in written if str(kind) in present]
-        finding = await _unobserved(reading, title, there)
-        if finding is not None:
-            yield finding
+        if unobserved := await _unobserved(reading, title, there):
+            yield unobserved
 
 
 async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> Finding | None:

@@ -125,8 +125,7 @@ def test_cliques_keep_their_order(mode: str) -> None:
 
 
 @pytest.mark.stalls  # it reads the recordings
-@pytest.mark.parametrize("lag_seconds", [0.0, 2.0])
-@pytest.mark.parametrize("mode", ["none", "grove"])
+@pytest.mark.parametrize(("mode", "lag_seconds"), [("none", 0.0), ("grove", 2.0)])
 def test_no_service_is_made_anew(mode: str, lag_seconds: float) -> None:
     """Those that go are the ones for debugging, which the Go operator made for every component (row O1)."""
 

@@ -70,9 +70,9 @@ async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> N
     """Create a graph, with a ready pod of each service if it `runs`, and let the operator settle."""
     installed = operator.server.storage.objects.get(CustomResourceDefinition.KIND.path(), ())
     spread = {"multinode": {"nodeCount": 2}} if installed else {}
-    services = {"Frontend": service("frontend", **frontend), "Decode": worker("decode", **spread)}
-    operator.create(GRAPH, graph(**services))
-    for key in services if runs else ():
+    decode = worker("decode", **spread)
+    operator.create(GRAPH, graph(Frontend=service("frontend", **frontend), Decode=decode))
+    for key in ("Frontend", "Decode") if runs else ():
         group = {SET_NAME: "chat-decode-0"} if spread and key == "Decode" else {}
         a_pod(operator, f"first-{key.lower()}", {"conditions": [READY]}, key, **group)
     await asyncio.sleep(REST_SECONDS)
@@ -80,10 +80,10 @@ async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> N
 
 def templates(operator: Running) -> dict[str, Object]:
     """The pod templates of all workloads, by workload and unit."""
+    bodies = [operator.read(kind, name) for kind in WORKLOADS for name in operator.names(kind)]
     return {
         f"{body['metadata']['name']}/{unit}/{name}": template
-        for kind in WORKLOADS
-        for body in map(lambda name, kind=kind: operator.read(kind, name), operator.names(kind))
+        for body in bodies
         for unit, members in units(body).items()
         for name, template in members.items()
         if isinstance(template, dict)

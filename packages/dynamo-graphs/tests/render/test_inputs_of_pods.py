@@ -29,8 +29,8 @@ def service(component_type: str, framework: str = "vllm", **fields: Any) -> Obje
     return {"componentType": component_type, "extraPodSpec": {"mainContainer": main}, **fields}
 
 
-GPU = {"resources": {"limits": {"gpu": "1"}}}
-DEBUG = {"annotations": {"nvidia.com/enable-debug-mode": "true"}}
+GPU: Object = {"resources": {"limits": {"gpu": "1"}}}
+DEBUG: Object = {"annotations": {"nvidia.com/enable-debug-mode": "true"}}
 GRAPH: Object = {
     "apiVersion": "nvidia.com/v1alpha1",
     "kind": "DynamoGraphDeployment",
@@ -94,7 +94,7 @@ def templates(settings: RenderSettings, facts: Facts) -> Object:
             return {}
         for body in made.objects:
             if body["kind"] in WORKLOADS:
-                found[body["kind"], body["metadata"]["name"]] = units(body)
+                found[f"{body['kind']}/{body['metadata']['name']}"] = units(body)
     return found
 
 

@@ -43,7 +43,8 @@ class Scene:
 
     def stored(self) -> Object:
         """The metadata of the gadget on the server."""
-        return self.world.server.storage.read(GADGETS, key("model"))["metadata"]
+        metadata: Object = self.world.server.storage.read(GADGETS, key("model"))["metadata"]
+        return metadata
 
     async def share(self, *, desired: bool = True) -> None:
         """Apply the gadget as a shared one."""

@@ -192,10 +192,10 @@ class GraphController:
         graph, live, facts = plan.step.graph, snapshot.live, snapshot.inputs.facts
         if not is_on_grove(graph):
             workers = plan.rollout.workers
-            desired = await self.offload.do(
+            rendered = await self.offload.do(
                 graph, graph_objects, graph, facts, self.settings, workers
             )
-            return adopted_components(desired, live)
+            return adopted_components(rendered, live)
         members = grove_members(graph, facts, self.settings, snapshot.pods)
         kept = kept_defaults(members, live, facts)
         desired = await self._render_set(graph, replace(facts, running_defaults=kept), live)

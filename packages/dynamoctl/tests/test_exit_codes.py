@@ -28,6 +28,13 @@ def test_an_unreachable_cluster_has_its_own_code(capsys: pytest.CaptureFixture[s
     assert (ExitCode.UNREACHABLE, ["error: https://127.0.0.1:1: refused"]) == ending(error, capsys)
 
 
+def test_an_unreachable_cluster_beside_a_refusal_is_a_problem(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    both = ExceptionGroup("both", [Unreachable("b"), Forbidden(403, "Forbidden", "a")])
+    assert (ExitCode.PROBLEMS, ["error: b", "error: a"]) == ending(both, capsys)
+
+
 def test_who_interrupts_reads_nothing_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert (130, []) == ending(KeyboardInterrupt(), capsys)
 

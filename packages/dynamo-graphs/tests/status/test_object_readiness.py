@@ -1,4 +1,4 @@
-"""An object is ready if the operator said so about its newest spec."""
+"""An object is ready if its summary condition is true for its newest spec."""
 
 import pytest
 

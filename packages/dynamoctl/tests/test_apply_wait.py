@@ -1,0 +1,34 @@
+"""`dynamoctl apply --wait`: its end is the exit code."""
+
+import pytest
+
+from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamoctl.change.apply import _ready
+from dynamoctl.cluster.target import Cluster, Target
+from dynamoctl.installation.cluster_reader import Reading
+from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.kind import Key, Object
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
+
+KIND = DynamoGraphDeployment.KIND
+
+
+@pytest.mark.parametrize(("status", "code"), [("True", ExitCode.OK), ("False", ExitCode.PROBLEMS)])
+def test_objects_that_are_not_ready_in_time_are_a_problem(
+    status: str, code: ExitCode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @on_simulated_clock
+    async def waits() -> None:
+        server = Server()
+        reading = Reading(server)
+        ready = {"type": "Ready", "status": status, "reason": "r", "message": "m"}
+        reported: Object = {"observedGeneration": 1, "conditions": [ready]}
+        graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
+        server.storage.create(KIND.path(), graph)
+        target = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
+        assert code == await _ready(Cluster(reading, "n"), [target], 60)
+
+    waits()
+    late = "error: not ready within 60 s"
+    assert (late in capsys.readouterr().err) == (code is ExitCode.PROBLEMS)

@@ -39,7 +39,7 @@ RULES: dict[type[Resource], Callable[[Any], Iterable[Problem]]] = {
     DynamoComponentDeployment: lambda component: component_problems(component, SETTINGS),
     DynamoGraphDeploymentRequest: lambda request: request_problems(request, SETTINGS, 0),
     DynamoNimDeployment: lambda nim: nim_problems(nim, SETTINGS, LegacySettings()),
-    DynamoNimRequest: build_problems,
+    DynamoNimRequest: lambda request: build_problems(request, SETTINGS),
 }
 
 _PROFILING = "spec.profilingConfig"

@@ -3,6 +3,7 @@
 import base64
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -54,7 +55,7 @@ async def has_image(host: str, login: Login | None = None) -> bool:
         return await Registry(session, reference, is_insecure=True, login=login).has_image()
 
 
-async def probed(host: str, *, is_own: bool = True, **settings: str) -> Probe:
+async def probed(host: str, *, is_own: bool = True, **settings: Any) -> Probe:
     """What the operator finds out about the image of a tenant at that registry."""
     name = f"{host}/team/app:1"
     image = BuiltImage(name, name, is_insecure=True, secret="", is_own=is_own)

@@ -77,8 +77,8 @@ def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping
 def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
     """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
 
-    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there needs no
-    graph for it. `is_signed` has compared the reports.
+    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there
+    needs no graph for it. `is_signed` has compared the reports.
     """
     if job is None:
         return False

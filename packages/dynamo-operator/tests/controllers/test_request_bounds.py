@@ -126,6 +126,20 @@ async def test_no_name_in_a_status_reads_another_namespace(name: str) -> None:
     assert not [path for path in world.read if "victim" in path or ".." in path or "?" in path]
 
 
+@pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])
+async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
+    manifest = ConfigMap.KIND.manifest({"name": name}, data={"a": "b"})
+    world = World()
+    request = await world.request()
+    world.server.requests.clear()
+    destination = await world.reader.destination(request, "lab", (manifest,))
+    problems = await world.controller.actions.config_maps(request, (manifest,), destination, None)
+    assert [] == world.server.requests
+    assert [
+        f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems
+    ] == [True]
+
+
 async def test_a_config_map_that_is_too_large_is_a_problem_of_the_request() -> None:
     world = World({"profilingConfig": {"configMapRef": {"name": "fat"}}})
     world.add(ConfigMap.KIND, "lab", "fat", data={"disagg.yaml": "x" * 5_000_000})

@@ -16,7 +16,6 @@ from dynamo_graphs.api.component import GROUP, VERSION
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader
-from dynamo_graphs.validation.syntax import is_subdomain, name_problems
 from dynamo_graphs.validation.versions import later_version
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError
@@ -97,9 +96,7 @@ def parse_results(
     config_maps: list[Object] = []
     ignored: list[str] = []
     for document in rest:
-        if document["kind"] == "ConfigMap" and (given := _name(document)):
-            for problem in name_problems(given, "metadata.name", "a ConfigMap"):
-                raise BadOutput(f"{file}: {problem}")
+        if document["kind"] == "ConfigMap" and _name(document):
             config_maps.append(document)
         else:
             ignored.append(f"{document['kind']} {_name(document)}".strip())
@@ -139,11 +136,9 @@ def require_small(config_maps: Iterable[Object]) -> None:
 
 
 def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
-    """Return the ConfigMaps with a valid name; users may have edited the stored objects."""
+    """Return the ConfigMaps with a name; users may have edited the stored objects."""
     return (
-        manifest
-        for manifest in kept
-        if manifest.get("kind") == "ConfigMap" and is_subdomain(_name(manifest))
+        manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
     )
 
 

@@ -115,12 +115,13 @@ def options(folder: str, function: str) -> list[dict[str, Any]]:
         setattr(argparse.ArgumentParser, name, noted)
     module, _, name = function.partition(":")
     sys.argv = ["program"]
-    parse = getattr(importlib.import_module(module), name)
+    parse: Any = getattr(importlib.import_module(module), name)
     try:
-        made = parse([]) if asyncio.iscoroutinefunction(parse) else parse()
+        made: Any = parse([]) if asyncio.iscoroutinefunction(parse) else parse()
         if asyncio.iscoroutine(made):
             asyncio.run(made)
-        parsers.append(made)
+        else:
+            parsers.append(made)
     except _Parsed:
         pass
     return [_option(action) for action in parsers[0]._actions if action.option_strings]  # noqa: SLF001

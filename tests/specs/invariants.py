@@ -17,7 +17,7 @@ _NAMES_OF_63 = frozenset(
     ("Service", "Deployment", "DynamoComponentDeployment", "LeaderWorkerSet", "PodCliqueSet")
 )
 
-PLACE = dict.fromkeys(
+PLACE: Mapping[str, str] = dict[str, str].fromkeys(
     (
         *("LWS_GROUP_SIZE", "LWS_LEADER_ADDRESS", "LWS_WORKER_INDEX"),
         *("GROVE_HEADLESS_SERVICE", "GROVE_PCLQ_POD_INDEX", "GROVE_PCSG_INDEX", "GROVE_PCSG_NAME"),

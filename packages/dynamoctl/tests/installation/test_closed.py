@@ -42,7 +42,7 @@ def test_a_graph_in_a_closed_namespace_is_named_with_the_remedy() -> None:
     assert CheckResult.OK is graphs_in_closed({"platform": []}, is_before=False).verdict
 
 
-def test_objects_that_nobody_observes_are_reported() -> None:
+def test_objects_that_no_controller_observes_are_reported() -> None:
     finding = unobserved("Grove", [a_set(), a_set(metadata={"name": "other"})], NOW)
     assert finding is not None
     assert "no controller has observed PodCliqueSet prod/chat and 1 other object" == finding.text

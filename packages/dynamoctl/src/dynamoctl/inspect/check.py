@@ -171,7 +171,7 @@ async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> 
             if labels.LAST_APPLIED_HASH in body["metadata"].get("annotations", {})
         ]
     except (Forbidden, NotFound):
-        return None  # whoever may not read them learns of them from the graphs
+        return None  # the status of graphs reports them, too
     return closed.unobserved(title, objects, datetime.now(UTC))
 
 

@@ -86,7 +86,7 @@ class ControllerOptions:
     second. A change of the object itself is never delayed. `is_ahead` returns whether objects that this
     controller created wait for another controller. It then starts few new objects at a time, so that those
     in progress are finished first. `report` ends a reconcile that raises because one of its writes was
-    refused or failed: it tells the user, and returns a `Result` with that failure.
+    refused or failed: it reports that to the user, and returns a `Result` with that failure.
     """
 
     workers: int = 16

@@ -325,15 +325,11 @@ PROFILING_APP = _key(
     "`dynamo-profiler`; `aic-profiler` if AI Configurator replaces measurements.",
 )
 LAST_APPLIED_HASH = _key(
-    "nvidia.com/last-applied-hash",
-    Use.WRITTEN,
-    "every object that the operator applies",
+    *("nvidia.com/last-applied-hash", Use.WRITTEN, "every object that the operator applies"),
     "Hash of the last applied content, which avoids writes without a change.",
 )
 OWNER_GENERATION = _key(
-    "nvidia.com/owner-generation",
-    Use.WRITTEN,
-    "every object that the operator applies",
+    *("nvidia.com/owner-generation", Use.WRITTEN, "every object that the operator applies"),
     "Generation of the owner for which it was written; an operator with an older one reads the owner first.",
 )
 LAST_APPLIED_GENERATION = _key(
@@ -350,16 +346,12 @@ ADOPTED_SPEC = _key(
     "operator, so that its pods keep their templates. Removed with the next change of the spec.",
 )
 NAMESPACE_DEFAULTS = _key(
-    "nvidia.com/namespace-defaults",
-    Use.WRITTEN,
-    "Deployments, LeaderWorkerSets, PodCliqueSets",
+    *("nvidia.com/namespace-defaults", Use.WRITTEN, "Deployments, LeaderWorkerSets, PodCliqueSets"),
     "Pull secrets and ServiceAccount that the operator found in the namespace for the pods, by component. "
     "They stay until the pod template changes for another reason.",
 )
 ADOPTED_TEMPLATES = _key(
-    "nvidia.com/adopted-templates",
-    Use.WRITTEN,
-    "Deployments, LeaderWorkerSets, PodCliqueSets",
+    *("nvidia.com/adopted-templates", Use.WRITTEN, "Deployments, LeaderWorkerSets, PodCliqueSets"),
     "Pod templates of an earlier operator that are kept, each as `name=rendered:kept`: digests of what "
     "this operator would render and of what runs. The template is replaced when either changes.",
 )

@@ -69,7 +69,7 @@ def test_labels_of_the_user_take_no_pod_from_its_selectors() -> None:
 
 def test_a_pvc_with_the_name_of_a_volume_of_the_role_is_the_only_volume_of_that_name() -> None:
     mounts = [{"name": "hf-cache", "mountPoint": "/models"}]
-    epp = {"config": {"plugins": []}}
+    epp: Object = {"config": {"plugins": []}}
     volumes = pod(componentType="epp", eppConfig=epp, volumeMounts=mounts)["volumes"]
     [cache] = [volume for volume in volumes if volume["name"] == "hf-cache"]
     assert {"claimName": "hf-cache"} == cache["persistentVolumeClaim"]

@@ -27,7 +27,7 @@ def test_objects_that_are_not_ready_in_time_are_a_problem(
         reported: Object = {"observedGeneration": 1, "conditions": [ready]}
         graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
         server.storage.create(KIND.path(), graph)
-        target = Target[Stated](reading, DynamoGraphDeployment, Key("n", "chat"))
+        target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
         assert code == await _ready(Cluster(reading, "n"), [target], 60)
 
     waits()

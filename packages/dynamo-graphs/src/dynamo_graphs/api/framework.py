@@ -12,12 +12,8 @@ from dynamo_graphs.api.backends import BACKENDS, NAMES, NOOP
 from dynamo_graphs.api.component import WORKER_TYPES, ComponentSpec, DynamoComponentDeploymentSpec
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 
-LORA_VARIABLE = "DYN_LORA_ENABLED"
-"""With the value `true` a worker loads LoRAs by their URIs."""
-
-LORA_FLAG = "--enable-lora"
-"""Without this flag vLLM serves no API for LoRAs."""
-
+LORA_VARIABLE = "DYN_LORA_ENABLED"  # with `true` a worker loads LoRAs by their URIs
+LORA_FLAG = "--enable-lora"  # without it vLLM serves no API for LoRAs
 # A newline does not end a command; space is ASCII without vertical tab.
 _SPACE = r"[\t\n\f\r ]"
 _SEPARATOR = re.compile(r"[|&;]")

@@ -158,11 +158,10 @@ def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
 def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
     """What replaces etcd and NATS for a component without their addresses; the user's values win.
 
-    Runtime 0.9.0 would look for both at localhost and exit: any process without etcd, vLLM's workers without
-    NATS, to which they publish KV events. Over ZMQ a router reads what it missed from the workers' own
-    indexers; without those it would need NATS after all, and never list the model.
+    Runtime 0.9.0 would look for both at localhost and exit. Over ZMQ a router reads the events it missed from
+    the workers' indexers; without those it would need NATS after all (decision 71).
     """
-    variables = []
+    variables: list[Object] = []
     if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
         variables.append(variable("DYN_STORE_KV", "mem"))
     if "NATS_SERVER" not in names:

@@ -29,7 +29,6 @@ from kube_runtime.kind import Fields
 _PORTS: Final = {"frontend": "http"} | dict.fromkeys(WORKER_TYPES, "system")
 _NUMBERS: Final = {"http": 8000, "system": 9090}
 _PLANNERS: Final = frozenset(("dynamo.global_planner", "dynamo.planner", "planner_sla"))
-"""Python modules that change the replicas of graphs."""
 _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose multinode launch consists of flags in the user's arguments."""
 

@@ -36,8 +36,16 @@ _SSH_KEYS = "/ssh-pk"
 
 _FORWARDED = frozenset(
     (
-        *("CPATH", "TRITON_PTXAS_PATH"),  # images set them for kernels that compile at run time
-        *("CUDA_VISIBLE_DEVICES", "HOME", "LD_LIBRARY_PATH", "MODEL_PATH", "PATH", "PYTHONPATH"),
+        *(
+            "CPATH",
+            "TRITON_PTXAS_PATH",
+            "CUDA_VISIBLE_DEVICES",
+            "HOME",
+            "LD_LIBRARY_PATH",
+            "MODEL_PATH",
+            "PATH",
+            "PYTHONPATH",
+        ),
         *("HF_DATASETS_CACHE", "HF_ENDPOINT", "HF_HOME", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
         *("NCCL_DEBUG", "NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "TENSORRT_LLM_CACHE_DIR"),
         *("TOKENIZERS_PARALLELISM", "TRANSFORMERS_CACHE", "TRTLLM_USE_UCX_KVCACHE", "USER"),
@@ -79,7 +87,7 @@ def _launch(container: Object, plan: ComponentPlan, node: GroupNode) -> Object:
     steps = [folders, *_ssh_client(), *_ssh_server(may_be_root=may_be_root)]
     dropped = ("livenessProbe", "startupProbe")
     return {
-        **without_default_port({key: each for key, each in common.items() if key not in dropped}),
+        **without_default_port({key: field for key, field in common.items() if key not in dropped}),
         "command": list(SHELL),
         "args": [" && ".join(steps)],
         "readinessProbe": _WORKER_READINESS,

@@ -1,6 +1,7 @@
 """What the profiler writes: graphs that admission accepts, made of the base and of the choice."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dynamo_graphs.settings import RenderSettings
 from dynamo_profiler import sources
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.engine import Engine, Layout
+from dynamo_profiler.planner import planner_service
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
@@ -197,6 +199,27 @@ def test_a_planner_gets_the_curves_the_targets_and_the_users_options() -> None:
     ] == pod["mainContainer"]["args"]
     mocked = graph_of(results, is_mocked=True)["spec"]["services"]["Planner"]
     assert "--backend=mocker" in mocked["extraPodSpec"]["mainContainer"]["args"]
+
+
+def test_a_planner_knows_the_gpus_of_both_halves() -> None:
+    known = a_configuration(planner={}, hardware={"minNumGpusPerEngine": 2})
+    choice = results_of(known).choice
+    assert choice is not None
+    prefill, decode = choice.roles
+    engine = replace(decode.engine, layout=Layout(4))
+    unequal = replace(choice, roles=(prefill, replace(decode, engine=engine)))
+    flags = flags_of(planner_service(known, unequal, "i:1", "vllm"))
+    assert {"--prefill-engine-num-gpu=2", "--decode-engine-num-gpu=4"} <= {*flags}
+
+
+def test_an_option_of_a_planner_may_be_zero_and_one_that_is_off_is_left_out() -> None:
+    planner = {"minEndpoint": 0, "loadPredictionWindow": 0.0, "noOperation": False}
+    known = a_configuration(planner=planner)
+    choice = results_of(known).choice
+    assert choice is not None
+    flags = flags_of(planner_service(known, choice, "i:1", "vllm"))
+    assert {"--min-endpoint=0", "--load-prediction-window=0"} <= {*flags}
+    assert not any(flag.startswith("--no-operation") for flag in flags)
 
 
 def test_a_planner_in_the_base_is_replaced() -> None:

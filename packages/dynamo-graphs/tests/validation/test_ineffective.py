@@ -62,6 +62,8 @@ def of(field: str, /, value: Any, **others: Any) -> Edit:
         return field, others, {**others, field: value}
     nested = others.get(outer, {})
     is_list = isinstance(nested, list)
+    before: Any
+    after: Any
     _, before, after = of(inner, value, **(nested[0] if is_list else nested))
     before, after = ([before], [after]) if is_list else (before, after)
     return field, {**others, outer: before}, {**others, outer: after}

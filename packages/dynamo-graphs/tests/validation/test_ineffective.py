@@ -62,9 +62,11 @@ def of(field: str, /, value: Any, **others: Any) -> Edit:
         return field, others, {**others, field: value}
     nested = others.get(outer, {})
     is_list = isinstance(nested, list)
-    _, *specs = of(inner, value, **(nested[0] if is_list else nested))
-    before, after = ({**others, outer: [spec] if is_list else spec} for spec in specs)
-    return field, before, after
+    before: Any
+    after: Any
+    _, before, after = of(inner, value, **(nested[0] if is_list else nested))
+    before, after = ([before], [after]) if is_list else (before, after)
+    return field, {**others, outer: before}, {**others, outer: after}
 
 
 def side(field: str, value: Any, **others: Any) -> Iterator[Edit]:

@@ -11,9 +11,9 @@ import asyncio
 import signal
 import sys
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from aiohttp import web
-from yarl import URL
 
 from dynamoctl.cluster.target import GRAPHS, target_of
 from dynamoctl.frontend.proxy import Frontend, frontend_of
@@ -109,7 +109,7 @@ def _refusal(request: web.Request, address: str) -> str:
 def _is_ours(host: str, address: str) -> bool:
     """Whether no DNS server decides where a browser finds this host."""
     try:
-        name = URL(f"http://{host}").host or ""
+        name = urlsplit(f"http://{host}").hostname or ""
         if name in ("localhost", address.lower()):
             return True
         ip_address(name)

@@ -21,7 +21,7 @@ _GONE = 410
 _UNKNOWN_FIELD = "failed to create typed patch object"
 _WEBHOOK, _BY_WEBHOOK = 'admission webhook "', " denied the request"
 _POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
-"""How the messages of denials begin, and go on (`k8s.io/apiserver`, v1.36). The code is the webhook's or the
+"""How the messages of denials begin, and continue (`k8s.io/apiserver`, v1.36). The code is the webhook's or the
 policy's choice."""
 
 

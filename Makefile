@@ -83,7 +83,7 @@ properties: .venv/.synced ## The properties of rendering, with 10,000 examples e
 		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
 
-planted: .venv/.synced ## Plant each fault of tests/planted in a copy, print the test that finds it (half an hour; ARGS="-k lease")
+planted: .venv/.synced ## Plant each fault of tests/planted in a copy, print the test that finds it (ten minutes; ARGS="-k lease")
 	@$(RUN) dynamoctl dev build
 	@PYTHONPATH=tests $(RUN) python -m planted $(ARGS)
 

@@ -2,9 +2,9 @@
 
 Each request goes through the API server's proxy of Services, so pods may come and go meanwhile.
 
-Requests carry the user's permissions in the cluster, and any page in the user's browser can send some to a local
-port. So those that a page of another origin caused are refused, and those to a host name that is not ours, as
-after DNS rebinding.
+Requests carry the user's permissions in the cluster, and any page in the user's browser can send some to a
+local port. So those that a page of another origin caused are refused, and those to a host name that is not
+ours, as after DNS rebinding.
 """
 
 import asyncio

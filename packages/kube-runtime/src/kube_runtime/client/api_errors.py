@@ -21,8 +21,8 @@ _GONE = 410
 _UNKNOWN_FIELD = "failed to create typed patch object"
 _WEBHOOK, _BY_WEBHOOK = 'admission webhook "', " denied the request"
 _POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
-"""How the messages of denials begin, and continue (`k8s.io/apiserver`, v1.36). The code is the webhook's or the
-policy's choice."""
+"""How the messages of denials begin, and continue (`k8s.io/apiserver`, v1.36). The code is the webhook's or
+the policy's choice."""
 
 
 class _Status(Struct, frozen=True):

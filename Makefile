@@ -17,7 +17,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) control-plane e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels planted builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels planted builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -35,6 +35,7 @@ demo: .venv/.synced ## Local control plane, operator and a graph that becomes re
 	@$(RUN) dynamoctl dev demo examples/vllm-disaggregated.yaml
 
 test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how long)
+	@$(RUN) dynamoctl dev build
 	@$(if $(TIMES),rm -rf dist/times; DYNAMO_TEST_TIMES=$(CURDIR)/dist/times) $(AT_ONCE) $(PARTS) types lint $(UNITS) notebooks
 	@$(if $(TIMES),$(RUN) python tools/times.py dist/times)
 
@@ -59,15 +60,13 @@ unit: .venv/.synced ## Tests without a control plane
 	@$(AT_ONCE) $(UNITS)
 
 cluster: .venv/.synced ## Tests on the real control plane, several parts at a time (JOBS=1: one)
-	@$(AT_ONCE) $(PARTS)
-
-control-plane: .venv/.synced
 	@$(RUN) dynamoctl dev build
+	@$(AT_ONCE) $(PARTS)
 
 $(UNITS): .venv/.synced
 	@$(RUN) pytest $@
 
-$(PARTS): control-plane
+$(PARTS): .venv/.synced
 	@$(RUN) pytest $(if $(findstring /,$@),$@,$(addprefix tests/cluster/,$(subst +, ,$@)))
 
 permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exactly the chart's role (ARGS="-k …")
@@ -100,7 +99,8 @@ long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 
 	@$(RUN) pytest -m long tests/cluster
 	@$(MAKE) --no-print-directory real
 
-notebooks: control-plane ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
+notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
+	@$(RUN) dynamoctl dev build
 	@$(UV) run --locked --group notebooks pytest tests/notebooks
 
 # Skipped only if `dev support` reports that this machine cannot be a node; any other error fails.

@@ -3,7 +3,6 @@
 import base64
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 from aiohttp import web
@@ -55,11 +54,12 @@ async def has_image(host: str, login: Login | None = None) -> bool:
         return await Registry(session, reference, is_insecure=True, login=login).has_image()
 
 
-async def probed(host: str, *, is_own: bool = True, **settings: Any) -> Probe:
+async def probed(host: str, *, is_own: bool = True, known_registries: str = "") -> Probe:
     """What the operator finds out about the image of a tenant at that registry."""
     name = f"{host}/team/app:1"
     image = BuiltImage(name, name, is_insecure=True, secret="", is_own=is_own)
-    return await RegistryProbe().asked(image, LegacySettings(**settings))
+    settings = LegacySettings(known_registries=known_registries)
+    return await RegistryProbe().asked(image, settings)
 
 
 @pytest.mark.parametrize(("status", "exists"), [(200, True), (404, False)])

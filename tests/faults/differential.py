@@ -90,11 +90,12 @@ class Subject:
         """The end, once nothing is written any more and nothing waits for its collection."""
         at_rest(world, proxy, self.is_settled, quiet_seconds=QUIET_SECONDS)
 
-        def without_orphans() -> Ending | None:
+        def settled() -> Ending | None:
+            """Others write as well, such as autoscalers: it must be settled after reading, too."""
             found = ending(world, with_history=False, more=self.more)
-            return None if found.orphans else found
+            return None if found.orphans or not self.is_settled(world) else found
 
-        found: Ending = world.until(without_orphans)
+        found: Ending = world.until(settled)
         return found
 
 

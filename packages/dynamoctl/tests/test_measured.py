@@ -9,7 +9,11 @@ import pytest
 
 from dynamo_graphs.api import labels
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_graphs.api.request import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestStatus,
+)
+from dynamo_graphs.api.request_record import annotation, with_spec
 from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.measured import Measured, document, measured, parts
 from dynamoctl.installation.cluster_reader import Reading
@@ -17,6 +21,7 @@ from dynamoctl.screen import plain
 from kube_runtime.client.transport import Answer, Request
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.meta import Metadata
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -70,6 +75,7 @@ class Cluster:
         self.request: Object = {"spec": self.spec, "status": known}
         self.graph: Object | None = {"spec": {"services": services or APART}}
         self.pod = "Running"
+        self.annotations: dict[str, str] = {}
 
     async def send(self, request: Request) -> Answer:
         if not request.path.endswith("/proxy/metrics"):
@@ -84,7 +90,7 @@ class Cluster:
         for kind, name, body in ((REQUEST, "sla", self.request), (GRAPH, "chat", self.graph)):
             if body is not None:
                 head = {"apiVersion": kind.api_version, "kind": kind.name}
-                metadata = {"namespace": "prod", "name": name}
+                metadata = {"namespace": "prod", "name": name, "annotations": self.annotations}
                 path = f"/apis/{kind.group}/{kind.version}/{kind.plural}"
                 self.server.storage.create(path, {**head, "metadata": metadata, **body})
         marks = {labels.GRAPH: "chat", labels.COMPONENT_TYPE: "frontend"}
@@ -217,6 +223,11 @@ async def test_the_spec_that_a_request_was_accepted_with_counts() -> None:
     config = {"sla": {"ttft": 50}}
     accepted = {**cluster.spec, "profilingConfig": {"profilerImage": "p:1", "config": config}}
     cluster.request["status"]["acceptedSpec"] = accepted
+    seen = DynamoGraphDeploymentRequest(
+        Metadata("sla", namespace="prod", uid="uid-1"),  # the first object of the server
+        status=DynamoGraphDeploymentRequestStatus(accepted_spec=accepted),
+    )
+    cluster.annotations = annotation(with_spec(seen))
     found = await cluster.why()
     assert (0.05, 0.01) == (found.promise.targets.ttft, found.promise.targets.itl)
     assert ("missed by 100%", "met") == tuple(each.verdict for each in found.checks)

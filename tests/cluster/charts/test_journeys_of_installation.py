@@ -342,7 +342,7 @@ def test_j08_the_operator_s_certificate_outlives_upgrades_and_comes_back(
             world.until(lambda: status(f"{address}/readyz") == 200)
             assert first != certificate(world)
             with pytest.raises(Refused, match="denied the request"):
-                world.create(GRAPH, WRONG)
+                kinds.world("default").create(GRAPH, WRONG)
     names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     hosts = names.get_values_for_type(x509.DNSName)
     assert f"{RELEASE}-dynamo-operator-webhook-service.{world.namespace}.svc" in hosts

@@ -122,7 +122,8 @@ async def test_whoever_comes_after_a_deletion_that_was_all_that_was_done_makes_i
         one, two = scene.user("one"), scene.user("two")
         await scene.apply(one, "old")
         scene.server.faults.append(Fault(500, times=100, method="PATCH"))
-        assert isinstance((await scene.apply(one, "new")).failure, ServerFailure)
+        with pytest.raises(ServerFailure):
+            await scene.apply(one, "new")
         assert not scene.server.storage.objects[PATH]
         scene.server.faults.clear()
         await settle()

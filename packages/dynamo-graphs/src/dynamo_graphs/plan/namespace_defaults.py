@@ -79,7 +79,9 @@ def _recorded(annotations: Mapping[str, str]) -> dict[str, NamespaceDefaults] | 
 
 def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
     """Those of the defaults that the templates of a workload without a record have."""
-    pods: list[Object] = [each["spec"] for each in templates.values() if isinstance(each, dict)]
+    pods: list[Object] = [
+        template["spec"] for template in templates.values() if isinstance(template, dict)
+    ]
     secrets = {entry.get("name") for pod in pods for entry in pod.get("imagePullSecrets") or ()}
     accounts = {pod.get("serviceAccountName") for pod in pods}
     account = now.service_account_name

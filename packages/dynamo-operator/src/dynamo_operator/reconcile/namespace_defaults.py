@@ -64,7 +64,7 @@ def kept_defaults(
 
     The first workload decides: an apply that was interrupted has written that one.
     """
-    first = min((found for found in live if found[0] in WORKLOADS), default=None)
+    first = min((key for key in live if key[0] in WORKLOADS), default=None)
     if first is None:
         return {}
     running = {
@@ -74,7 +74,7 @@ def kept_defaults(
         )
         for component, member in members.items()
     }
-    return {name: found for name, found in running.items() if found != members[name].now}
+    return {name: kept for name, kept in running.items() if kept != members[name].now}
 
 
 def still_kept(

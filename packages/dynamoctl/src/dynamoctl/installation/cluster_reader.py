@@ -117,6 +117,6 @@ def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
     Raises: DecodeError.
     """
     try:
-        return msgspec.json.decode(body, type=dict[str, Any])
+        return msgspec.json.decode(body, type=Object)
     except UNREADABLE as error:
         raise DecodeError(kind, key, str(error)) from error

@@ -56,9 +56,13 @@ from kube_runtime.apply.result import (
 from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
+from kube_runtime.clock import loop_time
 from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
-from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource
+
+_PASSING_SECONDS = 3.0
+"""A failure of the API server that is shorter changes no status: most end before a user could read it."""
 
 _DIGITS = 19
 """Digits of the largest int64. Python refuses to parse thousands of them."""
@@ -79,6 +83,8 @@ class Applier:
     take_over: ManagedFieldsUpgrade | None = None
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
     _settled: SettledObjects = field(init=False)
+    _failing: dict[str, tuple[Kind | None, Key | None, float]] = field(default_factory=dict)
+    """By uid of the owner: what the API server failed to write, and since when."""
 
     def __post_init__(self) -> None:
         self._settled = SettledObjects(self.hash_annotation)
@@ -87,6 +93,7 @@ class Applier:
         """Forget an object that is gone."""
         self._settled.forget(uid)
         self.suppression.forget(uid)
+        self._failing.pop(uid, None)
 
     async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
         """Apply one set of desired objects after the other, each in the order of its objects.
@@ -97,10 +104,26 @@ class Applier:
 
         Raises:
             Conflict: the object changed meanwhile; the caller retries at once.
+            ServerFailure: the API server failed at an object a moment ago; the caller retries. If that lasts,
+                the result has the failure instead.
             OperatorError: the API server is unreachable; nothing more was written.
         """
         met, desired = Obstructions(), set[tuple[str, Key]]()
-        return merge([await self._apply_set(owner, policy, met, desired) for policy in policies])
+        applied = merge([await self._apply_set(owner, policy, met, desired) for policy in policies])
+        self._ensure_lasting(owner.metadata.uid, applied.failure)
+        return applied
+
+    def _ensure_lasting(self, uid: str, failure: ServerFailure | None) -> None:
+        """Raise a failure unless the API server has failed at the same object for `_PASSING_SECONDS`."""
+        if failure is None:
+            self._failing.pop(uid, None)
+            return
+        *failed_at, since = self._failing.get(uid, (None, None, 0.0))
+        if failed_at != [failure.kind, failure.key]:
+            since = loop_time()
+            self._failing[uid] = (failure.kind, failure.key, since)
+        if loop_time() - since < _PASSING_SECONDS:
+            raise failure
 
     async def _apply_set(
         self,

@@ -214,7 +214,7 @@ FAILURES = (
         "no progress within the deadline",
         with_spec(progressDeadlineSeconds=1),
         "progress_deadline_exceeded",
-        "logs",
+        "kubectl describe pod",
     ),
     Failure(
         "services with different causes",

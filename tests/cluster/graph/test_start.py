@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from cluster.conftest import ControlPlane
-from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from devcluster.instance import Instance
 from devcluster.ports import free_ports
+from dynamo_graphs.api.crd import RESOURCES
 
 pytestmark = pytest.mark.cluster
 
@@ -81,7 +81,7 @@ def test_a_permission_that_is_missing(world: World, kinds: ControlPlane) -> None
     resources = "serviceaccounts,services,secrets,persistentvolumeclaims,configmaps"
     groups = "roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io"
     apps = "deployments.apps,customresourcedefinitions.apiextensions.k8s.io"
-    ours = f"{GRAPH},{COMPONENT}"
+    ours = ",".join(str(each.KIND) for each in RESOURCES)
     kinds.kubectl(
         *("create", "clusterrole", role, "--verb=get,list,watch"),
         f"--resource={resources},{groups},{apps},{ours}",

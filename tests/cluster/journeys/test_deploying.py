@@ -187,7 +187,8 @@ def test_j19_private_registry(user: User) -> None:
     user.apply(PRIVATE)
     user.ready("chat")
     assert "imagePullSecrets" not in user.pod("chat-frontend")
-    user.create(pull_secret("mine", AUTHS))
+    user.create(pull_secret("mine", AUTHS))  # pods that run keep what they have
+    user.edit("dgd/chat", "spec: {services: {Frontend: {envs: [{name: EDITED, value: 'yes'}]}}}")
     pulls_with(user, "mine")
     user.edit(
         "dgd/chat",

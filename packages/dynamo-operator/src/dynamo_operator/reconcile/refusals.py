@@ -38,6 +38,8 @@ async def report_refusal(
     resource = cache.get(type_, key)
     if resource is None or error.kind is None or error.key is None:
         raise error
+    if isinstance(error, ServerFailure):  # the next attempt may not meet it
+        raise error
     text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
     reasons, generation = FAILURE_REASONS[type_], resource.metadata.generation
     status = status_of(resource).with_conditions(

@@ -61,7 +61,7 @@ from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
 from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import R, Resource
 
-_PASSING_SECONDS = 3.0
+_PASSING_SECONDS = 1.0
 """A failure of the API server that is shorter changes no status: most end before a user could read it."""
 
 _DIGITS = 19
@@ -114,9 +114,13 @@ class Applier:
         return applied
 
     def _ensure_lasting(self, uid: str, failure: ServerFailure | None) -> None:
-        """Raise a failure unless the API server has failed at the same object for `_PASSING_SECONDS`."""
+        """Raise a failure unless the API server has failed at the same object for `_PASSING_SECONDS`.
+
+        A timeout lasts by itself: it took the whole time that a webhook has.
+        """
         if failure is None:
             self._failing.pop(uid, None)
+        if failure is None or failure.code == HTTPStatus.GATEWAY_TIMEOUT:
             return
         *failed_at, since = self._failing.get(uid, (None, None, 0.0))
         if failed_at != [failure.kind, failure.key]:

@@ -69,6 +69,7 @@ COMPUTING = a_request(
 )
 MEASURING = a_request("sla-online", "Qwen/Qwen3-0.6B", "vllm", {"sweep": COMPUTED, "sla": SLA})
 SHORTEST = a_request("auto-config-llm", "Qwen/Qwen3-0.6B", "vllm", None)
+VOLUMES = Kind("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 
 
 @pytest.fixture
@@ -80,8 +81,13 @@ def kubelet(kinds: ControlPlane, world: World, tmp_path: Path) -> Kubelet:
 
 @pytest.fixture
 def _around_the_large_one(world: World) -> None:
-    """The PVC with the weights, and the base graph, that the request names."""
-    storage = {"resources": {"requests": {"storage": "1Ti"}}, "accessModes": ["ReadWriteMany"]}
+    """The PVC with the weights, which workers mount, and the base graph, that the request names."""
+    modes = {"accessModes": ["ReadWriteMany"], "storageClassName": ""}
+    storage = {"resources": {"requests": {"storage": "1Ti"}}, **modes}
+    claim = {"name": "model-cache", "namespace": world.namespace}
+    volume = {"capacity": {"storage": "1Ti"}, "hostPath": {"path": "/weights"}, **modes}
+    metadata = {"name": f"weights-{world.namespace}", "namespace": ""}
+    world.create(VOLUMES, {"metadata": metadata, "spec": {**volume, "claimRef": claim}})
     world.create(CLAIM, {"metadata": {"name": "model-cache"}, "spec": storage})
     text = (ROOT / "examples" / "sglang-disaggregated.yaml").read_text(encoding="utf-8")
     name, key = BASE

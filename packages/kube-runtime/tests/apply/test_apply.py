@@ -191,7 +191,7 @@ async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_dele
         scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
         with pytest.raises(ServerFailure):  # it may pass
             await scene.apply(gadget("b", 1), gadget("c", 1))
-        await asyncio.sleep(_PASSING_SECONDS)
+        await asyncio.sleep(2 * _PASSING_SECONDS)
         before = len(scene.writes())
         applied = await scene.apply(gadget("b", 1), gadget("c", 1))
         assert isinstance(applied.failure, ServerFailure)

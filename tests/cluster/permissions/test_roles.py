@@ -17,6 +17,7 @@ from cluster.permitted import beyond, refused
 from cluster.requests.playing import QUOTAS, REQUEST, a_request
 from cluster.world import EVENTS, World
 from devcluster.api_server import KubectlError
+from dynamo_graphs.api.component import DynamoComponentDeployment
 from dynamo_graphs.api.graph import DynamoGraphDeployment
 from dynamo_graphs.render.rbac import discovery_objects, role_binding
 from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
@@ -100,6 +101,7 @@ def test_a_refused_role_is_the_cause_that_the_graph_names(
         world.until(lambda: any("exceeded quota" in each["message"] for each in world.list(EVENTS)))
         world.delete(GRAPH, "chat")
         world.gone(GRAPH, "chat")
+        world.gone(DynamoComponentDeployment.KIND, "chat-frontend")
 
 
 def test_graphs_that_need_ssh_keys_have_those_of_their_namespace_made(

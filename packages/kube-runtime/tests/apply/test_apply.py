@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import _PASSING_SECONDS, Applier
+from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.suppression import CONTEST_SECONDS, CONTEST_WRITES, REFUSED_SECONDS
+from kube_runtime.apply.suppression import (
+    CONTEST_SECONDS,
+    CONTEST_WRITES,
+    PASSING_SECONDS,
+    REFUSED_SECONDS,
+)
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.transport import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
@@ -191,7 +196,7 @@ async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_dele
         scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
         with pytest.raises(ServerFailure):  # it may pass
             await scene.apply(gadget("b", 1), gadget("c", 1))
-        await asyncio.sleep(2 * _PASSING_SECONDS)
+        await asyncio.sleep(2 * PASSING_SECONDS)
         before = len(scene.writes())
         applied = await scene.apply(gadget("b", 1), gadget("c", 1))
         assert isinstance(applied.failure, ServerFailure)

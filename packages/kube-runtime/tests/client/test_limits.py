@@ -22,7 +22,7 @@ class Endless:
     def __init__(self, status: int = 200) -> None:
         self.status, self.taken = status, 0
 
-    async def send(self, _: Request) -> Answer:
+    async def send(self, request: Request) -> Answer:
         return Answer(self.status, {}, self._body())
 
     async def _body(self) -> AsyncIterator[bytes]:

@@ -53,16 +53,18 @@ from kube_runtime.apply.result import (
     replacement_pending,
     stopped,
 )
-from kube_runtime.apply.suppression import SettledObjects, Target, WriteSuppression, digest_of
+from kube_runtime.apply.suppression import (
+    LastingFailures,
+    SettledObjects,
+    Target,
+    WriteSuppression,
+    digest_of,
+)
 from kube_runtime.apply.writer import Writer
 from kube_runtime.client.requests import ABSENT
-from kube_runtime.clock import loop_time
 from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
-from kube_runtime.kind import Key, Kind, Object, key_of
+from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.meta import R, Resource
-
-_PASSING_SECONDS = 1.0
-"""A failure of the API server that is shorter changes no status: most end before a user could read it."""
 
 _DIGITS = 19
 """Digits of the largest int64. Python refuses to parse thousands of them."""
@@ -83,8 +85,7 @@ class Applier:
     take_over: ManagedFieldsUpgrade | None = None
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
     _settled: SettledObjects = field(init=False)
-    _failing: dict[str, tuple[Kind | None, Key | None, float]] = field(default_factory=dict)
-    """By uid of the owner: what the API server failed to write, and since when."""
+    _failing: LastingFailures = field(default_factory=LastingFailures)
 
     def __post_init__(self) -> None:
         self._settled = SettledObjects(self.hash_annotation)
@@ -93,7 +94,7 @@ class Applier:
         """Forget an object that is gone."""
         self._settled.forget(uid)
         self.suppression.forget(uid)
-        self._failing.pop(uid, None)
+        self._failing.forget(uid)
 
     async def apply(self, owner: Resource, *policies: DesiredObjects) -> Applied:
         """Apply one set of desired objects after the other, each in the order of its objects.
@@ -110,24 +111,8 @@ class Applier:
         """
         met, desired = Obstructions(), set[tuple[str, Key]]()
         applied = merge([await self._apply_set(owner, policy, met, desired) for policy in policies])
-        self._ensure_lasting(owner.metadata.uid, applied.failure)
+        self._failing.ensure_lasting(owner.metadata.uid, applied.failure)
         return applied
-
-    def _ensure_lasting(self, uid: str, failure: ServerFailure | None) -> None:
-        """Raise a failure unless the API server has failed at the same object for `_PASSING_SECONDS`.
-
-        A timeout lasts by itself: it took the whole time that a webhook has.
-        """
-        if failure is None:
-            self._failing.pop(uid, None)
-        if failure is None or failure.code == HTTPStatus.GATEWAY_TIMEOUT:
-            return
-        *failed_at, since = self._failing.get(uid, (None, None, 0.0))
-        if failed_at != [failure.kind, failure.key]:
-            since = loop_time()
-            self._failing[uid] = (failure.kind, failure.key, since)
-        if loop_time() - since < _PASSING_SECONDS:
-            raise failure
 
     async def _apply_set(
         self,

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -21,14 +22,17 @@ import msgspec
 from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
 from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.clock import loop_time
-from kube_runtime.errors import NotFound, Refused
-from kube_runtime.kind import Key, Object
+from kube_runtime.errors import NotFound, Refused, ServerFailure
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Resource
 
 V = TypeVar("V")
 
 REFUSED_SECONDS = 110.0
 """How long a refusal counts: a little less than controllers wait before they retry."""
+
+PASSING_SECONDS = 1.0
+"""A failure of the API server that is shorter is retried and not reported."""
 
 CONTEST_SECONDS = 60.0
 CONTEST_WRITES = 5
@@ -193,3 +197,33 @@ class WriteSuppression:
 def digest_of(desired: Object) -> str:
     """A hash of the desired object; the order of its lists counts."""
     return hashlib.sha256(msgspec.json.encode(desired, order="deterministic")).hexdigest()
+
+
+class LastingFailures:
+    """Since when the API server has failed at an object, by uid of its owner.
+
+    A failure that the next attempt does not meet changes no status: most end before a user could read it.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[Kind | None, Key | None, float]] = {}
+
+    def forget(self, uid: str) -> None:
+        """Forget an owner that is gone."""
+        self._since.pop(uid, None)
+
+    def ensure_lasting(self, uid: str, failure: ServerFailure | None) -> None:
+        """Raise a failure unless it was the same object for `PASSING_SECONDS`.
+
+        A timeout lasts: it took the whole time that a webhook has.
+        """
+        if failure is None:
+            self.forget(uid)
+        if failure is None or failure.code == HTTPStatus.GATEWAY_TIMEOUT:
+            return
+        *failed_at, since = self._since.get(uid, (None, None, 0.0))
+        if failed_at != [failure.kind, failure.key]:
+            since = loop_time()
+            self._since[uid] = (failure.kind, failure.key, since)
+        if loop_time() - since < PASSING_SECONDS:
+            raise failure

@@ -22,7 +22,7 @@ class Endless:
     def __init__(self, status: int = 200) -> None:
         self.status, self.taken = status, 0
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Answer:  # noqa: ARG002 - as in the protocol
         return Answer(self.status, {}, self._body())
 
     async def _body(self) -> AsyncIterator[bytes]:
@@ -63,7 +63,7 @@ class Fat:
     def __init__(self, count: int) -> None:
         self.count, self.limits, self.largest = count, list[int](), 0
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: Request) -> Answer:  # noqa: ARG002 - as in the protocol
         limit, first = int(request.query["limit"]), int(request.query.get("continue", "0"))
         self.limits.append(limit)
         return Answer(200, {}, self._page(first, min(first + limit, self.count)))

@@ -130,6 +130,19 @@ async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> N
 
 
 @on_simulated_clock
+async def test_what_others_change_after_the_look_goes_at_the_second_try() -> None:
+    """No watch brings the change, so without another read each try would meet the same conflict."""
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        async with looking(world, owner):
+            world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 2}})
+            with pytest.raises(Conflict):
+                await applier.apply(owner, Controlled([], TYPES))
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
 async def test_an_outage_delays_the_look() -> None:
     async with a_scene() as (world, _, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])

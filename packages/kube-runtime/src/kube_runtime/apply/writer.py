@@ -105,12 +105,28 @@ class Writer:
             Conflict: the object changed since it was read; the caller decides again.
         """
         type_, key, uid = type(live), live.key, live.metadata.uid
-        async with self._turn(type_, key):
+        async with self._turn(type_, key) as flight:
             version = live.metadata.resource_version
-            await self.client.delete(type_, key, uid=uid, resource_version=version)
+            try:
+                await self.client.delete(type_, key, uid=uid, resource_version=version)
+            except Conflict:
+                await self._read_again(type_, key, flight)
+                raise
             if self.cache.holds(type_):
                 self.cache.store(type_).deleted(key, uid)
                 self._end_elsewhere(type_, key)
+
+    async def _read_again(
+        self, type_: type[Resource], key: Key, flight: InFlightWrite[Resource]
+    ) -> None:
+        """Show the newest state, which the watch never brings if its selector leaves the object out."""
+        if not self.cache.holds(type_):
+            return
+        store = self.cache.store(type_)
+        try:
+            store.fetched(flight, await self.client.get(type_, key))
+        except (NotFound, Forbidden):
+            store.end_unwatched(key)
 
     async def read_existing(
         self,

@@ -236,11 +236,6 @@ class Multinode(Struct):
     ] = 2
 
 
-def _names_one_bound(budget: Object) -> bool:
-    """Whether a disruption budget sets at most one of its two bounds."""
-    return not ("minAvailable" in budget and "maxUnavailable" in budget)
-
-
 class DisruptionBudget(Struct):
     """How many pods of a component an eviction, such as the drain of a node, may take at a time."""
 
@@ -248,7 +243,7 @@ class DisruptionBudget(Struct):
         Rule(
             "!(has(self.minAvailable) && has(self.maxUnavailable))",
             "minAvailable and maxUnavailable cannot both be set",
-            _names_one_bound,
+            lambda budget: not ("minAvailable" in budget and "maxUnavailable" in budget),
         ),
     )
 

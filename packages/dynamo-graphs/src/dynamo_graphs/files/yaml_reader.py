@@ -159,7 +159,7 @@ class _NodeLoader(ShallowLoader):
 def _roots(source: str, text: str) -> Iterator[yaml.Node]:
     """Parse the root nodes. JSON escapes characters beyond 16 bits in two parts, which YAML cannot."""
     if text.lstrip()[:1] in {"{", "["}:
-        text = _PAIR.sub(lambda pair: _character(pair[1], pair[2]), text)
+        text = _PAIR.sub(lambda pair: bytes.fromhex(pair[1] + pair[2]).decode("utf-16-be"), text)
     try:
         yield from yaml.compose_all(text, Loader=_NodeLoader)
     except yaml.MarkedYAMLError as error:
@@ -169,10 +169,6 @@ def _roots(source: str, text: str) -> Iterator[yaml.Node]:
         raise ExceptionGroup(source, [ConfigError(place, f"unreadable YAML: {problem}")]) from error
     except yaml.YAMLError as error:
         raise ExceptionGroup(source, [ConfigError(source, f"unreadable YAML: {error}")]) from error
-
-
-def _character(high: str, low: str) -> str:
-    return bytes.fromhex(high + low).decode("utf-16-be")
 
 
 class _Reading:

@@ -230,7 +230,8 @@ def _service(
         result["scalingAdapter"] = {"enabled": True}
     if is_worker and (more := _missing_variables(worker_variables(spec), result.get("envs") or [])):
         result["envs"] = [*(result.get("envs") or []), *more]
-    placement = placed if is_worker and not spec.use_mocker else _only(placed, "imagePullSecrets")
+    takes_all = is_worker and not spec.use_mocker
+    placement = {name: placed[name] for name in placed if takes_all or name == "imagePullSecrets"}
     if placement:
         pod: Object = dict(result.get("extraPodSpec") or {})
         path = f"the graph's spec.services[{service_name}].extraPodSpec"
@@ -258,10 +259,6 @@ def _missing_variables(requested: Iterable[Object], present: Iterable[Object]) -
     """The requested variables that are not present."""
     present_names = {env.get("name") for env in present}
     return [env for env in requested if env.get("name") not in present_names]
-
-
-def _only(placed: Object, name: str) -> Object:
-    return {name: placed[name]} if name in placed else {}
 
 
 def _with_names(value: object, renamed: Mapping[str, str]) -> object:

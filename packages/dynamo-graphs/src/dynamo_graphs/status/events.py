@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel, EndpointInfo
+from dynamo_graphs.api.model import DynamoModel
 from dynamo_graphs.plan.model import ModelReason
 from dynamo_graphs.status.reasons import GraphReason
 from kube_runtime.types.meta import Condition, condition
@@ -97,7 +97,10 @@ def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[Sta
     old, new = (_ready(model) for model in (before, after))
     base = after.spec.base_model_name if after.spec else ""
     total, ready = after.status.total_endpoints or 0, after.status.ready_endpoints or 0
-    failing = [sum(map(_is_failing, model.status.endpoints)) for model in (before, after)]
+    failing = [
+        sum(one.failures > 0 and not one.fallback_covered for one in model.status.endpoints)
+        for model in (before, after)
+    ]
     if failing[1] and not failing[0]:
         cause = new.message.partition("; ")[2]
         text = f"Some endpoints failed to load LoRA: {failing[1]} task(s) failed"
@@ -138,7 +141,3 @@ def _validity(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:
 
 def _ready(model: DynamoModel) -> Condition:
     return condition(model.status.conditions, "EndpointsReady") or Condition("EndpointsReady", "")
-
-
-def _is_failing(endpoint: EndpointInfo) -> bool:
-    return endpoint.failures > 0 and not endpoint.fallback_covered

@@ -151,7 +151,8 @@ def _fitting(
     """As many endpoints as fit into a status, those with a recorded LoRA first."""
     room = _ENDPOINT_BYTES - sum(map(_size, beside))
     kept: set[int] = set()
-    for number in sorted(range(len(infos)), key=lambda number: not _has_record(infos[number])):
+    unrecorded = [not (info.loaded_name or info.tried_name or info.leftovers) for info in infos]
+    for number in sorted(range(len(infos)), key=unrecorded.__getitem__):
         room -= _size(infos[number])
         if room < 0:
             break
@@ -162,10 +163,6 @@ def _fitting(
 def _size(info: EndpointInfo) -> int:
     """Bytes of an endpoint in a status, without its message."""
     return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
-
-
-def _has_record(info: EndpointInfo) -> bool:
-    return bool(info.loaded_name or info.tried_name or info.leftovers)
 
 
 def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:

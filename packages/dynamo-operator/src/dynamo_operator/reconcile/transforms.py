@@ -27,7 +27,7 @@ from dynamo_graphs.types.grove import REPLICA_INDEX
 from dynamo_graphs.types.optional_apis import SET_NAME
 from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.types.core import ContainerStatus, Pod, PodSpec, PodStatus
-from kube_runtime.types.meta import Condition, Metadata, OwnerReference, R, Resource
+from kube_runtime.types.meta import Condition, Metadata, R, Resource
 
 _COPY = "kubectl.kubernetes.io/last-applied-configuration"
 _MOST_ENTRIES = 32
@@ -40,7 +40,7 @@ _MOST_REGISTRIES = 64
 def is_controlled_by_us(resource: Resource) -> bool:
     """Whether one of our kinds controls the object."""
     controller = resource.metadata.controller
-    return controller is not None and _is_of_our_group(controller)
+    return controller is not None and controller.api_version.partition("/")[0] == GROUP
 
 
 def metadata_only(resource: R) -> R:
@@ -66,10 +66,6 @@ def slim(metadata: Metadata) -> Metadata:
         owner_references=tuple(owners[:_MOST_ENTRIES]),
         finalizers=(),
     )
-
-
-def _is_of_our_group(owner: OwnerReference) -> bool:
-    return owner.api_version.partition("/")[0] == GROUP
 
 
 class _Login(msgspec.Struct):

@@ -205,7 +205,11 @@ class RequestReader:
         job = await self.live(Job, job_key(request))
         is_edited = request.metadata.generation != accepted_generation(request)
         problems = await self.problems(request) if job is None and is_edited else ()
-        running = sorted(pod.metadata.name for pod in self._pods(request) if _is_alive(pod))
+        running = sorted(
+            pod.metadata.name
+            for pod in self._pods(request)
+            if pod.status.phase not in ("Succeeded", "Failed")
+        )
         if job is not None or is_edited or running:
             return RequestFacts(problems=problems, job=job, pods_left=tuple(running))
         output = await self.live(Output, output_key(request))
@@ -341,7 +345,3 @@ def request_watches(cache: Cache) -> tuple[Watches, ...]:
                 yield request.key
 
     return tuple(Watches(type_, keys) for type_ in (JobPod, Output, DynamoGraphDeployment))
-
-
-def _is_alive(pod: JobPod) -> bool:
-    return pod.status.phase not in ("Succeeded", "Failed")

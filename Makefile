@@ -75,7 +75,7 @@ permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exac
 
 crash: .venv/.synced ## Kill the operator before and after each of its writes (20 minutes; ARGS="-k scale")
 	@$(RUN) dynamoctl dev build
-	@DYNAMO_TEST_LONG=1 $(RUN) pytest tests/faults/test_crash.py tests/faults/test_crash_legacy.py tests/faults/test_crash_builds.py $(ARGS)
+	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" $(wildcard tests/faults/test_*crash*.py) $(ARGS)
 
 properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
 	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
@@ -90,14 +90,14 @@ kernels: .venv/.synced ## The profiler with AI Configurator's measured kernels, 
 	@UV_PROJECT_ENVIRONMENT=.venv-kernels $(UV) sync --locked --all-packages --extra aiconfigurator
 	@.venv-kernels/bin/python -m pytest tests/kernels
 
-long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 odd manifests, Prometheus, real pods
+long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 odd manifests, every recorded case, real pods
 	@$(RUN) dynamoctl dev build
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 packages/dynamo-operator/tests/admission/test_odd_manifests.py
 	@FUZZ_MANIFESTS=5000 $(RUN) pytest --timeout=0 tests/cluster/admission -k odd_manifests
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m long --timeout=0 tests/adversary
 	@$(RUN) pytest -m long tests/cluster
-	@$(MAKE) --no-print-directory real
+	@$(MAKE) --no-print-directory conformance real
 
 notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
 	@$(RUN) dynamoctl dev build

@@ -51,10 +51,8 @@ def player(world: World) -> Player:
 @pytest.fixture
 def foreign(kinds: ControlPlane) -> Iterator[World]:
     """The namespace of others."""
-    name = f"foreign-{uuid.uuid4().hex[:8]}"
-    kinds.kubectl("create", "namespace", name)
-    yield kinds.world(name)
-    kinds.kubectl("delete", "namespace", name, "--wait=false")
+    with kinds.new_namespace(f"foreign-{uuid.uuid4().hex[:8]}") as world:
+        yield world
 
 
 def leading(world: World, **spec: Any) -> Object:

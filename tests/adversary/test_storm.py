@@ -176,10 +176,8 @@ class Tenant:
 @pytest.fixture
 def other(kinds: ControlPlane) -> Iterator[World]:
     """The namespace of the hostile tenant."""
-    name = f"storm-{os.getpid()}"
-    kinds.kubectl("create", "namespace", name)
-    yield kinds.world(name)
-    kinds.kubectl("delete", "namespace", name, "--wait=false")
+    with kinds.new_namespace(f"storm-{os.getpid()}") as world:
+        yield world
 
 
 def leave_out(kinds: ControlPlane, configuration: str, namespace: str) -> None:

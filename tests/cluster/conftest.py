@@ -8,6 +8,7 @@ import os
 import ssl
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +16,11 @@ import msgspec
 import pytest
 
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.world import World
+from cluster.world import NAMESPACES, World
 from devcluster.instance import Instance
 from dynamo_graphs.api.crd import custom_resource_definitions
 from kube_runtime.controller.stall import MESSAGE as STALL
+from kube_runtime.types.core import ServiceAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,15 @@ class ControlPlane:
         """A namespace with the administrator's credentials; "" is all namespaces."""
         return World(self.server, self.tls, namespace)
 
+    @contextmanager
+    def new_namespace(self, name: str) -> Iterator[World]:
+        """A namespace whose default ServiceAccount exists; cleared in the end."""
+        world = self.world(name)
+        world.create(NAMESPACES, {"metadata": {"name": name, "namespace": ""}})
+        world.eventually(ServiceAccount.KIND, "default")
+        yield world
+        world.clear()
+
     @property
     def audit_log(self) -> Path:
         """Every request, one JSON object per line."""
@@ -101,13 +112,8 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A new namespace whose default ServiceAccount exists."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    control_plane.kubectl("create", "namespace", name)
-    control_plane.kubectl(
-        "wait", f"--namespace={name}", "--for=create", "--timeout=180s", "serviceaccount/default"
-    )
-    yield name
-    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+    with control_plane.new_namespace(f"test-{uuid.uuid4().hex[:10]}") as world:
+        yield world.namespace
 
 
 @pytest.fixture(scope="session")

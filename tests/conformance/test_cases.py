@@ -9,25 +9,14 @@ from functools import cache
 
 import pytest
 
-from conformance.modes import EVERY_MODE, LEGACY_MODES
+from conformance.modes import EVERY_MODE
 from conformance.recordings import Case, cases
 from conformance.verdict import Verdict, verdicts
 
 PLAYED = {
     "none": ("*",),
-    "lws": ("*multinode-*", "agg-vllm", "restart-sequential", "model-lora*"),
-    "grove": (
-        "multinode-*",
-        "agg-vllm",
-        "disagg-*",
-        "epp-config",
-        "labels-*",
-        "model-*",
-        "pvc-create",
-    ),
-    "grovekai": ("*",),
-    "flagsgrove": ("*",),
-    **dict.fromkeys(LEGACY_MODES, ("*",)),
+    "grove": ("multinode-*", "agg-vllm", "disagg-*", "epp-config", "model-*", "pvc-create"),
+    "legacy": ("*",),
 }
 
 pytestmark = pytest.mark.cluster
@@ -70,7 +59,7 @@ def test_a_case_ends_as_recorded(
     assert [] == verdicts_of(mode)[case].unexplained
 
 
-@each_case(*(each for each in PLAYED if each not in LEGACY_MODES))
+@each_case(*(each for each in PLAYED if each != "legacy"))
 def test_render_prints_what_was_applied(
     verdicts_of: Callable[[str], dict[str, Verdict]], mode: str, case: str
 ) -> None:

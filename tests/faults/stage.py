@@ -172,7 +172,7 @@ def namespace(proxy: Proxy) -> Iterator[World]:
     try:
         yield world
     finally:
-        world.delete(NAMESPACES, name)
+        world.clear()
 
 
 def at_rest(

@@ -11,7 +11,7 @@ from kube_runtime.kind import Kind
 
 __all__ = ["groups", "operated"]
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from kube_runtime.kind import Kind
 
 GROVE = (SET, CLIQUE, GROUP)
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ EDITS: dict[str, Callable[[World], object]] = {
     "a service is removed": edit_service("Decode", None),
 }
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 @dataclass(frozen=True)

@@ -50,10 +50,8 @@ def operator_flags() -> tuple[str, ...]:
 @pytest.fixture
 def place(groups: ControlPlane) -> Iterator[World]:
     """A namespace of the test's own where groups form."""
-    name = f"test-{uuid.uuid4().hex[:10]}"
-    groups.kubectl("create", "namespace", name)
-    yield groups.world(name)
-    groups.kubectl("delete", "namespace", name, "--wait=false")
+    with groups.new_namespace(f"test-{uuid.uuid4().hex[:10]}") as world:
+        yield world
 
 
 @pytest.fixture

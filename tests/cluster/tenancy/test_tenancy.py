@@ -45,10 +45,8 @@ def nats(body: Object) -> str:
 @pytest.fixture
 def lab(kinds: ControlPlane, world: World) -> Iterator[World]:
     """A second namespace."""
-    name = f"{world.namespace}-lab"
-    kinds.kubectl("create", "namespace", name)
-    yield World(world.server, world.tls, name)
-    kinds.kubectl("delete", "namespace", name, "--wait=false")
+    with kinds.new_namespace(f"{world.namespace}-lab") as lab:
+        yield lab
 
 
 @pytest.fixture

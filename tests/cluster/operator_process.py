@@ -14,6 +14,9 @@ from typing import Self
 from cluster.chart_role import operator_kubeconfig
 from cluster.world import PATIENCE_SECONDS
 
+_LOG_SHOWN = 20_000
+"""Characters of its log that a failure shows."""
+
 OFF = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
 
 
@@ -100,3 +103,5 @@ class OperatorProcess:
     ) -> None:
         if self.ended is None:
             self.stop()
+        if error is not None:  # pytest shows it if the test fails
+            print(self._log()[-_LOG_SHOWN:])  # noqa: T201

@@ -60,6 +60,7 @@ def kill(instance: Instance, *names: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_two_instances_live_side_by_side_and_one_outlives_the_other(make: Make) -> None:
     first, second = make("first"), make("second")
     first.up(nodes=1)

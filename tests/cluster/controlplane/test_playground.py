@@ -65,6 +65,7 @@ def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
     instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=180s")
 
 
+@pytest.mark.long
 def test_every_example_becomes_ready(playground: Instance) -> None:
     for file in sorted(EXAMPLES.glob("*.yaml")):
         playground.kubectl("apply", "--filename", file)
@@ -175,6 +176,7 @@ STARTER = (
 )
 
 
+@pytest.mark.long
 def test_up_heals_what_a_killed_up_left_and_two_at_once_are_one(state: Path) -> None:
     """Killed at each step that it reports, then twice at the same time."""
     for step in ("etcd", "controllers", "starting the operator"):

@@ -101,7 +101,7 @@ class Screens:
         return found[-1]
 
 
-@pytest.fixture(params=[80, 160])
+@pytest.fixture(params=[80, pytest.param(160, marks=pytest.mark.long)])
 def screens(
     request: pytest.FixtureRequest,
     installed_operator: OperatorProcess,

@@ -18,7 +18,7 @@ from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from simulated.lora_fleet import Fleet
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 OLD, NEW = "s3://my-bucket/my-lora", "s3://my-bucket/my-lora-v2"
 

@@ -30,7 +30,7 @@ FLAGS = (
     f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def dynamoctl(kubeconfig: Path, *arguments: str) -> str:

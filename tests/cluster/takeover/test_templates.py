@@ -38,7 +38,7 @@ GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)
 LWS = (LeaderWorkerSet.KIND, PodGroup.KIND)
 EDIT = {"spec": {"services": {"W": {"envs": [{"name": "NEW", "value": "yes"}]}}}}
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def note(there: World, kind: Kind, name: str) -> str:

@@ -28,7 +28,7 @@ FLAGS = (
     f"--epp-cluster-role-name={NAMES[Name.EPP_ROLE]}",
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def test_no_pod_runs_twice_and_the_right_to_grove_is_enough(

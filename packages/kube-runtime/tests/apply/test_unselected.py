@@ -9,7 +9,12 @@ import pytest
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.ownership import Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb
-from kube_runtime.apply.unselected import SHOWN_SECONDS, UnselectedObjects, complement
+from kube_runtime.apply.unselected import (
+    AGAIN_SECONDS,
+    SHOWN_SECONDS,
+    UnselectedObjects,
+    complement,
+)
 from kube_runtime.cache.store import FETCHED_SECONDS
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Object
@@ -113,6 +118,19 @@ async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
         shared = Shared([gadget("a", 1)], TYPES, (LABEL, "us"))
         applied = await applier.apply(owner, shared)
         assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+
+
+@on_simulated_clock
+async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        with pytest.raises(Conflict):
+            await applier.apply(owner, Controlled([wanted()], TYPES))
+        async with looking(world, owner):
+            await settle(FETCHED_SECONDS + AGAIN_SECONDS + 1)
+            assert {"a": 1} == world.sizes(), "however long its owner cannot decide"
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
 
 
 @on_simulated_clock

@@ -223,17 +223,16 @@ def _bounded(file: str, document: Object) -> None:
 def _as_json(value: object) -> Any:
     match value:
         case dict():
-            return {_key(key): _as_json(child) for key, child in value.items()}
+            return {
+                str(key).lower() if isinstance(key, bool) else str(key): _as_json(child)
+                for key, child in value.items()
+            }
         case list():
             return [_as_json(child) for child in value]
         case str() | bool() | int() | float() | None:
             return value
         case _:
             return str(value)
-
-
-def _key(key: object) -> str:
-    return str(key).lower() if isinstance(key, bool) else str(key)
 
 
 def _line(value: object) -> str:

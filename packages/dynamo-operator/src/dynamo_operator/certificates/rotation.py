@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Change
 from kube_runtime.controller.manager import Manager
 
 RESYNC_SECONDS: Final = 30.0
@@ -39,16 +38,13 @@ class Rotation(ABC):
         if self._informers:
             await self._synced.wait()
         for informer in self._informers:
-            informer.store.subscribe(self._on_change)
+            informer.store.subscribe(lambda _: self._wake.set())
         while True:
             self._wake.clear()
             wait = await self._turn()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
-
-    def _on_change(self, _change: Change[Any]) -> None:
-        self._wake.set()
 
     @abstractmethod
     async def _turn(self) -> float:

@@ -4,7 +4,8 @@ The watch of a kind that others use selects by a label that we write. An earlier
 written the label, and a user may remove it while no process of ours leads. A reconcile finds such an object
 when it creates one of that name; objects that are no longer desired are found here only.
 
-Each process lists them once, when it begins to lead: page by page, and only metadata.
+Each process lists them when it begins to lead: page by page, and only metadata. While some of ours are left
+it lists again, for five minutes: a reconcile that met one first may have seen it for a moment only.
 """
 
 import asyncio
@@ -22,13 +23,16 @@ from kube_runtime.watch.selector import Selector
 SHOWN_SECONDS = 300.0
 """How long such an object stays in the cache, unless a write adds the label: its owner's time to act."""
 
+AGAIN_SECONDS = 60.0
+"""Seconds between two lists of a kind of which an object of ours was found."""
+
 _RETRY = Backoff(first_seconds=1, limit_seconds=60)
 
 _log = structlog.get_logger()
 
 
 class UnselectedObjects:
-    """Puts such objects into the cache, once. Run it as a server of the manager, while leading.
+    """Puts such objects into the cache. Run it as a server of the manager, while leading.
 
     `selectors` select, by type, the objects that the watch of the type leaves out (see `complement`).
     `is_ours` decides by the metadata which of them belong to this operator.
@@ -46,20 +50,24 @@ class UnselectedObjects:
         self._is_ours = is_ours
 
     async def run(self) -> NoReturn:
-        """List them once, then do nothing until cancelled."""
-        for type_, selector in self._selectors.items():
-            if self._writer.cache.serves(type_):
-                await self._list_with_retries(type_, selector)
+        """List them until none of ours is left, for `SHOWN_SECONDS` at most; then wait to be cancelled."""
+        left = [type_ for type_ in self._selectors if self._writer.cache.serves(type_)]
+        for _ in range(round(SHOWN_SECONDS / AGAIN_SECONDS)):
+            left = [type_ for type_ in left if await self._finds(type_, self._selectors[type_])]
+            if not left:
+                break
+            await asyncio.sleep(AGAIN_SECONDS)
         await asyncio.Event().wait()
         raise AssertionError("the event is never set")
 
-    async def _list_with_retries(self, type_: type[Resource], selector: Selector) -> None:
+    async def _finds(self, type_: type[Resource], selector: Selector) -> bool:
+        """List until the API server answers; return whether there is one of ours."""
         failures = 0
         while True:
             try:
                 return await self._list(type_, selector)
             except (Forbidden, NotFound):
-                return None  # not installed, or not ours to read: the watch reports it
+                return False  # not installed, or not ours to read: the watch reports it
             except OperatorError as error:
                 failures += 1
                 seconds = _RETRY.seconds(failures, 0.5)
@@ -71,14 +79,17 @@ class UnselectedObjects:
                 )
                 await asyncio.sleep(seconds)
 
-    async def _list(self, type_: type[Resource], selector: Selector) -> None:
+    async def _list(self, type_: type[Resource], selector: Selector) -> bool:
+        has_ours = False
         async for page in self._writer.client.pages(metadata_type(type_), **selector.query()):
             for live in page.items:
-                if self._is_ours(live) and self._writer.cache.get(type_, live.key) is None:
+                if self._is_ours(live):
+                    has_ours = True
                     _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
                     await self._writer.read_existing(
                         *(type_, live.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
                     )
+        return has_ours
 
 
 def complement(labels: str) -> str:

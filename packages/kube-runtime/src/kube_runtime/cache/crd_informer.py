@@ -43,7 +43,11 @@ class CrdInformer(Informer[CustomResourceDefinition]):
     """
 
     def __init__(self) -> None:
-        super().__init__(CustomResourceDefinition, transform=_without_annotations)
+        # without the copy of itself in the annotation of `kubectl apply`
+        super().__init__(
+            CustomResourceDefinition,
+            transform=lambda crd: replace(crd, metadata=replace(crd.metadata, annotations={})),
+        )
         self._forbidden = asyncio.Event()
         self._groups: frozenset[str] | None = None
 
@@ -163,11 +167,6 @@ def _identity_of(crd: CustomResourceDefinition | None) -> tuple[str, bool]:
     if crd is None:
         return "", False
     return crd.metadata.uid, crd.metadata.deletion_timestamp is None
-
-
-def _without_annotations(crd: CustomResourceDefinition) -> CustomResourceDefinition:
-    """The CRD without the copy of itself in the annotation of `kubectl apply`."""
-    return replace(crd, metadata=replace(crd.metadata, annotations={}))
 
 
 async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:

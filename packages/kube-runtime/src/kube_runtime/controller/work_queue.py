@@ -111,7 +111,8 @@ class WorkQueue:
         if delayed := self._delayed.pop(key, None):
             delayed.timer.cancel()
             due, priority = min(due, delayed.timer.when()), min(priority, delayed.priority)
-        if due <= loop.time() or self._is_due(key):
+        is_due = key in self._again or any(key in keys for keys in self._due.values())
+        if due <= loop.time() or is_due:
             self._make_due(key, priority)
         elif not self._closed:
             self._delayed[key] = _Delayed(loop.call_at(due, self._on_due, key), priority)
@@ -168,9 +169,6 @@ class WorkQueue:
         for delayed in self._delayed.values():
             delayed.timer.cancel()
         self._delayed.clear()
-
-    def _is_due(self, key: Key) -> bool:
-        return key in self._again or any(key in keys for keys in self._due.values())
 
     def _on_due(self, key: Key) -> None:
         self._make_due(key, self._delayed.pop(key).priority)

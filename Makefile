@@ -97,7 +97,7 @@ long: .venv/.synced ## All faults in full, storms, 250 sequences of edits, 5000 
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" tests/faults $(ARGS)
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m long --timeout=0 tests/adversary
 	@$(RUN) pytest -m long tests/cluster
-	@$(MAKE) --no-print-directory conformance real
+	@$(MAKE) --no-print-directory conformance real ARGS=
 
 notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control plane; installs Jupyter's kernel
 	@$(RUN) dynamoctl dev build

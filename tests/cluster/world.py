@@ -153,8 +153,8 @@ class World:
     def clear(self) -> None:
         """Delete what keeps the cluster busy, without waiting for it.
 
-        A deleted namespace costs the API server 150 requests, and as many again while a finalizer holds an
-        object: a third of all requests of the suite.
+        A deleted namespace costs the API server about 150 requests, which was a quarter to a third of all
+        requests of the suite.
         """
         for kind in WORKING:
             path = f"{kind.path(self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"

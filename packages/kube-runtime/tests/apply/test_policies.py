@@ -167,3 +167,18 @@ async def test_what_was_decided_without_an_object_of_ours_is_not_applied_over_it
         known = [("Gadget", key("ours"))]
         await scene.apply(Controlled([gadget("ours", 2)], KINDS, decided_with=known))
         assert writes + 1 == scene.writes()
+
+
+@on_simulated_clock
+async def test_what_names_the_owner_but_has_another_controller_is_not_deleted() -> None:
+    async with a_scene() as scene:
+        reference = {"apiVersion": Maker.KIND.api_version, "kind": "Maker"}
+        owners = [
+            {**reference, "name": "owner", "uid": scene.owner.metadata.uid},
+            {**reference, "name": "other", "uid": "other", "controller": True},
+        ]
+        scene.world.server.storage.create(GADGETS, gadget("theirs", 5, ownerReferences=owners))
+        await settle()
+        applied = await scene.apply(Controlled([gadget("ours", 1)], KINDS))
+        assert ["ours"] == [each.name for each in applied.changes]
+        assert {"theirs": 5, "ours": 1} == scene.world.sizes()

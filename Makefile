@@ -4,13 +4,12 @@ UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
 # The parts of the suite, the longest first, so that none runs alone at the end. Each has one control plane: the
 # folders of a part share it, so they leave its CRDs and webhooks as they were. `+` separates folders.
-PARTS := tests/faults tests/cluster/graph tests/conformance tests/cluster/charts tests/adversary \
-	requests+profiler+scaling+rollout journeys admission takeover+tenancy+models+permissions \
-	kube+legacy+api controlplane multinode epp+grove
+PARTS := tests/cluster/graph requests+profiler+scaling+rollout tests/cluster/charts tests/faults tests/conformance \
+	tests/adversary takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
 # The parts that need no control plane.
 UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
-JOBS ?= 4
+JOBS ?= 6
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 ENGINE ?= buildah
 IMAGE ?= dynamo-operator

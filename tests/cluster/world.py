@@ -3,13 +3,13 @@
 import json
 import ssl
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
-from http.client import HTTPResponse
+from functools import cache
 from typing import Any
+
+from urllib3 import BaseHTTPResponse, PoolManager
 
 from kube_runtime.kind import Kind, Object
 
@@ -133,7 +133,7 @@ class World:
         """The events of a watch, which the API server ends after that time."""
         query = f"?watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
         path = f"{kind.path(self.namespace)}{query}&allowWatchBookmarks=true"
-        with self._answer("GET", path) as lines:
+        with closing(self._answer("GET", path, is_stream=True)) as lines:
             for line in lines:
                 event: Object = json.loads(line)
                 if event["type"] == "ERROR":
@@ -159,8 +159,7 @@ class World:
         for kind in WORKING:
             path = f"{kind.path(self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
             try:
-                with self._answer("DELETE", path):  # which may nest too deeply to be read
-                    pass
+                self._answer("DELETE", path)  # what it answers may nest too deeply to be read
             except Refused as refused:
                 if refused.code != 404:  # a kind that is not installed
                     raise
@@ -206,27 +205,34 @@ class World:
     def _request(
         self, method: str, path: str, body: Object | None = None, content_type: str = ""
     ) -> Object:
-        with self._answer(method, path, body, content_type) as answer:
-            result: Object = json.load(answer)
-            return result
+        result: Object = json.loads(self._answer(method, path, body, content_type).data)
+        return result
 
-    @contextmanager
     def _answer(
-        self, method: str, path: str, body: Object | None = None, content_type: str = ""
-    ) -> Iterator[HTTPResponse]:
-        request = urllib.request.Request(  # noqa: S310 - the server is our own
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content_type: str = "",
+        *,
+        is_stream: bool = False,
+    ) -> BaseHTTPResponse:
+        answer = _connections(self.tls).request(
+            method,
             self.server + path,
-            data=json.dumps(body).encode() if body is not None else None,
-            method=method,
+            body=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": content_type} if content_type else {},
+            preload_content=not is_stream,
         )
-        try:
-            answer = urllib.request.urlopen(request, context=self.tls, timeout=PATIENCE_SECONDS)  # noqa: S310
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read().decode()
+        if answer.status >= 400:
+            text = answer.data.decode()
             # a path of no kind is answered without a Status
             message = json.loads(text).get("message", "") if text.startswith("{") else text
-            raise Refused(error.code, message) from None
-        with answer:
-            yield answer
+            raise Refused(answer.status, message)
+        return answer
+
+
+@cache
+def _connections(tls: ssl.SSLContext) -> PoolManager:
+    """Connections that stay open: a handshake costs both sides more than a request."""
+    return PoolManager(ssl_context=tls, retries=False, timeout=PATIENCE_SECONDS, maxsize=8)

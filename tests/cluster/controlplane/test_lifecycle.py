@@ -12,7 +12,7 @@ import pytest
 
 from devcluster.instance import Instance
 from dynamoctl.dev.commands import app
-from kube_runtime.errors import Unreachable
+from kube_runtime.errors import ConfigError, Unreachable
 
 pytestmark = pytest.mark.cluster
 
@@ -74,12 +74,14 @@ def test_two_instances_live_side_by_side_and_one_outlives_the_other(make: Make) 
     assert second.status().is_whole
 
 
-def test_up_repairs_what_was_killed_and_keeps_the_data(make: Make) -> None:
+def test_up_repairs_what_was_killed_and_nothing_else_and_keeps_the_data(make: Make) -> None:
     instance = make("repaired")
     instance.up(nodes=2)
     instance.kubectl("create", "namespace", "kept")
     kubeconfig = instance.kubeconfig.read_text()
     before = instance.status().pids
+    instance.up(nodes=2)
+    assert before == instance.status().pids
     kill(instance, "etcd", "kube-apiserver", "kwok")
     with pytest.raises(Unreachable, match="is it up"):
         instance.install_crds(["kai"])
@@ -91,14 +93,6 @@ def test_up_repairs_what_was_killed_and_keeps_the_data(make: Make) -> None:
     assert "namespace/kept" in instance.kubectl("get", "namespaces", "--output=name")
     assert "node/gpu-0\n" == instance.kubectl("get", "nodes", "--output=name")
     assert kubeconfig == instance.kubeconfig.read_text()
-
-
-def test_up_of_a_running_instance_starts_nothing_again(make: Make) -> None:
-    instance = make("twice")
-    instance.up()
-    before = instance.status().pids
-    instance.up()
-    assert before == instance.status().pids
 
 
 def test_what_a_killed_starter_left_is_taken_over_and_ended_by_others(
@@ -120,18 +114,10 @@ def test_what_a_killed_starter_left_is_taken_over_and_ended_by_others(
     assert [] == programs_below(tmp_path)
 
 
-def test_down_leaves_neither_processes_nor_files(make: Make, tmp_path: Path) -> None:
+def test_up_serves_the_kinds_that_it_is_given_and_down_leaves_neither_processes_nor_files(
+    make: Make, tmp_path: Path
+) -> None:
     instance = make("gone")
-    instance.up(nodes=0)
-    assert 5 == len(programs_below(tmp_path / "gone"))
-    kill(instance, "kube-apiserver")  # the others must end without it
-    instance.down()
-    assert [] == programs_below(tmp_path / "gone")
-    assert not (tmp_path / "gone").exists()
-
-
-def test_kinds_given_to_up_are_served_when_it_returns(make: Make) -> None:
-    instance = make("kinds")
     instance.up(nodes=0, crds=["podgroup"])
     group = {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -142,14 +128,23 @@ def test_kinds_given_to_up_are_served_when_it_returns(make: Make) -> None:
     instance.kubectl("create", "--filename=-", stdin=json.dumps(group))
     stored = json.loads(instance.kubectl("get", "podgroup/gang", "--output=json"))
     assert {"minMember": 2, "queue": "default"} == stored["spec"]
+    assert 5 == len(programs_below(tmp_path / "gone"))
+    kill(instance, "kube-apiserver")  # the others must end without it
+    instance.down()
+    assert [] == programs_below(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
 
 
 def test_the_commands_start_show_and_remove_an_instance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="dynamoctl dev up shown"):
+        app(["logs", "shown"])
     try:
         app(["up", "shown", "--nodes", "0", "--no-operator"])
+        with pytest.raises(ConfigError, match="has no operator"):
+            app(["logs", "shown"])
         capsys.readouterr()
         assert 0 == app(["status", "shown"])
         assert capsys.readouterr().out.startswith("shown            running  v1.36.")

@@ -14,7 +14,6 @@ from cluster.controlplane.test_lifecycle import programs_below
 from devcluster.api_server import KubectlError
 from devcluster.instance import Instance
 from dynamoctl.dev.commands import app
-from kube_runtime.errors import ConfigError
 
 pytestmark = pytest.mark.cluster
 
@@ -159,16 +158,6 @@ def test_down_ends_exactly_what_up_started(state: Path, playground: Instance) ->
     assert not playground.exists
     app(["down", "other"])
     assert [] == programs_below(state)
-
-
-def test_without_an_operator_its_log_is_one_clear_line(state: Path) -> None:
-    assert state.exists()
-    with pytest.raises(ConfigError, match="dynamoctl dev up bare"):
-        app(["logs", "bare"])
-    app(["up", "bare", "--no-operator", "--nodes", "0"])
-    with pytest.raises(ConfigError, match="has no operator"):
-        app(["logs", "bare"])
-    app(["down", "bare"])
 
 
 STARTER = (

@@ -161,6 +161,20 @@ async def test_what_others_change_after_the_look_goes_at_the_second_try() -> Non
 
 
 @on_simulated_clock
+async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> None:
+    """Else the state without it would be shown on, and each deletion would meet a conflict."""
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        async with looking(world, owner):
+            world.server.answer_seconds = 1
+            await applier.apply(owner, Controlled([wanted(2)], TYPES))
+            world.server.answer_seconds = 0
+            assert {"a": 2} == world.sizes()
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
 async def test_an_outage_delays_the_look() -> None:
     async with a_scene() as (world, _, owner):
         world.has("a", 1, ownerReferences=[controller_reference(owner)])

@@ -60,7 +60,8 @@ class Overlay(Generic[R]):
     """A state from our own write that is shown until the watch brings it.
 
     `watched` is the state of the watch meanwhile, None if it has no such object. `older` are versions that
-    are older than the shown state, and that a list may still bring.
+    are older than the shown state, and that a list may still bring. `is_selected`: the watch brings the shown
+    state itself; otherwise only later ones.
     """
 
     shown: R
@@ -68,13 +69,16 @@ class Overlay(Generic[R]):
     older: set[str]
     timer: asyncio.TimerHandle
     is_deletion: bool = False
+    is_selected: bool = True
     is_older_than_list: bool = False  # the running list began after the response
 
     def ends_with(self, event_state: Resource) -> bool:
-        """Whether the watch has brought the shown state."""
+        """Whether the watch has brought the shown state, or one after it."""
         if self.is_deletion:
             same = event_state.metadata.uid == self.shown.metadata.uid
             return same and event_state.metadata.deletion_timestamp is not None
+        if not self.is_selected:
+            return event_state.metadata.resource_version not in self.older
         return event_state.metadata.resource_version == self.shown.metadata.resource_version
 
     def ends_with_list(self, listed: R | None, gone: Collection[str] = ()) -> bool:

@@ -306,7 +306,8 @@ class Store(Generic[R]):
         watched = self._watched(key)
         change = self._show(key, shown)
         timer = asyncio.get_running_loop().call_later(seconds, self._expire_overlay, key)
-        self._overlays[key] = Overlay(shown, watched, older, timer, is_deletion)
+        is_selected = self._selector.covers(shown, is_watched=watched is not None)
+        self._overlays[key] = Overlay(shown, watched, older, timer, is_deletion, is_selected)
         self._notify(change)
 
     def _known_versions(self, key: Key) -> set[str]:

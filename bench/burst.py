@@ -18,18 +18,15 @@ from dataclasses import dataclass, field
 import structlog
 
 from bench.user import graph_body
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
-from dynamo_graphs.settings import HealthSettings, MetricsSettings, Settings
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
-from kube_runtime.client.congestion import Congestion
-from kube_runtime.client.instrumented import verb_and_resource
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
+from kube_runtime.client.client import Answer, Client, Congestion, Request, verb_and_resource
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 from simulated.clock import run
 from simulated.managed import managed
 from simulated.server import Server

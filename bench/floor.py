@@ -17,19 +17,17 @@ from typing import Any
 import msgspec
 
 from bench.user import NAMESPACE, client, graph_body
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.settings import RenderSettings
-from kube_runtime.apply.ownership import controller_reference
-from kube_runtime.client.requests import Client
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.render import component_objects
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.apply.applier import controller_reference
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
 from kube_runtime.types.meta import Resource
-from kube_runtime.types.rbac import Role, RoleBinding
 
 AGENT = "bench-floor"
 GRAPHS_AT_ONCE = 8

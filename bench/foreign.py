@@ -17,11 +17,10 @@ import msgspec
 from bench.operator_process import Operator, operator
 from bench.plane import plane
 from bench.user import client
-from kube_runtime.client.requests import Client
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Pod, Service, ServiceAccount
+from kube_runtime.types.kinds import Deployment, Pod, Service, ServiceAccount
 from kube_runtime.types.meta import Resource
 
 COUNT = 20_000

@@ -15,12 +15,10 @@ from bench.user import Graph, connected_user, whole
 from cluster.audit import now
 from cluster.graph.graphs import graph, service, worker
 from cluster.legacy.deployments import SERVICES, disagg, graph_config, image
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_legacy.api.crd import RESOURCES
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNim
+from dynamo_legacy.api import RESOURCES, DynamoDeployment, DynamoNim
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Resource
 
 COUNT = 100

@@ -14,14 +14,13 @@ import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
 from bench.processes import Process
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.transforms import reduced_pod
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Store
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.shared.transforms import reduced_pod
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.watch import Changed, Present, Started, Synced
 from kube_runtime.decode import decode
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Resource
-from kube_runtime.watch.events import Changed, Present, Started, Synced
 
 PODS = 10_000
 GRAPHS = 1_000

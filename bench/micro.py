@@ -11,22 +11,21 @@ from dataclasses import dataclass
 import msgspec
 
 from bench.objects import component, deployment, graph, pod_json
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.reconcile.transforms import reduced_pod
+from dynamo_operator.component.render import component_objects
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.apply.drift import content, content_of, fingerprint_of, has_no_drift
-from kube_runtime.apply.suppression import digest_of
+from kube_runtime.apply.status import digest_of
 from kube_runtime.cache.store import Store
-from kube_runtime.controller.work_queue import WorkQueue
+from kube_runtime.cache.watch import Changed
+from kube_runtime.controller.queue import WorkQueue
 from kube_runtime.decode import decode
 from kube_runtime.kind import Key
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Pod
-from kube_runtime.watch.events import Changed
+from kube_runtime.types.kinds import Deployment, Pod
 
 ROUNDS = 7
 TIMES = 200

@@ -5,16 +5,16 @@ from typing import Any
 import msgspec
 
 from cluster.graph.graphs import graph as graph_body
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.settings import RenderSettings
-from kube_runtime.apply.ownership import controller_reference
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.render import component_objects
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.apply.applier import controller_reference
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import R, Resource
 
 NAMESPACE = "default"

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from bench.processes import Process
-from devcluster.fake_nodes import node_name
 from devcluster.instance import Instance
-from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
+from devcluster.startup import node_name
+from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
 from kube_runtime.types.meta import Resource
 
 NODES = 4

@@ -16,8 +16,8 @@ import time
 import aiohttp
 
 from cluster.graph.graphs import graph
-from dynamo_graphs.settings import LoggingSettings
-from dynamo_operator.observability import logging
+from dynamo_operator import observability as logging
+from dynamo_operator.settings import LoggingSettings
 from kube_runtime.kind import Object
 from reviews.asking import review
 from reviews.serving import new_certificate, running

@@ -17,9 +17,9 @@ from bench.user import NAMESPACE, User, connected_user
 from cluster.audit import now
 from devcluster.addons.optional_crds import files
 from devcluster.progress import Silent
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.kind import Key
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 CHANGES = 20
 RESYNC_CHANGES = 10

@@ -12,13 +12,13 @@ from time import monotonic
 from typing import ClassVar
 
 from cluster.graph.graphs import graph
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
-from kube_runtime.client.requests import Client
 from kube_runtime.decode import decode
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Resource, Struct
 
 NAMESPACE = "default"

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.configuration import Configuration, read_configuration
-from dynamo_profiler.progress import Progress, run_steps
-from dynamo_profiler.run import Inputs, Results, profile
+from dynamo_profiler.run import Inputs, Progress, Results, profile, run_steps
 from kube_runtime.kind import Object
 
 LOOSE = {"isl": 2000, "osl": 200, "ttft": 2000, "itl": 100}

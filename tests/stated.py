@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 
 THEN = "2026-01-01T00:00:00Z"

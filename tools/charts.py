@@ -4,12 +4,10 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_legacy.api.crd import RESOURCES as LEGACY
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import as_data
+from dynamo_legacy.api import RESOURCES as LEGACY
+from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
+from dynamo_operator.documents import write_yaml
+from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, as_data
 from kube_runtime.kind import Object
 
 CHARTS = Path(__file__).parents[1] / "charts"

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from devcluster.programs.helm import Helm, helm
+from devcluster.programs import Helm, helm
 from devcluster.progress import Silent
 from dynamoctl.installation.manifests import PLACEHOLDER, RELEASE, RENDERED, mode
 

@@ -1,15 +1,15 @@
-"""The page docs/labels-and-annotations.md, from the declarations in `dynamo_graphs.api.labels`."""
+"""The page docs/labels-and-annotations.md, from the declarations in `dynamo_operator.labels`."""
 
 from pathlib import Path
 
-from dynamo_graphs.api.labels import ENTRIES, SELECTING, Use
+from dynamo_operator.labels import ENTRIES, SELECTING, Use
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"
 HEAD = """\
 # Labels and annotations
 
-<!-- Written by `make docs`. Change the texts in `packages/dynamo-graphs/src/dynamo_graphs/api/labels.py`. -->
+<!-- Written by `make docs`. Change the texts in `packages/dynamo-operator/src/dynamo_operator/labels.py`. -->
 
 Every key that the operator reads or writes. A service is an entry of `spec.services` of a
 DynamoGraphDeployment; its `annotations` are those inside the entry.

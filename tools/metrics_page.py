@@ -5,8 +5,8 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.product import METRICS_PREFIX
-from dynamo_operator.observability.metrics import (
+from dynamo_operator.names import METRICS_PREFIX
+from dynamo_operator.observability import (
     CallMetrics,
     RolloutMetrics,
     WebhookMetrics,

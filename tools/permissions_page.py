@@ -3,9 +3,15 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Feature, Name, Rule, Where
+from dynamoctl.installation.permissions import (
+    GRANTED,
+    PROFILING_NODES,
+    RULES,
+    Feature,
+    Name,
+    Rule,
+    Where,
+)
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"

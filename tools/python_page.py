@@ -9,9 +9,9 @@ from typing import get_type_hints
 import dynamo_graphs
 import dynamoctl.client
 from dynamo_graphs import __all__ as exported
-from dynamo_graphs.library.fields import ComponentFields, GraphFields, ServiceOptions
-from dynamo_graphs.library.others import RequestFields
-from dynamo_profiler.pareto import Candidate
+from dynamo_graphs.objects import ComponentFields, GraphFields, ServiceOptions
+from dynamo_graphs.others import RequestFields
+from dynamo_profiler.charts import Candidate
 from dynamo_profiler.study import Study, study
 
 PAGE = Path(__file__).parents[1] / "docs" / "python-api.md"

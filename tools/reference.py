@@ -7,13 +7,15 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 import yaml
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_legacy.api.crd import RESOURCES as LEGACY
+from dynamo_legacy.api import RESOURCES as LEGACY
 from dynamo_legacy.settings import IGNORED, variables
-from kube_runtime.crd.declare import Definition, Field, IntOrText
-from kube_runtime.crd.definition import (
+from dynamo_operator.crds import RESOURCES
+from kube_runtime.crd import (
     SHAPES,
     Declared,
+    Definition,
+    Field,
+    IntOrText,
     declared,
     definition_of,
     rules_of,

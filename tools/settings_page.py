@@ -1,10 +1,10 @@
-"""The page docs/settings.md, from the declarations in `dynamo_graphs.settings`."""
+"""The page docs/settings.md, from the declarations in `dynamo_operator.settings`."""
 
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from dynamo_graphs.settings import SettingField, fields
-from dynamo_operator.cli.flags import default_text, flags
+from dynamo_operator.process.flags import default_text, flags
+from dynamo_operator.settings import SettingField, fields
 from tools.markdown import table
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"

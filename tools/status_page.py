@@ -3,12 +3,11 @@
 from itertools import groupby
 from pathlib import Path
 
-from dynamo_graphs.api.component import BlockedPod, ServiceReplicaStatus
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.status.catalog import MEANINGS
-from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
-from dynamo_graphs.status.reasons import POD_REASONS
-from kube_runtime.crd.definition import object_schema
+from dynamo_operator.catalog import MEANINGS, REQUEST_MEANINGS
+from dynamo_operator.component.api import BlockedPod, ServiceReplicaStatus
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.conditions import POD_REASONS
+from kube_runtime.crd import object_schema
 from kube_runtime.kind import Object
 from tools.markdown import table
 

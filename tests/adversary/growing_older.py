@@ -5,30 +5,30 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.workload import NO_DEPLOYMENT
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
-from dynamo_legacy.build.image import built_image
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
 from dynamo_legacy.build.job import Build, build_job
 from dynamo_legacy.build.plan import BuildFacts, Reason, dynamo_nim, plan_build, refused
-from dynamo_legacy.build.source import fetch_of
-from dynamo_legacy.generate import components, services_only
-from dynamo_legacy.render import claims, nim_objects
+from dynamo_legacy.build.source import built_image, fetch_of
+from dynamo_legacy.render import claims, components, nim_objects, services_only
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.status.conditions import DeploymentReason, State
-from dynamo_legacy.status.deployment import deployment_status, unresolved_status
-from dynamo_legacy.status.nim import nim_status, refusal
+from dynamo_legacy.status import (
+    DeploymentReason,
+    State,
+    deployment_status,
+    nim_status,
+    refusal,
+    unresolved_status,
+)
 from dynamo_legacy.validation import (
     deployment_problems,
     nim_problems,
     request_problems,
     shared_size_problem,
 )
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.status import NO_DEPLOYMENT
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 
 _SETTINGS = RenderSettings(virtual_service_gateway="istio-system/gateway", largest_object_bytes=0)

@@ -8,37 +8,44 @@ from typing import Any
 import msgspec
 
 from adversary.growing_older import RECONCILED as OLDER
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import component_tree, graph_tree
-from dynamo_graphs.plan.request import RequestState
-from dynamo_graphs.plan.request_graph import completed, target
-from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, parse_results, progress
-from dynamo_graphs.render.profiling import placement, profiling_job
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status import request as request_status
-from dynamo_graphs.status import requested_graph
-from dynamo_graphs.status.component import component_status
-from dynamo_graphs.status.component import refused_status as refused_component
-from dynamo_graphs.status.configuration import configuration_warning
-from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.events import model_status_events, status_events
-from dynamo_graphs.status.graph import graph_status
-from dynamo_graphs.status.graph_stop import missing, refused_status
-from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status, remembered
-from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold
-from dynamo_graphs.status.services_on_components import component_views
-from dynamo_graphs.status.workload import NO_DEPLOYMENT
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.model import model_problems
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.component.status import NO_DEPLOYMENT, component_status
+from dynamo_operator.component.status import refused_status as refused_component
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.status import acting_status, graph_selector, held_status, hold
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.status import (
+    component_views,
+    configuration_warning,
+    graph_status,
+    missing,
+    refused_status,
+)
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.models.status import ObservedModel, invalid_status, model_status, remembered
+from dynamo_operator.models.validate import model_problems
+from dynamo_operator.requests import status as request_status
+from dynamo_operator.requests import status as requested_graph
+from dynamo_operator.requests.api import RESULTS_FILE, STATUS_FILE, DynamoGraphDeploymentRequest
+from dynamo_operator.requests.plan import RequestState
+from dynamo_operator.requests.render import placement, profiling_job
+from dynamo_operator.requests.results import (
+    BadOutput,
+    ProfilingProgress,
+    completed,
+    parse_results,
+    progress,
+    target,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.events import model_status_events, status_events
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 from reviews.asking import verdict
 from reviews.rows import request as a_request
 from specs import a_graph, a_service

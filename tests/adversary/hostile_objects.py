@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import cycle, zip_longest
 
 from cluster.graph.graphs import service
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.kind import Kind, Object
 
 LARGEST_BYTES = 1_400_000

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import cycle
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.admission.webhook_configuration import REVIEWED, path_of
+from dynamo_operator.admission.configuration import REVIEWED, path_of
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from reviews.asking import review
 from reviews.mutation import mutated
 from reviews.rows import component, graph, model, profiling, request, with_service

@@ -11,7 +11,7 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
 from devcluster.api_server import KubectlError
-from dynamoctl.installation.rule import Feature, Name
+from dynamoctl.installation.permissions import Feature, Name
 from kube_runtime.kind import Object
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -9,10 +9,10 @@ from cluster.conftest import ControlPlane
 from cluster.permissions.roles import ACCOUNT, NAMES
 from cluster.requests.playing import GRAPH, REQUEST, Player, a_graph, a_request
 from cluster.world import World
-from dynamo_graphs.render.rbac import cluster_role_objects
-from dynamoctl.installation.rule import Name
+from dynamo_operator.graph.render import cluster_role_objects
+from dynamoctl.installation.permissions import Name
 from kube_runtime.kind import Object
-from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.kinds import ServiceAccount
 
 pytestmark = pytest.mark.cluster
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from adversary.growth import is_steep, seconds
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.apply.drift import (
     content,
     content_of,
@@ -18,7 +18,7 @@ from kube_runtime.apply.drift import (
     without_emptied,
 )
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 LARGEST_BYTES = RenderSettings().largest_object_bytes
 STALL_SECONDS = 0.1

@@ -5,15 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.exposure import exposure_problems
-from dynamo_graphs.validation.inoperative import inoperative
-from dynamo_operator.admission.decision import decide
-from dynamo_operator.admission.rules import RULES, ReviewContext
-from dynamo_operator.reconcile.exposure import component_exposure
+from dynamo_operator.admission.decide import RULES, ReviewContext, decide
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.render import component_objects
+from dynamo_operator.features.exposure import component_exposure, exposure_problems
+from dynamo_operator.graph.warnings import inoperative
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.result import Obstacle
 
 OPERATOR = RenderSettings(virtual_service_gateway="istio-system/public")

@@ -12,7 +12,7 @@ import pytest
 
 from adversary.growth import Work, is_found_steep, is_steep, seconds
 from adversary.hostile_texts import hostile_texts, patterns
-from dynamoctl.inspect.redaction import redacted, redacted_text
+from dynamoctl.inspect.report import redacted, redacted_text
 
 PATTERNS = patterns()
 LETTERS, LONGER, SLOW_SECONDS = 3000, 4000, 0.001

@@ -15,12 +15,12 @@ from adversary.growing_fields import Growing, growing_fields, grown
 from adversary.growing_older import OLDER
 from adversary.growing_work import Act, diagnosing, harvesting, judging, placing, reconciling
 from adversary.growth import Work, is_steep, is_suspect
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_legacy.api.crd import RESOURCES as LEGACY
-from kube_runtime.crd.definition import resource_schema
+from dynamo_legacy.api import RESOURCES as LEGACY
+from dynamo_operator import labels
+from dynamo_operator.crds import RESOURCES
+from kube_runtime.crd import resource_schema
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 from reviews.rows import component, graph, lora, request, worker
 from specs import IMAGE
 

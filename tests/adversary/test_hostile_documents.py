@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import component_tree
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.drift import has_no_drift
 from kube_runtime.kind import Object
 from reviews.asking import verdict

@@ -12,9 +12,9 @@ import pytest
 from adversary.growth import is_steep, seconds
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.render.component import component_shared_objects
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.render import component_shared_objects
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 
 COMPONENT = DynamoComponentDeployment.KIND

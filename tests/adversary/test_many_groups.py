@@ -4,11 +4,11 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_parts
-from dynamo_graphs.render.merge import canonical
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import canonical
+from dynamo_operator.component.render import component_parts
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import IMAGE, a_component
 

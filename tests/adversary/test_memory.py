@@ -6,14 +6,14 @@ import tracemalloc
 
 import msgspec
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.bounds import most_bytes
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import most_bytes
 from kube_runtime.cache.store import Store
+from kube_runtime.cache.watch import Broken, Changed
 from kube_runtime.decode import decode
 from kube_runtime.errors import TooLarge
 from kube_runtime.kind import Key
-from kube_runtime.watch.events import Broken, Changed
 
 GRAPHS = 45
 VARIABLES = 50_000

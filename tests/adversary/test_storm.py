@@ -28,11 +28,10 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.world import PATIENCE_SECONDS, Refused, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.controller.stall import MESSAGE as STALL
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 
 pytestmark = [
     pytest.mark.cluster,

@@ -16,7 +16,7 @@ from adversary.hostile_reviews import GRAPHS, look_alike
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 from reviews.asking import review
 from reviews.rows import graph
 

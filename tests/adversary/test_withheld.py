@@ -7,11 +7,10 @@ import pytest
 from cluster.conditions import condition
 from cluster.graph.graphs import graph, service
 from cluster.world import World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.networking import Ingress
+from kube_runtime.types.kinds import Deployment, Ingress
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

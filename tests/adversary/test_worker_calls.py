@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, Endpoint, LoraVerb, Reply, Work
-from dynamo_graphs.settings import ModelSettings, Settings
-from dynamo_operator.lora.call_slots import FairCallSlots
-from dynamo_operator.lora.calls import KnownEndpoints, ModelCalls
-from dynamo_operator.lora.lora_api import BODY_LIMIT, LoraApi, lora_session
-from dynamo_operator.process.controllers import lora_disabled_reason
-from kube_runtime.client.connect import is_own_cluster
+from dynamo_operator.models.calls import (
+    BODY_LIMIT,
+    FairCallSlots,
+    KnownEndpoints,
+    LoraApi,
+    ModelCalls,
+    lora_session,
+)
+from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
+from dynamo_operator.process.operator import lora_disabled_reason
+from dynamo_operator.settings import ModelSettings, Settings
+from kube_runtime.client.kubeconfig import is_own_cluster
 from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster

@@ -16,17 +16,15 @@ from bench.objects import component, deployment, pod_json
 from bench.objects import graph as stored_graph
 from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.transforms import reduced_pod
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Store
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.transforms import reduced_pod
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.watch import Present, Started, Synced
 from kube_runtime.decode import decode
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Deployment, Pod
 from kube_runtime.types.meta import Resource
-from kube_runtime.watch.events import Present, Started, Synced
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

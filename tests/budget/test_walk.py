@@ -7,8 +7,8 @@ import msgspec
 from budget.walk import Call, walks
 from simulated.clock import on_simulated_clock
 
-CACHE = "kube_runtime/cache/cache.py"
-WAKES = "dynamo_operator/scaling/read.py"
+CACHE = "kube_runtime/cache/store.py"
+WAKES = "dynamo_operator/features/scaling/controller.py"
 """Decides which adapters a write of ours wakes, as a watch does; the reconcile does not see what it reads."""
 
 

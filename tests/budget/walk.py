@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.controller import GraphController
 from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key

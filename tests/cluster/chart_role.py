@@ -13,10 +13,9 @@ import yaml
 
 from cluster.permissions.roles import NAMES
 from devcluster.api_server import Kubectl
-from devcluster.programs.binaries import find
+from devcluster.programs import find
 from devcluster.progress import Silent
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Feature, Name, Where, policy
+from dynamoctl.installation.permissions import RULES, Feature, Name, Where, policy
 from kube_runtime.kind import Object
 
 VARIABLE = "DYNAMO_TEST_CHART_ROLE"

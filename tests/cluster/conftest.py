@@ -18,9 +18,9 @@ import pytest
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import NAMESPACES, World
 from devcluster.instance import Instance
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_operator.crds import custom_resource_definitions
 from kube_runtime.controller.stall import MESSAGE as STALL
-from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.kinds import ServiceAccount
 
 
 @dataclass(frozen=True, slots=True)

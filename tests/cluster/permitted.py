@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from cluster.audit import entries, resource_of
-from dynamoctl.installation.rule import Rule
+from dynamoctl.installation.permissions import Rule
 
 _BY_NAME = "metadata.name="
 _ALLOWED_TO_ALL = ("selfsubjectreviews",)

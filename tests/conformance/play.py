@@ -26,22 +26,30 @@ from conformance.normal import event
 from conformance.outside import Outside, outside
 from conformance.recordings import Case
 from devcluster.instance import Instance
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import custom_resource_definition, custom_resource_definitions
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.profiling import COPIER, MOCKED_RESULTS_FILE, RESULTS_FILE
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
+from dynamo_legacy.api import RESOURCES as LEGACY_RESOURCES
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.crds import custom_resource_definition, custom_resource_definitions
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import (
+    COPIER,
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    DynamoGraphDeploymentRequest,
+)
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
-from kube_runtime.types.batch import Job
-from kube_runtime.types.core import Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import (
+    Deployment,
+    HorizontalPodAutoscaler,
+    Ingress,
+    Job,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+)
 from offline.recorded import offline_differences
 
 _REQUEST = DynamoGraphDeploymentRequest.KIND.name

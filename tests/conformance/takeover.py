@@ -15,26 +15,30 @@ import msgspec
 from conformance.compare import differences
 from conformance.modes import Mode
 from conformance.recordings import Case, Recorded, cases
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.plan.adoption import Origin
-from dynamo_graphs.plan.templates import WORKLOADS, mapped, units, with_units
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
-from dynamo_graphs.types.secrets import PullSecret
-from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.flags import canonical
-from dynamo_operator.process.informers import informers
-from dynamo_operator.reconcile.transforms import registries_only
-from dynamoctl.installation.upgrade_preview import READ, Foreseen, foreseen
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.crds import defaulted
+from dynamo_operator.features.takeover.plan import WORKLOADS, Origin, mapped, units, with_units
+from dynamo_operator.process.flags import canonical, read_settings
+from dynamo_operator.process.scope import informers
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import (
+    Facts,
+    LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+    PullSecret,
+    Queue,
+)
+from dynamo_operator.shared.transforms import registries_only
+from dynamoctl.installation.upgrade import READ, Foreseen, foreseen
 from kube_runtime.apply.drift import content_of
-from kube_runtime.cache.cache import Cache
+from kube_runtime.cache.store import Cache
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Resource
 from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store

@@ -21,12 +21,11 @@ from conformance.takeover import (
     taken_over,
     taking_over,
 )
-from dynamo_graphs.types.secrets import PullSecret
-from dynamoctl.installation.upgrade_preview import Fate, Foreseen
+from dynamo_operator.shared.cluster import PullSecret
+from dynamoctl.installation.upgrade import Fate, Foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Deployment, Service
 from lifecycle.running import GRAPH as GRAPHS
 from lifecycle.running import REST_SECONDS
 from simulated.clock import on_simulated_clock

@@ -17,12 +17,10 @@ from devcluster.images.build import ImageBuild, built_image
 from devcluster.images.oci import Settings, relabelled
 from devcluster.instance import Instance
 from devcluster.layout import Layout
-from devcluster.node.programs import build_node_programs, program_image
-from devcluster.node.real_node import namespaces
-from devcluster.programs.binaries import find
-from devcluster.programs.helm import Helm
+from devcluster.node.real_node import build_node_programs, namespaces, program_image
+from devcluster.programs import Helm, find
 from devcluster.progress import Lines
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.world import World
 from devcluster.instance import Instance
-from devcluster.programs.helm import helm
+from devcluster.programs import helm
 from e2e.cluster import CHARTS, FIRST, RealCluster, messaging, start
 from e2e.inside import Inside
 

@@ -13,9 +13,9 @@ from cluster.world import PODS, World
 from devcluster.addons.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
 from devcluster.images.build import base_layer
 from devcluster.images.oci import Settings, architecture, write_image
-from devcluster.node.namespaces import NODE_ADDRESS
-from devcluster.node.programs import program_image
-from devcluster.programs.build import build
+from devcluster.node.machine import NODE_ADDRESS
+from devcluster.node.real_node import program_image
+from devcluster.programs import build
 from devcluster.progress import Lines
 from e2e.cluster import RealCluster
 from kube_runtime.kind import Kind

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.conditions import condition
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import RealCluster
 from e2e.conftest import fresh
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker

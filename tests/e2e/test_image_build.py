@@ -13,11 +13,11 @@ import pytest
 from cluster.legacy.deployments import DEPLOYMENT, REQUEST, condition_of, is_successful
 from cluster.world import NAMESPACES, PODS, World
 from devcluster.addons.image_services import PASSWORD, USER
-from dynamo_graphs.types.secrets import PullSecret
-from dynamo_legacy.build.builder import CONFIG_MAP
 from dynamo_legacy.build.job import BUILDER_ACCOUNT
-from dynamo_legacy.graph_config import parse_graph_config
+from dynamo_legacy.build.source import CONFIG_MAP
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
+from dynamo_legacy.render import parse_graph_config
+from dynamo_operator.shared.cluster import PullSecret
 from e2e.cluster import CHARTS, FIRST, SERVICES, SYSTEM, RealCluster
 from e2e.conftest import Report, fresh
 from e2e.image_services import (
@@ -29,7 +29,7 @@ from e2e.image_services import (
     offer_archive,
 )
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.batch import Job
+from kube_runtime.types.kinds import Job
 
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 PATH = "/api/v1/dynamo_nims/chat/versions/v1/download"

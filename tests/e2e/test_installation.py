@@ -7,7 +7,7 @@ import yaml
 
 from cluster.conditions import is_ready
 from cluster.world import PODS, Refused, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import (
     CHARTS,
     FIRST,
@@ -20,7 +20,7 @@ from e2e.cluster import (
 )
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, idle_frontend, worker
 from kube_runtime.kind import Object
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 
 GRAPH = DynamoGraphDeployment.KIND
 pytestmark = pytest.mark.cluster

@@ -7,7 +7,7 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.world import PODS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import RealCluster, pods
 from e2e.conftest import Report
 from e2e.graphs import AT_ONCE, container, graph, idle_frontend, worker

@@ -7,8 +7,8 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
 from e2e.cluster import RealCluster, pods
 from e2e.graphs import container, graph, idle_frontend, worker
 from kube_runtime.kind import Object

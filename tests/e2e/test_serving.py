@@ -10,8 +10,8 @@ import yaml
 
 from cluster.conditions import is_ready
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoWorkerMetadata
 from e2e.cluster import RealCluster, address, dynamoctl, first_completion, pods
 from e2e.conftest import Report, fresh
 from e2e.graphs import ADDRESS_OF_NATS, frontend, graph, worker

@@ -10,8 +10,8 @@ import pytest
 
 from cluster.conditions import is_ready
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from e2e.cluster import (
     OPERATOR,
     SECOND,

@@ -19,7 +19,7 @@ from cluster.world import World
 from faults.ending import Ending, ending
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import AT_ONCE, IS_LONG, at_rest, namespace
-from kube_runtime.apply.status_patch import BUSY_SECONDS
+from kube_runtime.apply.status import BUSY_SECONDS
 from kube_runtime.kind import Kind, Object
 from simulated.storage import merged
 

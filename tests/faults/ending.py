@@ -14,17 +14,25 @@ from typing import Any
 
 from cluster.history import recording
 from cluster.world import PODS, World
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_legacy.api.crd import RESOURCES as LEGACY_RESOURCES
+from dynamo_legacy.api import RESOURCES as LEGACY_RESOURCES
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import ControllerRevision, Deployment, StatefulSet
-from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
-from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    ControllerRevision,
+    Deployment,
+    HorizontalPodAutoscaler,
+    Ingress,
+    PersistentVolumeClaim,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+    StatefulSet,
+)
 
 REPLICA_SETS = Kind("apps", "v1", "ReplicaSet", "replicasets")
 BUDGETS = Kind("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")

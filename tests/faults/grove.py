@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from cluster.world import Refused, World
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.kind import Kind, Object
 
 SET, CLIQUE, GROUP = PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND

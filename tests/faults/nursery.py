@@ -113,7 +113,7 @@ def nursery(kubeconfig: Path, folder: Path, **variables: str) -> Iterator[Nurser
 
 def _serve() -> None:
     """Fork an operator for each line of standard input, and print its process number."""
-    import dynamo_operator.cli.run  # noqa: F401 - so that those who are forked need not
+    import dynamo_operator.process.main  # noqa: F401 - so that those who are forked need not
     from dynamo_operator import main as manager
 
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no process waits for them

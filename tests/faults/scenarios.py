@@ -7,8 +7,8 @@ from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator import labels
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.kind import Kind, Object
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import StreamReader, web
 
-from dynamo_graphs.api.component import GROUP
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.component.api import GROUP
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from faults.proxy import Proxy, whole_lines
 
 

@@ -23,7 +23,7 @@ from cluster.legacy.deployments import (
 from cluster.legacy.test_request import JOB, NAME, SECRET, owned_jobs, request, unplaceable
 from cluster.requests.playing import tell, terminated
 from cluster.world import PODS, World
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.api import DynamoNimRequest
 from dynamo_legacy.build.job import REBUILD, job_name
 from dynamo_legacy.names import nim_name
 from faults.scenarios import Scenario

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from cluster.multinode.conftest import groups, operated
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from faults.scenarios import Scenario, over_nodes
 from kube_runtime.kind import Kind
 

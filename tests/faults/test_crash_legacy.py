@@ -21,7 +21,7 @@ from cluster.world import World
 from dynamo_legacy.names import nim_name
 from faults.scenarios import Scenario
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 __all__ = ["legacy_kinds", "operated", "operator_flags"]
 

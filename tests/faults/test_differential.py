@@ -15,7 +15,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import service, worker
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
-from dynamo_graphs.api import labels
+from dynamo_operator import labels
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy
 from faults.scenarios import NEWER, a_graph

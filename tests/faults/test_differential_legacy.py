@@ -14,12 +14,11 @@ from cluster.conftest import ControlPlane
 from cluster.legacy.conftest import legacy_kinds
 from cluster.legacy.deployments import COMPONENT, DEPLOYMENT, NIM, REQUEST, is_successful
 from cluster.world import World
-from dynamo_graphs.types.secrets import PullSecret
+from dynamo_operator.shared.cluster import PullSecret
 from faults.differential import Subject, operated_through_proxy, sequences
 from faults.proxy import Proxy
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
+from kube_runtime.types.kinds import Deployment, HorizontalPodAutoscaler
 from simulated.image_store import archive, image_store
 
 __all__ = ["legacy_kinds"]

@@ -19,16 +19,14 @@ from cluster.graph.graphs import IMAGE, graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.installed import installed
 from cluster.world import World
-from dynamo_graphs.api import names
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.types.optional_apis import InferencePool
+from dynamo_operator import names
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.shared.cluster import InferencePool
 from faults.nursery import nursery
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import namespace
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import ConfigMap, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import ConfigMap, Ingress, Role, RoleBinding, ServiceAccount
 
 ADAPTER = DynamoGraphDeploymentScalingAdapter.KIND
 RBAC = "rbac.authorization.k8s.io"

@@ -13,8 +13,7 @@ from cluster.history import recording
 from cluster.world import Refused, World
 from faults.proxy import Proxy
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap, Deployment
 
 MAPS = ConfigMap.KIND
 

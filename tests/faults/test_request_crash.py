@@ -18,10 +18,10 @@ from cluster.requests.playing import (
     terminated,
 )
 from cluster.world import World
-from dynamo_graphs.api import names
+from dynamo_operator import names
 from faults.scenarios import Scenario
 from kube_runtime.kind import Kind
-from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.kinds import ServiceAccount
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 

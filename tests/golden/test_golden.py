@@ -7,15 +7,15 @@ import msgspec
 import pytest
 import yaml
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import component_tree, graph_tree
-from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import Problem
 from golden_yaml import PlainDumper
 from kube_runtime.kind import Object
 from specs.invariants import assert_groups_know_their_place

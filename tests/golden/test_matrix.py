@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 import pytest
 import yaml
 
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from golden_yaml import PlainDumper
 from kube_runtime.kind import Object
 

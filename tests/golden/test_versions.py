@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CODE = """
 import sys, pytest
-from dynamo_graphs.product import version
+from dynamo_operator.names import version
 assert "99.0" == version()
 sys.exit(pytest.main(sys.argv[1:]))
 """

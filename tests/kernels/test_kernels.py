@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE
 from dynamo_profiler.catalog import models
 from dynamo_profiler.engine import Layout
-from dynamo_profiler.gpus import GPUS
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine, kernel_source
+from dynamo_profiler.shape import GPUS
 from profiler_questions import a_configuration, results_of, steps_and_results
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "profiler_accuracy.py"))

@@ -14,13 +14,12 @@ from cluster.graph.graphs import graph, service
 from cluster.legacy.deployments import CONFIG, NIM, disagg, graph_config, image
 from cluster.legacy.deployments import worker as nim_worker
 from cluster.requests.playing import REQUEST, a_request
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.optional_apis import GROVE, INFERENCE_POOL, ISTIO, LEADER_WORKER_SET
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from kube_runtime.client.transport import Request
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, ISTIO, LEADER_WORKER_SET
+from kube_runtime.client.client import Request
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import Role, RoleBinding
 from lifecycle.running import GRAPH, Running, running
 from simulated.server import Target, status
 from simulated.storage import Storage

@@ -9,17 +9,16 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX
-from dynamo_graphs.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
-from kube_runtime.client.requests import Client
+from dynamo_operator.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.apiextensions import CustomResourceDefinition
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -13,8 +13,7 @@ from cluster.legacy.deployments import (
     graph_config,
     image,
 )
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Deployment, Service
 from lifecycle.running import REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

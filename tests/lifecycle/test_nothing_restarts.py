@@ -11,28 +11,31 @@ from typing import Any
 import pytest
 
 from cluster.graph.graphs import IMAGE, graph, service, worker
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.plan.templates import units
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import (
+from dynamo_operator import labels
+from dynamo_operator.features.takeover.plan import units
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import (
     InferencePool,
     LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
     PodGroup,
     Queue,
     VirtualService,
 )
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import (
+from kube_runtime.types.kinds import (
     ConfigMap,
+    Deployment,
     PersistentVolumeClaim,
     Pod,
+    Role,
+    RoleBinding,
     Service,
     ServiceAccount,
 )
-from kube_runtime.types.rbac import Role, RoleBinding
 from lifecycle.running import (
     COMPONENT,
     GRAPH,

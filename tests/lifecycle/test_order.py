@@ -3,7 +3,7 @@
 import asyncio
 
 from cluster.graph.graphs import graph
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from lifecycle.running import GRAPH, REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 

@@ -4,9 +4,9 @@ import asyncio
 from typing import Any
 
 from cluster.graph.graphs import graph, service, worker
-from dynamo_graphs.api import labels
+from dynamo_operator import labels
 from dynamoctl.installation.permissions import RULES
-from kube_runtime.client.transport import Request
+from kube_runtime.client.client import Request
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 from simulated.server import Target

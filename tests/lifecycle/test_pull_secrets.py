@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from cluster.graph.graphs import IMAGE, graph, service, worker
-from dynamo_graphs.api import labels
-from dynamo_graphs.plan.templates import units
-from dynamo_graphs.types.grove import (
+from dynamo_operator import labels
+from dynamo_operator.features.takeover.plan import units
+from dynamo_operator.shared.cluster import (
     POD_TEMPLATE_HASH,
+    SET_NAME,
+    LeaderWorkerSet,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
+    PodGroup,
+    PullSecret,
 )
-from dynamo_graphs.types.optional_apis import SET_NAME, LeaderWorkerSet, PodGroup
-from dynamo_graphs.types.secrets import PullSecret
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apiextensions import CustomResourceDefinition
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 

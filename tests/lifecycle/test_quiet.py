@@ -6,9 +6,7 @@ import pytest
 
 from cluster.graph.graphs import graph, service, worker
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service
-from kube_runtime.types.rbac import Role
+from kube_runtime.types.kinds import Deployment, Role, Service
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Change, Running, running
 from simulated.clock import on_simulated_clock
 

@@ -12,25 +12,22 @@ from typing import Any
 import pytest
 
 from cluster.graph.graphs import graph, service, worker
-from dynamo_graphs.api import labels
-from dynamo_graphs.types.grove import (
+from dynamo_operator import labels
+from dynamo_operator.shared.cluster import (
+    SET_NAME,
+    LeaderWorkerSet,
+    LeaderWorkerSetStatus,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueScalingGroupStatus,
     PodCliqueSet,
     PodCliqueSetStatus,
     PodCliqueStatus,
-)
-from dynamo_graphs.types.optional_apis import (
-    SET_NAME,
-    LeaderWorkerSet,
-    LeaderWorkerSetStatus,
     PodGroup,
 )
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import StatefulSet, StatefulSetStatus
-from kube_runtime.types.core import Pod, PodStatus
+from kube_runtime.types.kinds import Pod, PodStatus, StatefulSet, StatefulSetStatus
 from kube_runtime.types.meta import Struct
 from lifecycle.fields import changes
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Running, running

@@ -4,12 +4,11 @@ import asyncio
 from datetime import UTC, datetime
 
 from cluster.graph.graphs import graph, service
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.process.scope import LEASE
 from kube_runtime.kind import Key
 from kube_runtime.times import microtime
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Deployment, Lease
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 

@@ -10,25 +10,31 @@ from typing import NamedTuple
 
 from cluster.world import Refused, World
 from conformance.compare import differences
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.product import FIELD_MANAGER
-from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.optional_apis import (
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import FIELD_MANAGER
+from dynamo_operator.shared.cluster import (
     InferencePool,
     LeaderWorkerSet,
+    PodCliqueSet,
     PodGroup,
     VirtualService,
 )
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.batch import Job
-from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.policy import PodDisruptionBudget
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    Ingress,
+    Job,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+)
 
 KINDS: Mapping[str, Kind] = {
     each.KIND.name: each.KIND

@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from dynamo_graphs.settings import RenderSettings, fields
+from dynamo_operator.settings import RenderSettings, fields
 from dynamoctl.authoring.render import print_objects
 from kube_runtime.kind import Object
 

@@ -7,9 +7,9 @@ from cluster.world import World
 from conformance.modes import Mode
 from conformance.recordings import Case
 from conformance.takeover import settings_of
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 from offline.comparison import Identity, identity, is_applied, unequal

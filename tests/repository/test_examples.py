@@ -7,10 +7,10 @@ import pytest
 import yaml
 from lupa import LuaRuntime
 
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.settings import RenderSettings
-from dynamoctl.authoring.manifests import read_manifests
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamoctl.authoring.render import read_manifests
 from kube_runtime.kind import Object
 
 FOLDER = Path(__file__).parents[2] / "examples"

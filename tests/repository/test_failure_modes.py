@@ -10,17 +10,16 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.plan import suspension
-from dynamo_graphs.status.catalog import MEANINGS
-from dynamo_graphs.status.catalog.row import NO_ACTION
+from dynamo_operator import labels
+from dynamo_operator.catalog import MEANINGS, NO_ACTION
+from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.controller import ComponentController
+from dynamo_operator.features import suspension
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.controller import GraphController
+from dynamo_operator.models.api import DynamoModel
 from kube_runtime.apply.result import Obstacle, Verb
-from kube_runtime.crd.definition import object_schema
+from kube_runtime.crd import object_schema
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/failure-modes.md").read_text(encoding="utf-8")

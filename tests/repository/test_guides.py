@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 from kube_runtime.kind import Object
 
 ROOT = Path(__file__).parents[2]

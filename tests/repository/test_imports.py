@@ -12,11 +12,11 @@ MOST_LINES = 38_900
 """Lower it when code goes. It is not raised for convenience: the aim is 24,000."""
 
 OFFLINE = (
-    "dynamo_operator.cli.copier",
-    "dynamo_graphs.validation.schema",
+    "dynamo_operator.requests.copier",
+    "dynamo_graphs.schema",
     "dynamo_legacy",
-    "dynamo_operator.legacy",
-    "dynamo_operator.process.legacy",
+    "dynamo_legacy.process",
+    "dynamo_legacy.process",
     "dynamo_profiler",
     "dynamoctl",
     "devcluster",

@@ -15,18 +15,18 @@ NOT_WITH_THE_IMPORT = (
     "jsonschema_rs",
     "yaml",
     "dynamo_graphs.offline",
-    "dynamo_graphs.plan",
-    "dynamo_graphs.render",
-    "dynamo_graphs.settings",
-    "dynamo_graphs.status",
-    "dynamo_graphs.validation.graph",
+    "dynamo_operator.component.plan",
+    "dynamo_operator.component.render",
+    "dynamo_operator.settings",
+    "dynamo_operator.catalog",
+    "dynamo_operator.graph.validate",
     "kube_runtime.client",
 )
 """What only a step that needs it may import: `from dynamo_graphs import Graph` should be quick."""
 
 USER = """\
 from dynamo_graphs import Graph, InvalidObject, Latency, Model, Problem, Request
-from dynamo_graphs.api.component import SharedMemory
+from dynamo_operator.component.api import SharedMemory
 
 graph: Graph = Graph("chat", replicas=2, labels={"team": "a"}).frontend(routing="kv")
 graph = graph.worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm", env={"A": "b"})
@@ -69,7 +69,7 @@ def imported(program: str) -> list[str]:
 def test_importing_the_library_imports_only_what_declares_graphs() -> None:
     names = imported("from dynamo_graphs import Graph")
     assert [] == [each for each in NOT_WITH_THE_IMPORT if each in names]
-    assert "dynamo_graphs.library.graph" in names
+    assert "dynamo_graphs.graph" in names
     assert [] == [each for each in imported("import dynamo_graphs") if each.startswith("msgspec")]
 
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("packages/*/src", "bench", "tools")
 VAGUE = frozenset({"each", "found", "known", "said", "told", "thing", "things"})
-RENDERED = "packages/dynamo-graphs/src/dynamo_graphs/render/scripts/wait_for_leader.py"
+RENDERED = "packages/dynamo-operator/src/dynamo_operator/component/scripts/wait_for_leader.py"
 """Its text is in ConfigMaps of running graphs, so that a new name would write each of them again."""
 
 

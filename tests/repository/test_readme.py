@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_operator.crds import custom_resource_definitions
 from tools import layers
 from tools.readme_picture import PICTURE, picture
 

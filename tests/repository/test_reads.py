@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.types import GraphConfigMap, SharedSecret
-from dynamo_operator.process.informers import informers
+from dynamo_legacy.names import GraphConfigMap, SharedSecret
+from dynamo_operator.process.scope import informers
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.watch import Changed
 from kube_runtime.kind import Key
-from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import Metadata, OwnerReference
-from kube_runtime.watch.events import Changed
 
 PAGE = Path(__file__).parents[2] / "docs/decisions/0065-every-read-has-a-bound.md"
 SETTINGS = RenderSettings(mpi_secret_name="keys", mpi_secret_namespace="system")

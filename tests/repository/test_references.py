@@ -13,21 +13,20 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-import dynamo_graphs.api
 import dynamo_legacy.api
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.request import request_problems
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+import dynamo_operator.crds
+from dynamo_legacy.api import DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import nim_problems
 from dynamo_legacy.validation import request_problems as build_problems
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.validate import request_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import Problem
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
@@ -146,7 +145,7 @@ NO_OBJECTS = {
 
 def kinds() -> Iterator[type[Resource]]:
     """Our kinds, of both generations."""
-    for package in (dynamo_graphs.api, dynamo_legacy.api):
+    for package in (dynamo_operator.crds, dynamo_legacy.api):
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{package.__name__}.{module.name}")
     rest: list[type[Resource]] = [Resource]

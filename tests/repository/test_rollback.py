@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.api.crd import KINDS
-from dynamo_graphs.validation.schema import status_problems
-from dynamo_operator.reconcile.patches import FINALIZER
+from dynamo_graphs.schema import status_problems
+from dynamo_operator.crds import KINDS
+from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Object
 
 CASES = Path(__file__).parents[2] / "tests/conformance/cases"

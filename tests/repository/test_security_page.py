@@ -9,17 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import dynamo_graphs.types
+import dynamo_operator.shared.cluster
 import kube_runtime.types
-from dynamo_graphs.api.crd import (
-    RESOURCES,
-    custom_resource_definition,
-    custom_resource_definitions,
-)
-from dynamo_graphs.api.labels import ENTRIES, Use
-from dynamo_legacy.api.crd import RESOURCES as OLDER
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.permissions import NVIDIA, RULES
+from dynamo_legacy.api import RESOURCES as OLDER
+from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions
+from dynamo_operator.labels import ENTRIES, Use
+from dynamoctl.installation.permissions import GRANTED, NVIDIA, PROFILING_NODES, RULES
 from kube_runtime.types.meta import Resource
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +22,7 @@ PAGE = ROOT / "docs" / "security.md"
 TESTS = re.compile(r"`((?:packages/[\w-]+/)?tests/[\w/]+\.py)::(\w+)`")
 
 
-TYPES = (kube_runtime.types, dynamo_graphs.types)
+TYPES = (kube_runtime.types, dynamo_operator.shared.cluster)
 VERBS = ("create", "update", "patch", "delete")
 OUTGOING = "## Outgoing connections"
 OPENERS = re.compile(

@@ -4,11 +4,16 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.admission.decision import Decision, decide
-from dynamo_operator.admission.review import API_VERSION, KIND
-from dynamo_operator.admission.rules import ReviewContext, Rules
-from dynamo_operator.admission.rules import rules_of as served
+from dynamo_operator.admission.decide import (
+    API_VERSION,
+    KIND,
+    Decision,
+    ReviewContext,
+    Rules,
+    decide,
+)
+from dynamo_operator.admission.decide import rules_of as served
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 
 OPERATOR = "system:serviceaccount:dyn:dynamo-platform-dynamo-operator-controller-manager"

@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynamo_operator.admission.webhook_configuration import (
-    LEGACY_REVIEWED,
-    REVIEWED,
-    entry_name,
-    path_of,
-)
+from dynamo_operator.admission.configuration import LEGACY_REVIEWED, REVIEWED, entry_name, path_of
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 
 LABELS: Mapping[str, str] = {
     "app.kubernetes.io/component": "webhook",

@@ -11,13 +11,11 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.admission.cross_namespace import CrossNamespace
-from dynamo_operator.admission.decision_pool import DecisionPool, Submit
-from dynamo_operator.admission.rules import ReviewContext
-from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
-from dynamo_operator.certificates.lifecycle import Stored, Terms, decide, hosts_of
-from dynamo_operator.observability.metrics import WebhookMetrics
-from kube_runtime.serving.tls import Certificate
+from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
+from dynamo_operator.admission.decide import DecisionPool, ReviewContext, Submit
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, CrossNamespace, WebhookServer
+from dynamo_operator.observability import WebhookMetrics
+from kube_runtime.tls import Certificate
 from reviews.asking import OPERATOR, SETTINGS
 
 HOSTS = hosts_of("dyn", "hooks")

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 
 from dynamoctl.cluster import target
-from kube_runtime.client.transport import Transport
+from kube_runtime.client.client import Transport
 
 
 def connect_to(server: Transport, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 from blockbuster import blockbuster_ctx
 
-from kube_runtime.serving import tls
+from kube_runtime import tls
 
 _LIFE = datetime.timedelta(hours=1)
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kube_runtime.client.auth import ClientConfig
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
+from kube_runtime.client.http import ClientConfig
 
 
 async def _chunks(body: bytes) -> AsyncIterator[bytes]:

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.watch import Present, Started, Synced
 from kube_runtime.types.meta import Resource
-from kube_runtime.watch.events import Present, Started, Synced
 
 R = TypeVar("R", bound=Resource)
 

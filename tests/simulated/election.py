@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kube_runtime.client.requests import Client
-from kube_runtime.coordination.leader_election import Election, LeadershipLost
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
-from kube_runtime.types.coordination import Lease
+from kube_runtime.leases import Election, LeadershipLost
+from kube_runtime.types.kinds import Lease
 from simulated.line import Line
 from simulated.server import Server
 

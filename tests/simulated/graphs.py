@@ -11,23 +11,25 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.adapters import plan_adapters
-from dynamo_graphs.plan.replicas import effective_replicas
-from dynamo_graphs.product import FIELD_MANAGER
+from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.controller import (
+    ScalingController,
+    adapter_watch,
+    apply_adapters,
+    read_adapters,
+)
+from dynamo_operator.features.scaling.plan import plan_adapters
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
-from dynamo_operator.reconcile.report import Reporter, record_events, result_of
-from dynamo_operator.scaling.adapters import apply_adapters
-from dynamo_operator.scaling.controller import ScalingController
-from dynamo_operator.scaling.read import adapter_watch, read_adapters
-from kube_runtime.apply.status_patch import StatusRateLimit, patch_status
-from kube_runtime.apply.suppression import WriteSuppression
+from dynamo_operator.graph.replicas import effective_replicas
+from dynamo_operator.names import FIELD_MANAGER
+from dynamo_operator.shared.report import Reporter, record_events, result_of
+from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager

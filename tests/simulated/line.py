@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
 from simulated.server import Server
 

@@ -11,29 +11,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
-from dynamo_graphs.product import FIELD_MANAGER
-from dynamo_graphs.types.selected import ModelService
-from dynamo_operator.lora.calls import ModelCalls
-from dynamo_operator.lora.controller import ModelController
-from dynamo_operator.lora.read import SLICE_SELECTOR
-from dynamo_operator.reconcile.pods import SELECTOR
-from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.transforms import reduced_pod
-from kube_runtime.apply.status_patch import StatusRateLimit
+from dynamo_operator import labels, names
+from dynamo_operator.component.pods import SELECTOR
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.models.calls import ModelCalls
+from dynamo_operator.models.controller import SLICE_SELECTOR, ModelController
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
+from dynamo_operator.names import FIELD_MANAGER
+from dynamo_operator.shared.cluster import ModelService
+from dynamo_operator.shared.report import Reporter
+from dynamo_operator.shared.transforms import reduced_pod
+from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Transport
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client, Transport
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.core import Pod, Service
-from kube_runtime.types.discovery import EndpointSlice
+from kube_runtime.types.kinds import EndpointSlice, Pod, Service
 from simulated.managed import managed
 from simulated.server import Server
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Resource

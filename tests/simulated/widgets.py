@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
 
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import Cache, Store
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.kind import Key, Kind
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.kinds import Deployment, ServiceAccount
 from kube_runtime.types.meta import Metadata, Resource
 from simulated.caches import listed
 

@@ -10,8 +10,7 @@ that it
 import asyncio
 from dataclasses import dataclass, field
 
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Change
+from kube_runtime.cache.store import Cache, Change
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import equal_but_for_version
 from simulated.gadget import GADGETS, Gadget

@@ -10,10 +10,9 @@ from typing import Any
 from msgspec import convert
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.cache.store import Change
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Object
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.server import Server

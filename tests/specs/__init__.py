@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 
 IMAGE = "registry.example.com/dynamo/vllm:1.0"

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.crd.definition import resource_schema
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.crd import resource_schema
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from dynamo_graphs.api import labels
+from dynamo_operator import labels
 from kube_runtime.kind import Object, key_of
 from kubelet import command_line
 

@@ -4,9 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.programs.binaries import find
-from devcluster.programs.build import PROGRAMS, build, built_folder, kubernetes_version
-from devcluster.programs.toolchain import GO_MODULE, needed_version, version_of
+from devcluster.programs import (
+    GO_MODULE,
+    PROGRAMS,
+    build,
+    built_folder,
+    find,
+    kubernetes_version,
+    needed_version,
+    version_of,
+)
 from devcluster.progress import Silent
 from kube_runtime.errors import ConfigError
 

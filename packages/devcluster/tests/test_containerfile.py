@@ -2,16 +2,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from devcluster.images.containerfile import (
-    Copy,
-    IgnoreRules,
-    Instruction,
-    command,
-    copy,
-    pairs,
-    parse,
-    place,
-)
+from devcluster.images.oci import Copy, IgnoreRules, Instruction, command, copy, pairs, parse, place
 from kube_runtime.errors import ConfigError
 
 OURS = Path(__file__).parents[3] / "Containerfile"

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from devcluster.node.namespaces import ControlGroup
+from devcluster.node.machine import ControlGroup
 
 
 def hierarchies(root: Path, *names: str) -> ControlGroup:

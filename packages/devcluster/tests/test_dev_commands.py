@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from dynamoctl.dev.commands import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 from kube_runtime.errors import ConfigError
 
 

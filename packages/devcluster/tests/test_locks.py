@@ -4,13 +4,13 @@ import threading
 from io import StringIO
 from pathlib import Path
 
-from devcluster.locks import held
+from devcluster.layout import held
 from devcluster.progress import Lines, Silent
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from devcluster.locks import held
+from devcluster.layout import held
 from devcluster.progress import Silent
 with held(Path(sys.argv[1]), Silent(), "nothing"):
     print("held", flush=True)

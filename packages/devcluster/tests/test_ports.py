@@ -1,7 +1,7 @@
 import socket
 from pathlib import Path
 
-from devcluster.ports import free_ports
+from devcluster.layout import free_ports
 
 
 def test_free_ports_are_different_and_nobody_listens_on_them() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.programs import prebuilt
-from devcluster.programs.prebuilt import MIRROR, fetch
+from devcluster import programs as prebuilt
+from devcluster.programs import MIRROR, fetch
 from devcluster.progress import Lines
 
 ENVTEST = "/releases/envtest-linux.tar.gz"

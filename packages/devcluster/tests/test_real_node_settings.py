@@ -18,9 +18,8 @@ from devcluster.node.components import (
     KUBELET_CLIENT,
     write_node_settings,
 )
-from devcluster.node.machine import require_control_groups, require_node_support
-from devcluster.node.namespaces import NODE_ADDRESS
-from devcluster.node.programs import node_images
+from devcluster.node.machine import NODE_ADDRESS, require_control_groups, require_node_support
+from devcluster.node.real_node import node_images
 from devcluster.progress import Silent
 from devcluster.startup import process_names
 from kube_runtime.errors import ConfigError

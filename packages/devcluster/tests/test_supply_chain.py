@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.programs.toolchain import Go
+from devcluster.programs import Go
 
 ROOT = Path(__file__).parents[3]
 DIGEST = f"python:3.12-slim@sha256:{'0' * 64}"

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from dynamo_legacy import archive
-from dynamo_legacy.archive import ArchiveError, config_in
-from dynamo_legacy.graph_config import MOST_BYTES
+from dynamo_legacy import fetch as archive
+from dynamo_legacy.fetch import ArchiveError, config_in
+from dynamo_legacy.render import MOST_BYTES
 
 
 def tar(*members: tuple[str, bytes], kind: bytes = tarfile.REGTYPE) -> bytes:

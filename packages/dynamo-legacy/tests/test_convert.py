@@ -6,15 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import component_tree, graph_tree
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimSpec
 from dynamo_legacy.convert import (
     Conversion,
     ConversionContext,
@@ -22,9 +15,12 @@ from dynamo_legacy.convert import (
     converted_component,
     converted_deployment,
 )
-from dynamo_legacy.generate import components
-from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
-from dynamo_legacy.render import nim_objects
+from dynamo_legacy.render import GraphConfig, components, nim_objects, parse_graph_config
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.crds import defaulted
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 
 GUIDE = Path(__file__).parents[3] / "docs/upgrade-from-001.md"

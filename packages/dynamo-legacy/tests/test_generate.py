@@ -5,12 +5,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.generate import MissingDependency, components, services_only, unknown_services
-from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
+from dynamo_legacy.api import DynamoDeployment
 from dynamo_legacy.names import nim_name
+from dynamo_legacy.render import (
+    GraphConfig,
+    MissingDependency,
+    components,
+    parse_graph_config,
+    services_only,
+    unknown_services,
+)
 from dynamo_legacy.validation import shared_size_problem
+from dynamo_operator.settings import RenderSettings
 
 TWO_SERVICES = """
 service: dynamonim:MyService1

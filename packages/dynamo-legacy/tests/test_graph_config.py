@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_legacy.graph_config import (
+from dynamo_legacy.render import (
     MOST_BYTES,
     MOST_SERVICES,
     GraphConfigError,

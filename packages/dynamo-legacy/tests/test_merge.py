@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_legacy.generate import merge_patched, merged_variables
+from dynamo_legacy.render import merge_patched, merged_variables
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
 _VALUES = st.recursive(

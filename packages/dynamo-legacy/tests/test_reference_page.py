@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from dynamo_graphs.settings import fields
 from dynamo_legacy.settings import IGNORED, variables
+from dynamo_operator.settings import fields
 
 ROOT = Path(__file__).parents[3]
 ROWS = yaml.safe_load((ROOT / "tools/legacy_rows.yaml").read_text(encoding="utf-8"))

@@ -5,13 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api import DynamoNimDeployment, DynamoNimSpec
 from dynamo_legacy.render import claims, nim_objects
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import nim_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 
 IMAGE = DynamoNimSpec(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.settings import (
     IGNORED,
     LegacySettings,
@@ -11,6 +10,7 @@ from dynamo_legacy.settings import (
     read_legacy_settings,
     variables,
 )
+from dynamo_operator.settings import RenderSettings
 
 
 def test_nothing_set_is_the_default() -> None:

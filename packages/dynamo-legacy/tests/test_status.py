@@ -3,16 +3,19 @@
 import msgspec
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.diagnosis import UNKNOWN
-from dynamo_graphs.status.reasons import ComponentReason
-from dynamo_graphs.status.workload import NO_DEPLOYMENT, Readiness
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.status.deployment import deployment_status, urls
-from dynamo_legacy.status.nim import claimless_status, imageless_status, nim_status
+from dynamo_legacy.status import (
+    claimless_status,
+    deployment_status,
+    imageless_status,
+    nim_status,
+    urls,
+)
+from dynamo_operator.component.pods import UNKNOWN
+from dynamo_operator.component.status import NO_DEPLOYMENT, Readiness
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.conditions import ComponentReason
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Status

@@ -5,12 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.bounds import MOST_PROBLEMS
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
-from dynamo_legacy.build.image import STORAGE_NAMESPACE
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimRequest
+from dynamo_legacy.build.source import STORAGE_NAMESPACE
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import (
     deployment_problems,
@@ -19,6 +15,8 @@ from dynamo_legacy.validation import (
     nim_warnings,
     request_problems,
 )
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import MOST_PROBLEMS
 
 NAME = (
     '(expected at most 63 lower-case letters, digits and "-", with a letter or digit at both ends)'

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
-from dynamo_graphs.files.yaml_reader import documents
-from dynamo_graphs.render.profiling_config import profiler_config_text
+from dynamo_operator.documents import documents
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec, ProfilingConfig
+from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler.configuration import read_configuration, with_hardware
-from dynamo_profiler.gpus import GPUS, NodeGpus, best_nodes
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
+from dynamo_profiler.shape import GPUS, NodeGpus, best_nodes
 from kube_runtime.kind import Object
 from profiler_questions import a_configuration, results_of
 

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.engine import Engine, Layout
-from dynamo_profiler.gpus import GPUS
+from dynamo_profiler.engine import Engine, FormulaEngine, Layout
 from dynamo_profiler.kernels import KernelEngine
 from dynamo_profiler.planner import data_config_map, decode_curve, prefill_curve
-from dynamo_profiler.shape import Shape
-from dynamo_profiler.timing import FormulaEngine
+from dynamo_profiler.shape import GPUS, Shape
 
 SHAPE = Shape(8e9, 8e9, 32, 4096, 1024, 2)
 

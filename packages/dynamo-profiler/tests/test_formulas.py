@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.engine import Layout
-from dynamo_profiler.gpus import GPUS
-from dynamo_profiler.shape import Shape, shape_of
-from dynamo_profiler.timing import FormulaEngine
+from dynamo_profiler.engine import FormulaEngine, Layout
+from dynamo_profiler.shape import GPUS, Shape, shape_of
 
 QWEN3_32B = {
     "num_hidden_layers": 64,

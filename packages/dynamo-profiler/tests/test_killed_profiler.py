@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.files.yaml_reader import documents
-from dynamo_profiler.progress import Phase
+from dynamo_operator.documents import documents
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_profiler.run import Phase
 from kube_runtime.kind import Object
 
 PROGRAM = """

@@ -5,16 +5,14 @@ import json
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Progress, run_steps
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.run import Inputs, SearchSpace, search
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from dynamo_profiler.run import Inputs, Progress, SearchSpace, run_steps, search
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from kube_runtime.kind import Key
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap
 from profiler_questions import a_configuration
 from simulated.clock import on_simulated_clock
 from simulated.server import Server

@@ -4,9 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamo_profiler.client import MAX_REQUESTS, MIN_REQUESTS, RequestFailed, frontend
+from dynamo_profiler.client import (
+    MAX_REQUESTS,
+    MIN_REQUESTS,
+    Load,
+    Measured,
+    RequestFailed,
+    Response,
+    frontend,
+    load_of,
+)
 from dynamo_profiler.configuration import Targets
-from dynamo_profiler.measurement import Load, Measured, Response, load_of
 from simulated.frontend import Frontends, Pace, frontends
 
 TARGETS = Targets(isl=100, osl=8, ttft=0.2, itl=0.02)

@@ -5,9 +5,8 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.charts import COLUMNS, html, row, svg
+from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
 from dynamo_profiler.configuration import Mode
-from dynamo_profiler.pareto import Candidate, front
 from profiler_questions import a_configuration, results_of
 
 one = st.builds(

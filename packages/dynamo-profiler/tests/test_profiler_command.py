@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests import results as request_output
+from dynamo_operator.requests.api import (
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    STATUS_FILE,
     DeploymentOverrides,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.plan import request_output
-from dynamo_graphs.render.profiling_config import profiler_config_text
+from dynamo_operator.requests.render import profiler_config_text
 from dynamo_profiler import command as profiler
-from dynamo_profiler.gpus import NodeGpus
 from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.shape import NodeGpus
 from kube_runtime.errors import ConfigError, OperatorError
 
 ROOT = Path(__file__).parents[3]

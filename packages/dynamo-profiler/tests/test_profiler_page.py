@@ -10,14 +10,12 @@ import pytest
 from dynamo_profiler.catalog import models
 from dynamo_profiler.choice import margined
 from dynamo_profiler.configuration import read_configuration
-from dynamo_profiler.engine import Layout
-from dynamo_profiler.gpus import GPUS, Gpu
+from dynamo_profiler.engine import FormulaEngine, Layout
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import HEAD_SIZE, shape_of
-from dynamo_profiler.timing import FormulaEngine
+from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, shape_of
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 
 PAGE = (Path(__file__).parents[3] / "docs/profiler.md").read_text(encoding="utf-8")
 FOUND = "/tmp/found"  # noqa: S108 - what the page says; a folder of the test's own takes its place

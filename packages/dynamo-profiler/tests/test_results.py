@@ -11,12 +11,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.plan import request_output
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.requests import results as request_output
+from dynamo_operator.requests.api import (
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    STATUS_FILE,
+    DynamoGraphDeploymentRequest,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler import sources
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.engine import Engine, Layout
@@ -24,7 +28,7 @@ from dynamo_profiler.planner import planner_service
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
-from dynamoctl.authoring.manifests import read_manifests
+from dynamoctl.authoring.render import read_manifests
 from kube_runtime.kind import Object
 from profiler_questions import (
     a_configuration,

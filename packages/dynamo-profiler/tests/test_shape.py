@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.gpus import gpu_named
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import shape_of
+from dynamo_profiler.shape import gpu_named, shape_of
 
 
 @pytest.mark.parametrize(

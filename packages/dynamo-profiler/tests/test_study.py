@@ -3,8 +3,8 @@
 import pytest
 
 from dynamo_graphs import Latency
-from dynamo_profiler.progress import Progress
 from dynamo_profiler.refusal import Refusal
+from dynamo_profiler.run import Progress
 from dynamo_profiler.study import study
 
 MODEL, GPU = "Qwen/Qwen3-32B", "h200_sxm"

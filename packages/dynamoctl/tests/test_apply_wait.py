@@ -2,12 +2,12 @@
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.status.readiness import Stated
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.conditions import Stated
 from dynamoctl.change.apply import _ready
 from dynamoctl.cluster.target import Cluster, Target
 from dynamoctl.installation.cluster_reader import Reading
-from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.commandline import ExitCode
 from kube_runtime.kind import Key, Object
 from simulated.clock import on_simulated_clock
 from simulated.server import Server

@@ -9,7 +9,7 @@ import pytest
 
 from dynamoctl.cluster.target import parse_service
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 from scripted.connections import connect_to
 from simulated.server import Server
 

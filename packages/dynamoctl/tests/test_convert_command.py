@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_operator.documents import documents
 from dynamoctl.authoring.convert import convert
-from dynamoctl.authoring.manifests import read_manifests
+from dynamoctl.authoring.render import read_manifests
 from dynamoctl.options import ConvertOptions
 
 OLD = """\

@@ -5,10 +5,10 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.crd import RESOURCES, custom_resource_definitions
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamoctl.authoring.crds import selected
+from dynamo_legacy.api import DynamoDeployment
+from dynamo_operator.crds import RESOURCES, custom_resource_definitions
+from dynamo_operator.models.api import DynamoModel
+from dynamoctl.authoring.render import selected
 from dynamoctl.main import app
 
 

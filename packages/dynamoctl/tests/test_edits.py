@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.change import edits
 from dynamoctl.cluster.target import Missing
 from dynamoctl.options import Where
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
 from scripted.connections import connect_to

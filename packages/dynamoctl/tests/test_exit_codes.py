@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube_runtime.commandline.errors import ExitCode, exit_on_error
+from kube_runtime.commandline import ExitCode, exit_on_error
 from kube_runtime.errors import ConfigError, Forbidden, Unreachable
 
 

@@ -7,9 +7,9 @@ import pytest
 import yaml
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamoctl.authoring.crds import selected
-from dynamoctl.authoring.fields import editor_schema, explained, field_of, print_field
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamoctl.authoring.lint import editor_schema, explained, field_of, print_field
+from dynamoctl.authoring.render import selected
 from dynamoctl.screen import plain
 from kube_runtime.kind import Object
 

@@ -16,17 +16,15 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.cluster.target import Missing, Target
-from dynamoctl.frontend.chat import typed_line
-from dynamoctl.frontend.completions import Completion, completion, served_model
-from dynamoctl.frontend.forward import application_of
-from dynamoctl.frontend.proxy import Frontend, frontend_of
+from dynamoctl.frontend.chat import Completion, completion, served_model, typed_line
+from dynamoctl.frontend.forward import Frontend, application_of, frontend_of
 from dynamoctl.installation.cluster_reader import Reading
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid, NotFound, ServerFailure
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Service
 from simulated.server import Server
 
 PROXY = Service.KIND.path("prod", "http:chat-frontend:8000", "proxy")

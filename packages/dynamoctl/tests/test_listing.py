@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.inspect.listing import print_list, rows, value_at
 from dynamoctl.options import Where
 from dynamoctl.screen import plain, table

@@ -6,15 +6,13 @@ import msgspec
 import pytest
 from cyclopts import CycloptsError
 
-from dynamoctl.ages import seconds
 from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.logs import LogPrinter, PodLog, log_query, pod_selector
-from dynamoctl.log_lines import LINE_BYTES, bounded_lines, log_line
 from dynamoctl.options import LogOptions
-from dynamoctl.screen import console
-from kube_runtime.client.transport import Answer, Request
+from dynamoctl.screen import LINE_BYTES, bounded_lines, console, log_line, seconds
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 from stated import a_graph, counts
 
 WAITING = b'{"kind":"Status","code":400,"message":"container \\"main\\" is waiting to start"}'

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import (
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestStatus,
+    annotation,
+    with_spec,
 )
-from dynamo_graphs.api.request_record import annotation, with_spec
 from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.measured import Measured, document, measured, parts
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.screen import plain
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.meta import Metadata

@@ -3,12 +3,12 @@
 import pytest
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.readiness import Stated
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.conditions import Stated
 from dynamoctl.cluster.target import GRAPHS, STATED, parse_object
 
 

@@ -5,10 +5,10 @@ from io import StringIO
 import msgspec
 from rich.console import Console
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.status.readiness import Stated
-from dynamoctl.inspect.overview import overview, overview_json
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.conditions import Stated
+from dynamoctl.inspect.listing import overview, overview_json
 from dynamoctl.screen import plain, table
 from stated import (
     NOW,

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamoctl.change.patches import (
+from dynamo_operator import labels
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
+from dynamoctl.change.edits import (
     Edit,
     Unwritable,
     adapter_of,

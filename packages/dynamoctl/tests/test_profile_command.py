@@ -10,7 +10,7 @@ import yaml
 
 from dynamo_profiler.catalog import models
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 
 LLAMA = [
     "--model",

@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from dynamo_graphs.product import version
+from dynamo_operator.names import version
 
 BIN = Path(sys.executable).parent
 GRAPH = """\
@@ -34,9 +34,9 @@ spec:
 SERVING = """\
 import asyncio, re, sys, time
 from functools import partial
-from dynamo_operator.cli.run import end_within, serve
+from dynamo_operator.process.main import end_within, serve
 from dynamo_operator.observability import logging
-from dynamo_graphs.settings import Settings
+from dynamo_operator.settings import Settings
 
 logging.configure(Settings().logging, sys.stderr)
 
@@ -58,9 +58,9 @@ DEEP = """\
 import sys
 from contextlib import suppress
 import msgspec
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 from kube_runtime.decode import decode_items, decode_list
 
 with suppress(SystemExit):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamoctl.inspect.redaction import REDACTED, redacted, redacted_text
+from dynamoctl.inspect.report import REDACTED, redacted, redacted_text
 from kube_runtime.kind import Object
 from planted_secrets import PLANTED, SECRETS
 

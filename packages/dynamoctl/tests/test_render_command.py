@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.files.yaml_reader import documents
-from dynamoctl.authoring.manifests import read_manifests
-from dynamoctl.authoring.render import print_objects
+from dynamo_operator.documents import documents
+from dynamoctl.authoring.render import print_objects, read_manifests
 from kube_runtime.errors import ConfigError
 
 GRAPH = """\

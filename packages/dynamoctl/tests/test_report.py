@@ -10,7 +10,7 @@ import pytest
 
 from dynamoctl.inspect.report import write_report
 from dynamoctl.options import Where
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError, Unreachable
 from kube_runtime.kind import Key, Object
 from planted_secrets import PLANTED, SECRETS

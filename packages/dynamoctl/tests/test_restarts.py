@@ -4,10 +4,10 @@ import copy
 
 import pytest
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from dynamoctl.change.apply import comparable
-from dynamoctl.change.restarts import Effect, differences, effects, workloads
+from dynamoctl.change.edits import Effect, differences, effects, workloads
 from kube_runtime.kind import Object
 
 GRAPH: Object = {

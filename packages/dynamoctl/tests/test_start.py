@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 
 PROGRAM = """
 import json, os, sys
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 stdout, sys.stdout = sys.stdout, open(os.devnull, "w")
 try:
     execute(app(), sys.argv[1:])
@@ -22,7 +22,7 @@ except SystemExit:
 print(json.dumps(sorted(sys.modules)), file=stdout)
 """
 NEVER = ("structlog", "pygments", "jsonschema_rs", "kubernetes", "devcluster", "prometheus_client")
-NO_CLUSTER = (*NEVER, "aiohttp", "yaml", "dynamo_graphs.api", "dynamo_operator")
+NO_CLUSTER = (*NEVER, "aiohttp", "yaml", "dynamo_operator.crds", "dynamo_operator")
 
 
 DOWN = """
@@ -58,8 +58,13 @@ def test_help_imports_nothing_of_the_commands(command: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("command", ["status chat", "get", "tree chat"])
 def test_reading_an_object_imports_nothing_of_the_operator(command: str, tmp_path: Path) -> None:
     found = imported(tmp_path, *command.split())
-    assert "dynamo_graphs.api.graph" in found
-    others = (*NEVER, "dynamo_operator.cli", "dynamo_graphs.render", "dynamo_graphs.validation")
+    assert "dynamo_operator.graph.api" in found
+    others = (
+        *NEVER,
+        "dynamo_operator.process.flags",
+        "dynamo_operator.component.render",
+        "dynamo_operator.shared.problems",
+    )
     assert [] == [each for each in others if each in found]
 
 

@@ -9,17 +9,13 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet
-from dynamoctl.cluster.members import Members, members
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
+from dynamoctl.cluster.target import Members, members
 from dynamoctl.inspect.tree import TreeNode, drawn, tree_json, tree_of
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import Deployment, ReplicaSet
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Deployment, Pod, ReplicaSet, Role
 from kube_runtime.types.meta import R, Resource
-from kube_runtime.types.rbac import Role
 from stated import NOW, READY, THEN, a_condition, a_graph
 
 GRAPH = a_graph(READY)

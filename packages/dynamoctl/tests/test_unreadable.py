@@ -7,17 +7,17 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.patches import FINALIZER
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.shared.patches import FINALIZER
 from dynamoctl.change.uninstall import uninstall
 from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.top import print_top
-from dynamoctl.inspect.views import print_reasons
+from dynamoctl.inspect.tree import print_reasons
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Resource

@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status.catalog import MEANINGS, meaning
-from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
-from dynamo_graphs.status.readiness import Stated
+from dynamo_operator.catalog import MEANINGS, REQUEST_MEANINGS, meaning
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.conditions import Stated
 from dynamoctl.inspect.explanation import Explanation, changed_at, explanation
 from kube_runtime.types.meta import Condition
 from stated import (

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Annotated
 
-import kube_runtime.operator as kube
+import kube_runtime.controller.manager as kube
 
 
 class GreetingSpec(kube.Struct):

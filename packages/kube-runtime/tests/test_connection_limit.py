@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from kube_runtime.errors import ConfigError
-from kube_runtime.serving.connection_limit import ConnectionLimit, Limits
-from kube_runtime.serving.tls import server_context
+from kube_runtime.server import ConnectionLimit, Limits
+from kube_runtime.tls import server_context
 from reviews.serving import new_certificate
 
 ASK = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube_runtime.apply.same_template import is_same_template
+from kube_runtime.apply.drift import is_same_template
 from kube_runtime.kind import Object
 
 

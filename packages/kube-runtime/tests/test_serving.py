@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime, timedelta
 
-from kube_runtime.serving.tls import Certificate, new_authority
+from kube_runtime.tls import Certificate, new_authority
 
 
 async def test_when_a_certificate_runs_out_is_known_and_before_there_is_one_it_is_not() -> None:

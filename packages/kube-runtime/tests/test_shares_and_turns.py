@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.serving.clients import ClientShares, FairSemaphore, ShareExhausted, client_of
+from kube_runtime.server import ClientShares, FairSemaphore, ShareExhausted, client_of
 from simulated.clock import on_simulated_clock
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kube_runtime.controller.worker_pool import Bounds, WorkBusy, WorkEnded, WorkerPool
+from kube_runtime.controller.workers import Bounds, WorkBusy, WorkEnded, WorkerPool
 
 FOREVER = range(10**15)
 EVIL = ("(a+)+$", "a" * 40 + "b")

@@ -12,9 +12,9 @@ from cluster.admission.asking import Asker
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from devcluster.ports import free_ports
-from dynamo_graphs.types.secrets import ServingSecret
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from devcluster.layout import free_ports
+from dynamo_operator.shared.cluster import ServingSecret
+from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from reviews.asking import OPERATOR
 from reviews.registration import Registration, registration
 

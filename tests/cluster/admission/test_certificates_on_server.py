@@ -2,8 +2,8 @@
 
 from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, Installation
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.secrets import ServingSecret
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import ServingSecret
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND

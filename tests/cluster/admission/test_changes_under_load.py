@@ -10,7 +10,7 @@ from cluster.admission.asking import Asker
 from cluster.admission.conftest import Install
 from cluster.admission.front import front
 from cluster.world import PATIENCE_SECONDS
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind
 from reviews.rows import graph
 

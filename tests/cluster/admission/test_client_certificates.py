@@ -13,7 +13,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph
 from cluster.world import Refused, World
 from devcluster.components import CLIENT_NAME
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from reviews.asking import review
 from reviews.rows import graph as reviewed
 

@@ -7,9 +7,9 @@ import pytest
 from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.kind import Object
 from reviews.rows import graph
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.admission.conftest import Installation
 from cluster.world import World
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

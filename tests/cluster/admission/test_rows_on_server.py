@@ -12,10 +12,10 @@ from cluster.admission.asking import Told
 from cluster.admission.conftest import Installation
 from cluster.conftest import ControlPlane
 from cluster.world import World
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_operator.admission.webhook_configuration import entry_name
+from dynamo_operator.admission.configuration import entry_name
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Kind, Object
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated

@@ -10,7 +10,7 @@ from cluster.admission.conftest import NAMESPACE, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import World
 from devcluster.api_server import KubectlError
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from reviews.asking import OPERATOR
 from reviews.rows import adapted, request, with_service

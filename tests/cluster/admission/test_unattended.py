@@ -6,7 +6,7 @@ import pytest
 
 from cluster.admission.asking import Asker
 from cluster.world import World
-from dynamo_graphs.api.crd import RESOURCES
+from dynamo_operator.crds import RESOURCES
 from kube_runtime.kind import Object
 from reviews.rows import ROWS, Row, graph, worker
 

@@ -5,7 +5,7 @@ import pytest
 
 from cluster.api.judge import Judge
 from cluster.conftest import ControlPlane
-from dynamo_graphs.api.crd import custom_resource_definitions
+from dynamo_operator.crds import custom_resource_definitions
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 
-from dynamo_graphs.api.crd import RESOURCES
+from dynamo_operator.crds import RESOURCES
 from kube_runtime.kind import Kind, Object
 
 KINDS: dict[str, Kind] = {resource.KIND.name: resource.KIND for resource in RESOURCES}

@@ -1,7 +1,7 @@
 """Statuses of all kinds, good and bad, with the document that they belong to."""
 
 from cluster.api.documents import document, graph, request
-from dynamo_graphs.api.crd import RESOURCES
+from dynamo_operator.crds import RESOURCES
 from kube_runtime.kind import Object
 
 TYPES = {resource.KIND.name: resource for resource in RESOURCES}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import ControlPlane
-from dynamo_graphs.api.crd import RESOURCES
-from kube_runtime.crd.definition import definition_of
+from dynamo_operator.crds import RESOURCES
+from kube_runtime.crd import definition_of
 
 ROOT = Path(__file__).parents[3]
 MODEL = """

@@ -7,8 +7,8 @@ import pytest
 
 from cluster.api.documents import BAD, GOOD, graph, service
 from cluster.api.judge import Judge
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator.crds import defaulted
 from kube_runtime.kind import Object
 
 CLAIM: Object = {"size": "1Gi", "storageClass": "fast", "volumeAccessMode": "ReadWriteOnce"}

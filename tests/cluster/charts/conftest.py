@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster.conftest import ControlPlane
-from devcluster.programs.helm import Helm, helm
+from devcluster.programs import Helm, helm
 
 CHARTS = Path(__file__).parents[3] / "charts"
 PLATFORM = CHARTS / "dynamo-platform"

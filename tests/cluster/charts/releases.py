@@ -9,11 +9,10 @@ from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from devcluster.programs.helm import Helm
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from devcluster.programs import Helm
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment, ValidatingWebhookConfiguration
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIGURATION = ValidatingWebhookConfiguration.KIND

@@ -28,13 +28,13 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permitted import refused
 from cluster.world import Refused, World
-from devcluster.ports import free_ports
-from devcluster.programs.helm import Helm
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.product import version
+from devcluster.layout import free_ports
+from devcluster.programs import Helm
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.names import version
 from dynamoctl.installation.manifests import Choices, manifests
 from dynamoctl.installation.permissions import MARKER_LEASE
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 
 PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")

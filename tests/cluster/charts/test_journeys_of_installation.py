@@ -49,12 +49,12 @@ from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, Refused, World
 from devcluster.api_server import KubectlError
-from devcluster.ports import free_ports
-from devcluster.programs.helm import Helm, HelmError
-from dynamo_graphs.product import version
+from devcluster.layout import free_ports
+from devcluster.programs import Helm, HelmError
+from dynamo_operator.names import version
 from kube_runtime.kind import Kind, Object
-from kube_runtime.serving.tls import new_authority
-from kube_runtime.types.apps import Deployment
+from kube_runtime.tls import new_authority
+from kube_runtime.types.kinds import Deployment
 
 SECRETS = Kind("", "v1", "Secret", "secrets")
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")

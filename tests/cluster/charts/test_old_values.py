@@ -9,7 +9,7 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.conftest import ControlPlane
-from devcluster.programs.helm import Helm, HelmError
+from devcluster.programs import Helm, HelmError
 from kube_runtime.kind import Object
 
 NAMESPACE = "dynamo-system"

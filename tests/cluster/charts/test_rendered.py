@@ -13,9 +13,9 @@ import yaml
 from cluster.charts.conftest import DEFINITIONS, PLATFORM
 from cluster.charts.test_scraped import TESTED_ALERTS, alerts
 from cluster.conftest import ControlPlane
-from devcluster.programs.helm import Helm, HelmError
-from dynamo_operator.cli import flags
-from dynamo_operator.cli.configuration import read_settings
+from devcluster.programs import Helm, HelmError
+from dynamo_operator.process import flags
+from dynamo_operator.process.flags import read_settings
 from dynamoctl.installation.manifests import RENDERED, mode
 from kube_runtime.kind import Object
 from reviews.registration import Registration, registration

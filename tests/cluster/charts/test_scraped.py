@@ -27,8 +27,8 @@ from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import Refused, World
 from devcluster.addons.prometheus import Prometheus, PrometheusError, promtool, running
-from devcluster.ports import free_ports
-from devcluster.programs.helm import Helm
+from devcluster.layout import free_ports
+from devcluster.programs import Helm
 from kube_runtime.kind import Kind, Object
 
 FILES = PLATFORM / "files"

@@ -13,10 +13,8 @@ import yaml
 
 from cluster.charts.conftest import PLATFORM
 from cluster.world import PATIENCE_SECONDS
-from devcluster.ports import free_ports
-from devcluster.programs.binaries import find
-from devcluster.programs.build import CONTROL_PLANE, Pinned, build
-from devcluster.programs.helm import Helm
+from devcluster.layout import free_ports
+from devcluster.programs import CONTROL_PLANE, Helm, Pinned, build, find
 from devcluster.progress import Silent
 from kube_runtime.kind import Object
 

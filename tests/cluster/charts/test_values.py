@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster.charts.conftest import PLATFORM
-from devcluster.programs.helm import Helm
+from devcluster.programs import Helm
 from kube_runtime.kind import Object
 
 WORD = "qzplainwordzq"

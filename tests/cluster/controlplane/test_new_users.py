@@ -19,7 +19,7 @@ import pytest
 from cluster.charts.releases import BESIDE, running
 from cluster.conftest import ControlPlane
 from devcluster.instance import Instance
-from devcluster.programs.helm import helm
+from devcluster.programs import helm
 
 pytestmark = pytest.mark.cluster
 

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
+from dynamo_operator.shared.cluster import InferencePool, VirtualService
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,10 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import InferencePool, VirtualService
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import ConfigMap, Service, ServiceAccount
-from kube_runtime.types.rbac import RoleBinding
+from kube_runtime.types.kinds import ConfigMap, Deployment, RoleBinding, Service, ServiceAccount
 
 GRAPH = DynamoGraphDeployment.KIND
 CONFIG = ConfigMap.KIND

@@ -11,9 +11,9 @@ from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.requests.playing import REQUEST, a_request, state
 from cluster.world import World
-from dynamo_graphs.render.rbac import role_binding
+from dynamo_operator.graph.render import role_binding
 from kube_runtime.kind import Object
-from kube_runtime.types.rbac import RoleBinding
+from kube_runtime.types.kinds import RoleBinding
 
 BINDING = RoleBinding.KIND
 PLANNER = "planner-serviceaccount"

@@ -11,7 +11,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

@@ -9,7 +9,7 @@ from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.kinds import PersistentVolumeClaim
 
 CLAIM = PersistentVolumeClaim.KIND
 

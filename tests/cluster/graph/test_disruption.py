@@ -6,8 +6,8 @@ import pytest
 
 from cluster.graph.graphs import graph
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.types.policy import PodDisruptionBudget
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.types.kinds import PodDisruptionBudget
 
 GRAPH = DynamoGraphDeployment.KIND
 BUDGETS = PodDisruptionBudget.KIND

@@ -9,10 +9,10 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

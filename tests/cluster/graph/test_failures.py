@@ -19,7 +19,7 @@ from cluster.graph.test_graph import GRAPH
 from cluster.world import NAMESPACES, PATIENCE_SECONDS, PODS, World
 from dynamoctl.client import Cluster
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.kinds import Service, ServiceAccount
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.
 pytestmark = [pytest.mark.cluster, pytest.mark.stalls, pytest.mark.usefixtures("operator")]

@@ -14,11 +14,11 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
 from cluster.world import PATIENCE_SECONDS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.client import Cluster
 from dynamoctl.cluster.target import Missing
 from kube_runtime.kind import Kind
-from kube_runtime.types.core import Pod, Service
+from kube_runtime.types.kinds import Pod, Service
 
 pytestmark = pytest.mark.cluster
 

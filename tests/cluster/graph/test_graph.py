@@ -5,12 +5,10 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.graph.graphs import SERVICES, graph, service, worker
 from cluster.world import EVENTS, PODS, Refused, World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service, ServiceAccount
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import Deployment, Role, RoleBinding, Service, ServiceAccount
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

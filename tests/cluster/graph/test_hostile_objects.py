@@ -14,7 +14,7 @@ from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.person import Person
 from cluster.world import World
-from dynamo_graphs.types.secrets import PullSecret
+from dynamo_operator.shared.cluster import PullSecret
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

@@ -13,7 +13,7 @@ from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Service
 
 pytestmark = pytest.mark.cluster
 

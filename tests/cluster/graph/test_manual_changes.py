@@ -10,11 +10,9 @@ from cluster.conditions import is_ready
 from cluster.graph.graphs import IMAGE, graph, service
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.world import World
-from dynamo_graphs.api import labels
+from dynamo_operator import labels
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import Ingress, Role, RoleBinding, ServiceAccount
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

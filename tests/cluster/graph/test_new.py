@@ -7,7 +7,7 @@ from cluster.conditions import is_ready
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
 from dynamoctl.main import app
-from kube_runtime.commandline.application import execute
+from kube_runtime.commandline import execute
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -10,7 +10,7 @@ from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, World
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.kind import Object
 
 _GROVE = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup))

@@ -11,9 +11,9 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
 from cluster.world import World
 from dynamo_graphs import Graph, InvalidObject, Model
-from dynamo_graphs.api.component import ExtraPodMetadata
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.component.api import ExtraPodMetadata
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
 from dynamoctl.client import AsyncCluster, Cluster, NotReady
 from dynamoctl.cluster.target import Missing
 from kube_runtime.errors import Conflict

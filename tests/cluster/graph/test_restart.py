@@ -16,10 +16,9 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH, SERVICE
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from dynamo_graphs.api import labels
+from dynamo_operator import labels
 from kube_runtime.kind import Object
-from kube_runtime.types.core import ServiceAccount
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import Role, RoleBinding, ServiceAccount
 
 KINDS = (GRAPH, COMPONENT, DEPLOYMENT, SERVICE, ServiceAccount.KIND, Role.KIND, RoleBinding.KIND)
 # What differs between two runs that end alike: identities, times, addresses that were handed out.

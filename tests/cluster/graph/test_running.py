@@ -11,8 +11,8 @@ from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import COMPONENT, GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
-from devcluster.ports import free_ports
-from kube_runtime.types.coordination import Lease
+from devcluster.layout import free_ports
+from kube_runtime.types.kinds import Lease
 
 pytestmark = pytest.mark.cluster
 

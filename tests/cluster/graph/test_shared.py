@@ -10,7 +10,7 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
-from kube_runtime.types.core import ServiceAccount
+from kube_runtime.types.kinds import ServiceAccount
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

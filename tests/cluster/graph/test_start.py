@@ -11,8 +11,8 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from devcluster.instance import Instance
-from devcluster.ports import free_ports
-from dynamo_graphs.api.crd import RESOURCES
+from devcluster.layout import free_ports
+from dynamo_operator.crds import RESOURCES
 
 pytestmark = pytest.mark.cluster
 

@@ -7,11 +7,11 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import World
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.plan.history import CHANGE_CAUSE
+from dynamo_operator import labels
+from dynamo_operator.features.history import CHANGE_CAUSE
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import ControllerRevision, Deployment
+from kube_runtime.types.kinds import ControllerRevision, Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

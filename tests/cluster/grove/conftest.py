@@ -6,8 +6,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import Queue
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet, Queue
 
 _KINDS = tuple(each.KIND for each in (PodCliqueSet, PodClique, PodCliqueScalingGroup, Queue))
 

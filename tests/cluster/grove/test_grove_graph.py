@@ -9,12 +9,11 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.world import World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import Queue
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet, Queue
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Service
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

@@ -10,10 +10,10 @@ from cluster.models.conftest import fleet, shared_fleet, shared_operator
 from cluster.models.test_guide import MODEL, hosts, said
 from cluster.models.test_troubleshooting import BASE, lora, until
 from cluster.world import PODS, World
-from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.grove import PodCliqueSet
-from kube_runtime.types.core import Service
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import PodCliqueSet
+from kube_runtime.types.kinds import Service
 from simulated.lora_fleet import Fleet
 
 __all__ = ["fleet", "shared_fleet", "shared_operator"]

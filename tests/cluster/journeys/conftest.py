@@ -30,7 +30,7 @@ from cluster.conftest import ControlPlane
 from cluster.journeys.user import User
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from devcluster.ports import free_ports
+from devcluster.layout import free_ports
 from reviews.registration import Registration, registration
 
 INSTALLED_IN = "dynamo-system"

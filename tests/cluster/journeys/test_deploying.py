@@ -19,10 +19,9 @@ from cluster.journeys.user import (
     only_a_frontend,
     variables,
 )
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PersistentVolumeClaim, Service
-from kube_runtime.types.networking import Ingress
+from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, Service
 
 pytestmark = pytest.mark.cluster
 

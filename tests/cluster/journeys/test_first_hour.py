@@ -22,9 +22,9 @@ from cluster.graph.test_failures import FAILURES, TAKEN
 from cluster.journeys.terminal import Terminal
 from cluster.operator_process import OperatorProcess
 from cluster.world import NAMESPACES, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Service, ServiceAccount
+from kube_runtime.types.kinds import Service, ServiceAccount
 
 pytestmark = pytest.mark.cluster
 

@@ -7,11 +7,16 @@ import pytest
 from cluster.conditions import condition, is_ready
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest, main
 from cluster.world import PODS
-from dynamo_graphs.api.component import DynamoComponentDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import PersistentVolumeClaim, Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import (
+    Ingress,
+    PersistentVolumeClaim,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+)
 
 pytestmark = pytest.mark.cluster
 

@@ -7,7 +7,7 @@ J-32 (HorizontalPodAutoscaler) is `scaling/test_scaling.py`, its manifest and th
 import pytest
 
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User, graph_manifest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

@@ -12,8 +12,14 @@ from cluster.conditions import condition
 from cluster.conftest import ControlPlane
 from cluster.installed import installed
 from cluster.journeys.user import DEPLOYMENT, GRAPH, User
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup, Queue
+from dynamo_operator.shared.cluster import (
+    LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+    Queue,
+)
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

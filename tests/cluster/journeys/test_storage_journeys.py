@@ -7,7 +7,7 @@ import pytest
 from cluster.conditions import condition
 from cluster.journeys.user import GRAPH, User, graph_manifest, main, variables
 from kube_runtime.kind import Object
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.kinds import PersistentVolumeClaim
 
 pytestmark = pytest.mark.cluster
 

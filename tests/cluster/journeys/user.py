@@ -11,9 +11,9 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
 from devcluster.api_server import KubectlError
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 GRAPH = DynamoGraphDeployment.KIND
 DEPLOYMENT = Deployment.KIND

@@ -10,18 +10,23 @@ import pytest
 import yaml
 
 from cluster.world import World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.drift import content, content_of, has_no_drift
 from kube_runtime.decode import decode
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import ConfigMap, Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    Ingress,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+)
 
 TYPES = {
     each.KIND.name: each

@@ -7,11 +7,10 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.connect import connect
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request, Transport
+from kube_runtime.client.client import Answer, Client, Request, Transport
+from kube_runtime.client.kubeconfig import connect
 from kube_runtime.kind import Key, Kind, Object
-from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import R, Resource
 
 pytestmark = pytest.mark.cluster

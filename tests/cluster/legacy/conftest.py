@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from cluster.conftest import ControlPlane
-from dynamo_graphs.api.crd import custom_resource_definition
-from dynamo_legacy.api.crd import RESOURCES
+from dynamo_legacy.api import RESOURCES
+from dynamo_operator.crds import custom_resource_definition
 
 
 @pytest.fixture(scope="session")

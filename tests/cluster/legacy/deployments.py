@@ -3,13 +3,10 @@
 from typing import Any
 
 from cluster.world import World
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNim
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.names import GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_name
 from kube_runtime.kind import Object
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap
 
 DEPLOYMENT = DynamoDeployment.KIND
 COMPONENT = DynamoNimDeployment.KIND

@@ -7,8 +7,8 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.legacy.deployments import COMPONENT, IMAGE, with_image, worker
 from cluster.world import World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.documents import documents
 from dynamoctl.authoring.convert import convert_cluster
 from dynamoctl.options import ConvertOptions, Where
 

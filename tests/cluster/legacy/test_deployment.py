@@ -22,9 +22,7 @@ from cluster.legacy.deployments import (
     with_image,
 )
 from cluster.world import World
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service
-from kube_runtime.types.networking import Ingress
+from kube_runtime.types.kinds import Deployment, Ingress, Service
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

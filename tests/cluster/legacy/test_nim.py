@@ -11,9 +11,12 @@ from cluster.legacy.deployments import (
 )
 from cluster.world import World
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
-from kube_runtime.types.core import PersistentVolumeClaim, Service
+from kube_runtime.types.kinds import (
+    Deployment,
+    HorizontalPodAutoscaler,
+    PersistentVolumeClaim,
+    Service,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -17,10 +17,10 @@ from cluster.legacy.deployments import (
 )
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import PODS, World
-from dynamo_graphs.types.secrets import PullSecret
 from dynamo_legacy.names import nim_name
+from dynamo_operator.shared.cluster import PullSecret
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import Job
+from kube_runtime.types.kinds import Job
 from simulated.image_store import ImageStore, image_store
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

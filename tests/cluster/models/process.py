@@ -7,10 +7,9 @@ import os
 import sys
 from functools import partial
 
-from dynamo_operator.cli import flags
-from dynamo_operator.cli.run import start
-from dynamo_operator.process import operator
-from kube_runtime.commandline.application import application, execute
+from dynamo_operator.process import flags, operator
+from dynamo_operator.process.main import start
+from kube_runtime.commandline import application, execute
 from simulated.lora_fleet import REDIRECT, dial
 
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from cluster.world import EVENTS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
 from kube_runtime.kind import Object
 from simulated.lora_fleet import Fleet
 

@@ -5,7 +5,7 @@ import pytest
 from cluster.graph.graphs import service
 from cluster.models.test_guide import MODEL, hosts, said
 from cluster.world import EVENTS, PODS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from simulated.lora_fleet import Fleet
 from simulated.lora_worker import Trouble

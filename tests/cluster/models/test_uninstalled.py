@@ -5,10 +5,10 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.person import Person
 from cluster.world import World
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.patches import FINALIZER
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 MODEL = DynamoModel.KIND
 OTHERS = "example.com/other"

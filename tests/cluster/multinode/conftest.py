@@ -11,8 +11,8 @@ from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
 from cluster.world import World
 from devcluster.instance import Instance
-from dynamo_graphs.api.crd import custom_resource_definitions
-from dynamo_graphs.types.secrets import SshKeys
+from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.shared.cluster import SshKeys
 
 
 @pytest.fixture(scope="package")

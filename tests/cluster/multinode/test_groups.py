@@ -7,10 +7,9 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import graph
 from cluster.world import PODS, World
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
-from dynamo_graphs.types.secrets import SshKeys
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
 from kube_runtime.kind import Kind, Object
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -8,8 +8,8 @@ from cluster.conditions import condition, is_ready
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, encoded, graph, secret
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.secrets import SshKeys
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import SshKeys
 from kube_runtime.kind import Object
 
 GRAPH = DynamoGraphDeployment.KIND

@@ -16,9 +16,9 @@ from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.conftest import Install, install
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.optional_apis import LEADER_WORKER_SET, withheld_text
-from dynamoctl.installation.rule import Feature, Name
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import LEADER_WORKER_SET, withheld_text
+from dynamoctl.installation.permissions import Feature, Name
 
 __all__ = ["install"]
 

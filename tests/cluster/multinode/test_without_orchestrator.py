@@ -8,7 +8,7 @@ from cluster.installed import installed
 from cluster.multinode.graphs import graph
 from cluster.multinode.test_groups import COMPONENT, PLACES, SETS
 from cluster.world import PODS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 
 # The control plane that all tests share, where no groups form.
 __all__ = ["operated", "operator_flags"]

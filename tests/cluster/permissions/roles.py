@@ -3,9 +3,15 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Feature, Name, Where, policy
+from dynamoctl.installation.permissions import (
+    GRANTED,
+    PROFILING_NODES,
+    RULES,
+    Feature,
+    Name,
+    Where,
+    policy,
+)
 from kube_runtime.kind import Object
 
 NAMES = {

@@ -11,7 +11,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.permissions.conftest import Install
 from cluster.permissions.roles import ACCOUNT, Installation
-from dynamoctl.installation.rule import Feature
+from dynamoctl.installation.permissions import Feature
 
 pytestmark = pytest.mark.cluster
 

@@ -17,17 +17,13 @@ from cluster.permitted import beyond, refused
 from cluster.requests.playing import QUOTAS, REQUEST, a_request
 from cluster.world import EVENTS, World
 from devcluster.api_server import KubectlError
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.render.rbac import discovery_objects, role_binding
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
-from dynamo_graphs.types.secrets import SshKeys
-from dynamoctl.installation.delegated_rbac import GRANTED
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Feature, Name
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.render import discovery_objects, role_binding
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup, SshKeys
+from dynamoctl.installation.permissions import GRANTED, RULES, Feature, Name
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.rbac import RoleBinding
+from kube_runtime.types.kinds import Deployment, RoleBinding
 
 GRAPH = DynamoGraphDeployment.KIND
 CLUSTER_WIDE = {Feature.CLUSTER_WIDE, Feature.SSH_KEYS}

@@ -9,8 +9,7 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.profiler.kubelet import Kubelet
 from cluster.world import World
-from dynamoctl.installation.delegated_rbac import PROFILING, PROFILING_NODES
-from dynamoctl.installation.rule import Rule
+from dynamoctl.installation.permissions import PROFILING, PROFILING_NODES, Rule
 from kube_runtime.kind import Object
 
 ROLE, NODES = "profiling", "profiling-nodes"

@@ -20,7 +20,7 @@ import yaml
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import CONFIG_MAP, tell, terminated
 from cluster.world import PODS, World
-from dynamo_graphs.api.profiling import PROFILER
+from dynamo_operator.requests.api import PROFILER
 from kube_runtime.kind import Kind, Object
 
 BY_HAND = {"requests": {"tests.example/kubelet": "1"}, "limits": {"tests.example/kubelet": "1"}}

@@ -11,7 +11,7 @@ from cluster.profiler.kubelet import BY_HAND, Kubelet
 from cluster.requests.playing import CONFIG_MAP, GRAPH, JOB, REQUEST, state
 from cluster.world import PODS, World
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.world import EVENTS, PATIENCE_SECONDS, PODS, World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.batch import Job
+from kube_runtime.types.kinds import Job
 
 REQUEST = DynamoGraphDeploymentRequest.KIND
 GRAPH = DynamoGraphDeployment.KIND

@@ -15,9 +15,9 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.requests.playing import BY_HAND, CONFIG_MAP, REQUEST, a_request
 from cluster.world import PODS, World
-from devcluster.programs.binaries import find
+from devcluster.programs import find
 from devcluster.progress import Silent
-from dynamo_graphs.render.profiling import script
+from dynamo_operator.requests.render import script
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

@@ -11,7 +11,7 @@ from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OperatorProcess
 from cluster.rollout.test_rollout import begun, managed, only_generation, rolling, said, workers
 from cluster.world import World
-from devcluster.ports import free_ports
+from devcluster.layout import free_ports
 
 pytestmark = pytest.mark.cluster
 

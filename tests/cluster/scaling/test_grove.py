@@ -12,7 +12,7 @@ from cluster.installed import installed
 from cluster.operator_process import OperatorProcess
 from cluster.scaling.test_scaling import ADAPTER, NAME, SELECTOR, Kubectl, own_number, says
 from cluster.world import World
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.kind import Object
 
 pytestmark = pytest.mark.cluster

@@ -14,7 +14,7 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
 from devcluster.api_server import KubectlError
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.kind import Kind, Object
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]

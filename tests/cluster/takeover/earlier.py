@@ -9,9 +9,9 @@ from cluster.conftest import ControlPlane
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.recordings import Case
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_operator.reconcile.patches import FINALIZER
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Kind, Object
 
 MANAGER = "manager"

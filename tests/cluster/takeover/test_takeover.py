@@ -15,16 +15,13 @@ from cluster.takeover.earlier import MANAGER, GoOperator, environment, managers
 from cluster.world import World
 from conformance.modes import COMMON
 from conformance.recordings import Case
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.reconcile.patches import FINALIZER
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Service, ServiceAccount
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.rbac import Role, RoleBinding
+from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
 
 GRAPH, COMPONENT = DynamoGraphDeployment.KIND, DynamoComponentDeployment.KIND
 CHILDREN = (

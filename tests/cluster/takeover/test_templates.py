@@ -22,16 +22,21 @@ from cluster.takeover.test_takeover import (
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.takeover import settings_of
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.shared.cluster import (
+    LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+)
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import pods
-from kube_runtime.client.connect import connect
+from kube_runtime.client.kubeconfig import connect
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.apps import Deployment
+from kube_runtime.types.kinds import Deployment
 
 COMPONENT = DynamoComponentDeployment.KIND
 GROVE = (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND)

@@ -13,10 +13,10 @@ from cluster.permissions.roles import NAMES, Installation
 from cluster.takeover.test_takeover import GRAPH, filled, is_taken_over, recorded
 from cluster.world import World
 from conformance.modes import COMMON
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamoctl.installation.rule import Feature, Name
-from kube_runtime.types.apps import Deployment
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamoctl.installation.permissions import Feature, Name
+from kube_runtime.types.kinds import Deployment
 
 __all__ = ["install"]
 

@@ -13,10 +13,10 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
-from devcluster.ports import free_ports
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.types.coordination import Lease
+from devcluster.layout import free_ports
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.types.kinds import Lease
 
 GRAPH = DynamoGraphDeployment.KIND
 COMPONENT = DynamoComponentDeployment.KIND

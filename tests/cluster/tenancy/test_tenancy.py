@@ -14,12 +14,11 @@ from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, Installation
 from cluster.world import World
-from dynamo_graphs.api.graph import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import LEASE
-from dynamoctl.installation.rule import Feature
+from dynamoctl.installation.permissions import Feature
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Deployment, Lease
 
 GRAPH = DynamoGraphDeployment.KIND
 LEASES = Lease.KIND

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from devcluster.certificates import Pair
-from devcluster.ports import LOOPBACK
+from devcluster.layout import LOOPBACK
 from devcluster.processes import completed
 from kube_runtime.errors import OperatorError
 

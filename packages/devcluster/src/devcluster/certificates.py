@@ -15,7 +15,7 @@ from typing import Self
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from kube_runtime.serving import tls
+from kube_runtime import tls
 
 LIFETIME = timedelta(days=3650)
 """Longer than any local instance lives, because nothing renews certificates."""

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from devcluster.api_server import kubeconfig
 from devcluster.certificates import Authority, Pair, new_authority, write_key_pair, write_private
-from devcluster.layout import Layout, Plan
+from devcluster.layout import LOOPBACK, Layout, Plan
 from devcluster.node.components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
-from devcluster.node.namespaces import NODE_ADDRESS
-from devcluster.ports import LOOPBACK
+from devcluster.node.machine import NODE_ADDRESS
 
 MANIFESTS = Path(__file__).with_name("manifests")
 SERVICE_NETWORK = "10.96.0.0/16"

@@ -20,18 +20,13 @@ from devcluster.addons import leaderworkerset, optional_crds
 from devcluster.api_server import kubeconfig, server_version
 from devcluster.certificates import Authority, Pair, write_private
 from devcluster.components import write_credentials, write_kubeconfigs
-from devcluster.fake_nodes import node_name
-from devcluster.layout import Layout, Plan, state_folder
-from devcluster.locks import held
+from devcluster.layout import Layout, Plan, free_ports, held, state_folder
 from devcluster.node.machine import require_node_support
-from devcluster.node.programs import build_node_programs, node_images
-from devcluster.node.real_node import RealNode, namespaces
-from devcluster.ports import free_ports
+from devcluster.node.real_node import RealNode, build_node_programs, namespaces, node_images
 from devcluster.processes import Process, stop
-from devcluster.programs.binaries import find
-from devcluster.programs.build import LEADER_WORKER_SET, build
+from devcluster.programs import LEADER_WORKER_SET, build, find
 from devcluster.progress import SILENT, ProgressReporter
-from devcluster.startup import COMPANION, Startup, process, process_names, stop_all
+from devcluster.startup import COMPANION, Startup, node_name, process, process_names, stop_all
 from kube_runtime.errors import ConfigError, Unreachable
 
 DEFAULT_NAME = "default"

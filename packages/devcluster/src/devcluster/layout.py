@@ -3,13 +3,67 @@
 Both follow the XDG base directory specification, by which a relative path counts as unset.
 """
 
+import fcntl
 import os
+import secrets
+import socket
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from devcluster.ports import LOOPBACK
+from devcluster.progress import ProgressReporter
+from kube_runtime.errors import ConfigError
+
+
+@contextmanager
+def held(path: Path, progress: ProgressReporter, awaited: str) -> Iterator[None]:
+    """Hold the lock file `path`. Reports that it waits for `awaited` if another process holds it.
+
+    The file is never removed, because waiters would wait for the removed file while others lock a new one.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)  # not inherited by children
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress.step(f"waiting for {awaited}")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+LOOPBACK = "127.0.0.1"
+_LOWEST = 20_000
+_ATTEMPTS = 1_000
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_ports(count: int, *, reserved: Container[int] = ()) -> tuple[int, ...]:
+    """Ports of the loopback address that are free now and not `reserved`."""
+    ports: set[int] = set()
+    highest = max(int(_OUTGOING.read_text().split()[0]), _LOWEST + _ATTEMPTS)
+    for _ in range(_ATTEMPTS):
+        if len(ports) == count:
+            return tuple(ports)
+        port = _LOWEST + secrets.randbelow(highest - _LOWEST)
+        if port not in reserved and _is_free(port):
+            ports.add(port)
+    raise ConfigError(LOOPBACK, f"no {count} free ports from {_LOWEST} to {highest}")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the servers do
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+    return True
 
 
 def cache_folder() -> Path:

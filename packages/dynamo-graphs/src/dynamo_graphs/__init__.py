@@ -5,11 +5,11 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dynamo_graphs.library.graph import Graph
-    from dynamo_graphs.library.objects import ApiObject, InvalidObject
-    from dynamo_graphs.library.others import Component, Latency, Model, Request, ScalingAdapter
-    from dynamo_graphs.settings import installed_settings
-    from dynamo_graphs.validation import Problem
+    from dynamo_graphs.graph import Graph
+    from dynamo_graphs.objects import ApiObject, InvalidObject
+    from dynamo_graphs.others import Component, Latency, Model, Request, ScalingAdapter
+    from dynamo_operator.settings import installed_settings
+    from dynamo_operator.shared.problems import Problem
 
 __all__ = [
     "ApiObject",
@@ -25,20 +25,20 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ApiObject": "library.objects",
-    "Graph": "library.graph",
-    "InvalidObject": "library.objects",
-    "Problem": "validation",
-    "installed_settings": "settings",
+    "ApiObject": "dynamo_graphs.objects",
+    "Graph": "dynamo_graphs.graph",
+    "InvalidObject": "dynamo_graphs.objects",
+    "Problem": "dynamo_operator.shared.problems",
+    "installed_settings": "dynamo_operator.settings",
 }
-"""The module of a name, unless it is `library.others`."""
+"""The module of a name, unless it is `dynamo_graphs.others`."""
 
 
 def __getattr__(name: str) -> object:
     if name in __all__:
         from importlib import import_module
 
-        module = import_module(f"dynamo_graphs.{_MODULES.get(name, 'library.others')}")
+        module = import_module(_MODULES.get(name, "dynamo_graphs.others"))
         return getattr(module, name)
     raise AttributeError(f"module 'dynamo_graphs' has no attribute {name!r}")
 

@@ -11,54 +11,54 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.api import names
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import (
-    ConfigMapReference,
-    DynamoGraphDeploymentRequest,
-    DynamoGraphDeploymentRequestSpec,
-)
-from dynamo_graphs.api.request_record import accepted_spec
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.graph import GraphInputs, plan_graph
-from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.plan.request import RequestState
-from dynamo_graphs.plan.request_graph import (
-    base_config_map,
-    completed_base,
-    config_map,
-    deployed,
-    read_output,
-    target,
-)
-from dynamo_graphs.plan.request_output import BadOutput, named_config_maps
-from dynamo_graphs.render.component import component_objects, component_shared_objects
-from dynamo_graphs.render.graph import (
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator import names
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.render import component_objects, component_shared_objects
+from dynamo_operator.component.status import NO_ORCHESTRATOR
+from dynamo_operator.component.validate import component_problems, lacks_orchestrator
+from dynamo_operator.crds import defaulted
+from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import GraphInputs, plan_graph, with_provider
+from dynamo_operator.graph.render import (
     graph_model_objects,
     graph_objects,
     graph_shared_objects,
     pvc_objects,
 )
-from dynamo_graphs.render.profiling import (
+from dynamo_operator.graph.service import component_of, owned_by
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.requests.api import (
+    ConfigMapReference,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    accepted_spec,
+)
+from dynamo_operator.requests.plan import RequestState
+from dynamo_operator.requests.render import (
+    BASE_FILE,
     account_objects,
     missing_settings,
     placement,
+    profiler_config_bytes,
     profiling_job,
 )
-from dynamo_graphs.render.profiling_config import BASE_FILE, profiler_config_bytes
-from dynamo_graphs.render.services import component_of, owned_by
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.leaderworkerset import NO_ORCHESTRATOR
-from dynamo_graphs.validation import Problem, ProblemKind
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.exposure import exposure_problems, graph_exposure_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.multinode import lacks_orchestrator
-from dynamo_graphs.validation.request import request_problems
-from dynamo_graphs.validation.schema import schema_problems
+from dynamo_operator.requests.results import (
+    BadOutput,
+    base_config_map,
+    completed_base,
+    config_map,
+    deployed,
+    named_config_maps,
+    read_output,
+    target,
+)
+from dynamo_operator.requests.validate import request_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.meta import R
 

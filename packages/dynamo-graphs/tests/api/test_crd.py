@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition, custom_resource_definitions
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from kube_runtime.types.meta import Resource
 
 SHORT_NAMES = {

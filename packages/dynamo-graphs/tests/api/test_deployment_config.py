@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
-from dynamo_graphs.api.deployment_config import base_replicas
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.replicas import ServiceObserved, effective_replicas, graph_scale, sized
-from dynamo_graphs.render.graph import component_object, graph_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.graph import graph_status
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.render import component_object, graph_objects
+from dynamo_operator.graph.replicas import ServiceObserved, effective_replicas, graph_scale, sized
+from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.status import graph_status
+from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition
 from specs import a_graph, a_service

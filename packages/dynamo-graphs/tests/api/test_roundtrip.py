@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.strategies import SearchStrategy
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.request import ProfilingConfig
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.requests.api import ProfilingConfig
 from kube_runtime.types.meta import Metadata, Resource
 
 JSON: SearchStrategy[Any] = st.recursive(

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import (
+from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     Multinode,
 )
-from dynamo_graphs.api.crd import RESOURCES, custom_resource_definition
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from kube_runtime.crd.definition import declared, object_schema, resource_schema, unwrapped
+from dynamo_operator.crds import RESOURCES, custom_resource_definition
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.crd import declared, object_schema, resource_schema, unwrapped
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
@@ -139,7 +139,7 @@ def structs(struct: Any) -> Iterator[type[msgspec.Struct]]:
 @ALL
 def test_every_field_has_one_text_that_ends_in_a_full_stop(resource: type[Resource]) -> None:
     for struct in structs(resource):
-        if not struct.__module__.startswith("dynamo_graphs.api"):
+        if not struct.__module__.startswith("dynamo_operator.crds"):
             continue
         fields = {info.encode_name for info in msgspec.structs.fields(struct)} - {"metadata"}
         texts = {each.name: each.field.text for each in declared(struct)}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.files.yaml_reader import DEPTH_LIMIT, ShallowLoader, is_deep
+from dynamo_operator.documents import DEPTH_LIMIT, ShallowLoader, is_deep
 
 
 def nested(levels: int, *, in_lists: bool) -> Any:

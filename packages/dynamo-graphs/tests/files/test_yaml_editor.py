@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynamo_graphs import Graph
-from dynamo_graphs.files.yaml_editor import edited, is_same
-from dynamo_graphs.files.yaml_reader import documents
+from dynamo_graphs.yaml_editor import edited, is_same
+from dynamo_operator.documents import documents
 from kube_runtime.kind import Object
 
 EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.yaml"))

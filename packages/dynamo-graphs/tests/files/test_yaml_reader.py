@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.files.yaml_reader import documents, scalar
+from dynamo_operator.documents import documents, scalar
 
 
 def mistakes(text: str) -> list[str]:

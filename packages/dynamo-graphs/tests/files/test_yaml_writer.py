@@ -9,8 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.files.yaml_reader import documents
-from dynamo_graphs.files.yaml_writer import write_json, write_yaml
+from dynamo_operator.documents import documents, write_json, write_yaml
 
 LEAVES = (
     st.none()

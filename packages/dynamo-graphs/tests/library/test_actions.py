@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamo_graphs import Graph, Model
-from dynamo_graphs.library import clusters
+from dynamo_graphs import Graph, Model, clusters
 
 GRAPH = Graph("chat").frontend().worker("Decode", model="Qwen/Qwen3-0.6B")
 ACTIONS: dict[str, Callable[[], object]] = {

@@ -16,11 +16,11 @@ from dynamo_graphs import (
     ScalingAdapter,
     installed_settings,
 )
-from dynamo_graphs.api.component import SharedMemory, VolumeMount
-from dynamo_graphs.api.graph import PersistentVolumeClaimSpec
-from dynamo_graphs.api.names import dynamo_namespace
-from dynamo_graphs.files.yaml_reader import documents
-from dynamo_graphs.validation import ProblemKind
+from dynamo_operator.component.api import SharedMemory, VolumeMount
+from dynamo_operator.documents import documents
+from dynamo_operator.graph.api import PersistentVolumeClaimSpec
+from dynamo_operator.names import dynamo_namespace
+from dynamo_operator.shared.problems import ProblemKind
 from dynamoctl.installation.manifests import render_settings
 from kube_runtime.kind import Object
 

@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
-from dynamo_graphs.api.backends import NAMES
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.graph import DynamoGraphDeploymentSpec
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.api.worker_metadata import DynamoWorkerMetadata
-from dynamo_graphs.library.engines import ENGINES
-from dynamo_graphs.library.fields import Backend, ComponentFields, GraphFields
-from dynamo_graphs.library.others import RequestFields
-from kube_runtime.crd.definition import SHAPES, resource_schema, unwrapped
+from dynamo_graphs.objects import Backend, ComponentFields, GraphFields
+from dynamo_graphs.others import ENGINES, RequestFields
+from dynamo_operator.component.api import NAMES, ComponentSpec
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
+from dynamo_operator.models.api import DynamoWorkerMetadata
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
+from kube_runtime.crd import SHAPES, resource_schema, unwrapped
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.plan.adoption import Origin, has_same_pods, with_kept_templates
+from dynamo_operator import labels
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.takeover.plan import Origin, has_same_pods, with_kept_templates
 from kube_runtime.kind import Object
 
 GO = {labels.LAST_APPLIED_GENERATION: "1"}

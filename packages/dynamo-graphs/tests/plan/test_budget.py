@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.plan.rollout import Budget, budget, is_recreated
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.rollouts.plan import Budget, budget, is_recreated
 from specs import a_service
 
 SURGE = "nvidia.com/deployment-rolling-update-max-surge"

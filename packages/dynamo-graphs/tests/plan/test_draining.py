@@ -2,7 +2,7 @@
 
 import msgspec
 
-from dynamo_graphs.plan.adoption import starts_to_drain, without_new_drain
+from dynamo_operator.features.takeover.plan import starts_to_drain, without_new_drain
 from kube_runtime.kind import Object
 
 DRAIN: Object = {"preStop": {"sleep": {"seconds": 10}}}

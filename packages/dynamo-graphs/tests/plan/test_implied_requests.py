@@ -2,7 +2,7 @@
 
 import msgspec
 
-from dynamo_graphs.plan.adoption import may_have_more_requests, with_live_requests
+from dynamo_operator.features.takeover.plan import may_have_more_requests, with_live_requests
 from kube_runtime.kind import Object
 
 LIMITS = {"cpu": "8", "nvidia.com/gpu": "1"}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.plan.lora_calls import (
+from dynamo_operator.models.plan import (
     Call,
     CallPlan,
     Ending,

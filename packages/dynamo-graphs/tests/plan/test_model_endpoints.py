@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora
-from dynamo_graphs.plan.model_endpoints import endpoints, services
-from kube_runtime.types.core import Pod
-from kube_runtime.types.discovery import EndpointSlice
+from dynamo_operator.models.plan import Endpoint, Lora, endpoints, services
+from kube_runtime.types.kinds import EndpointSlice, Pod
 
 BASE = "orion/base-13b"
 SERVICE = "dynamo-model-52e17085"

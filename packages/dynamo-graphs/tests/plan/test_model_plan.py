@@ -5,11 +5,16 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora, LoraVerb
-from dynamo_graphs.plan.model import ModelInputs, plan_model, plan_unloading
-from kube_runtime.types.core import Pod
-from kube_runtime.types.discovery import EndpointSlice
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.models.plan import (
+    Endpoint,
+    Lora,
+    LoraVerb,
+    ModelInputs,
+    plan_model,
+    plan_unloading,
+)
+from kube_runtime.types.kinds import EndpointSlice, Pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ADDRESS = "http://10.8.0.11:9090"

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.facts import Facts, NamespaceDefaults
-from dynamo_graphs.plan.namespace_defaults import running_defaults
-from kube_runtime.types.apps import Deployment
+from dynamo_operator import labels
+from dynamo_operator.features.namespace_defaults import running_defaults
+from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Metadata
 
 NOW = NamespaceDefaults(("new",), "marked")

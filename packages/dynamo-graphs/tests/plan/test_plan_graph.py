@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import MANAGED
-from dynamo_graphs.api.scaling import (
+from dynamo_operator import labels
+from dynamo_operator.features.rollouts.plan import MANAGED
+from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     ServiceReference,
 )
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.graph import GraphInputs, GraphPlan, plan_graph
-from dynamo_graphs.plan.replicas import ServiceObserved
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import GraphInputs, GraphPlan, plan_graph
+from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.types.meta import OwnerReference, ScaledMetadata
 from specs import a_graph, a_service
 

@@ -5,21 +5,20 @@ from typing import Literal
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.annotations import COMPONENT, GROVE
-from dynamo_graphs.api.component import ServiceReplicaStatus
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.provider import (
+from dynamo_operator import labels
+from dynamo_operator.component.api import ServiceReplicaStatus
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.plan import (
     has_begun,
     is_available,
     runs_on_withheld_grove,
     to_record,
     workload_provider,
 )
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.optional_apis import GROVE as GROVE_API
+from dynamo_operator.names import COMPONENT, GROVE
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import GROVE as GROVE_API
+from dynamo_operator.shared.cluster import Facts, PodCliqueSet
 from kube_runtime.types.meta import Condition, Metadata
 
 WITH_GROVE, WITHOUT = Facts(grove_served=True), Facts()

@@ -6,13 +6,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import ComponentSpec, ScalingAdapterSwitch
-from dynamo_graphs.api.graph import (
+from dynamo_operator.component.api import ComponentSpec, ScalingAdapterSwitch
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_graphs.plan.replicas import ServiceObserved, effective_replicas, graph_scale
+from dynamo_operator.graph.replicas import ServiceObserved, effective_replicas, graph_scale
 from kube_runtime.types.meta import Condition, Metadata
 
 SWITCH = ScalingAdapterSwitch(enabled=True)

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequestSpec, ProfilingConfig
-from dynamo_graphs.plan.request_graph import completed, completed_base
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec, ProfilingConfig
+from dynamo_operator.requests.results import completed, completed_base
 from kube_runtime.kind import Object
 
 TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}

@@ -5,23 +5,21 @@ import hashlib
 import pytest
 from msgspec.structs import replace
 
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
-    ProfilingConfig,
-)
-from dynamo_graphs.plan.request_digest import is_confirmed, is_signed, require_confirmed
-from dynamo_graphs.plan.request_output import BadOutput
-from dynamo_graphs.types.profiling import (
     JobInFull,
     JobPodInFull,
     JobPodStatus,
     JobSpec,
     PodTemplate,
+    ProfilingConfig,
 )
+from dynamo_operator.requests.plan import is_confirmed, is_signed, require_confirmed
+from dynamo_operator.requests.results import BadOutput
 from kube_runtime.kind import Object
-from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
+from kube_runtime.types.kinds import ContainerState, ContainerStatus, Terminated
 from kube_runtime.types.meta import Metadata, OwnerReference
 
 TOKEN = {

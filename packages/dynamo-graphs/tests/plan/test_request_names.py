@@ -2,9 +2,8 @@
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.plan.request_graph import is_own_config_map, new_names, tracking
-from dynamo_graphs.types.profiling import Output
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, Output
+from dynamo_operator.requests.results import is_own_config_map, new_names, tracking
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, OwnerReference
 

@@ -6,15 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request_graph import completed, config_map
-from dynamo_graphs.plan.request_output import (
+from dynamo_operator.requests.results import (
     BadOutput,
     ProfilingResult,
+    completed,
+    config_map,
     named_config_maps,
     parse_results,
     progress,

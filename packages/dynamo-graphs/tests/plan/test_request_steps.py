@@ -7,17 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import (
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DeploymentStatus,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
+    Output,
     ProfilingConfig,
-)
-from dynamo_graphs.api.request_record import (
     Record,
     accepted_spec,
     annotation,
@@ -28,7 +27,7 @@ from dynamo_graphs.api.request_record import (
     with_results,
     with_spec,
 )
-from dynamo_graphs.plan.request import (
+from dynamo_operator.requests.plan import (
     FIXED,
     RETRIED,
     Action,
@@ -40,9 +39,8 @@ from dynamo_graphs.plan.request import (
     next_step,
     stage,
 )
-from dynamo_graphs.types.profiling import Output
 from kube_runtime.kind import Object
-from kube_runtime.types.batch import Job, JobStatus
+from kube_runtime.types.kinds import Job, JobStatus
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference
 
 SPEC = DynamoGraphDeploymentRequestSpec(

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import (
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.restart import RestartPlan, restart_plan
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
@@ -15,8 +16,7 @@ from dynamo_graphs.api.graph import (
     RestartStatus,
     RestartStrategy,
 )
-from dynamo_graphs.plan.replicas import ServiceObserved
-from dynamo_graphs.plan.restart import RestartPlan, restart_plan
+from dynamo_operator.graph.replicas import ServiceObserved
 
 SERVICES = ("Frontend", "decode", "prefill")
 RUNS = {key: ServiceObserved(exists=True, is_ready=True) for key in SERVICES}

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from dynamo_graphs import Graph
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import worker_content
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.rollouts.plan import worker_content
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from specs import IMAGE, a_service
 
 EDITS: dict[str, Any] = {

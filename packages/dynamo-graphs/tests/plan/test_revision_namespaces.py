@@ -3,9 +3,9 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import dynamo_namespace, revision_dynamo_namespace
-from dynamo_graphs.api.revision import first_revision, namespace_prefix
+from dynamo_operator.features.rollouts.plan import first_revision, namespace_prefix
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import dynamo_namespace, revision_dynamo_namespace
 from specs import a_graph, a_service
 
 _names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?", fullmatch=True)

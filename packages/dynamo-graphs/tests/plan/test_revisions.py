@@ -6,17 +6,19 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import (
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts.plan import (
     PLAIN,
     WorkerRevision,
     digits,
     first_revision,
+    members,
+    revisions,
+    unrecorded,
     worker_component_name,
     worker_content,
 )
-from dynamo_graphs.plan.revisions import members, revisions, unrecorded
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from specs import JSON, a_graph, a_service
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dynamo_graphs.plan.rollout import (
+from dynamo_operator.features.rollouts.plan import (
     NOTHING,
     Budget,
     RevisionScale,

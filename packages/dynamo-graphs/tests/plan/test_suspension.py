@@ -2,16 +2,16 @@
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import (
+from dynamo_operator import labels
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.suspension import Suspension, suspension
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_graphs.plan.graph import next_step
-from dynamo_graphs.plan.replicas import ServiceObserved
-from dynamo_graphs.plan.suspension import Suspension, suspension
+from dynamo_operator.graph.plan import next_step
+from dynamo_operator.graph.replicas import ServiceObserved
 from kube_runtime.types.meta import Condition, Metadata
 
 SERVICES = {

@@ -13,15 +13,14 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.graph import observed_revisions
-from dynamo_graphs.plan.rollout import budget
-from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
-from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts.plan import Rollout, budget, plan_rollout
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import observed_revisions
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
 

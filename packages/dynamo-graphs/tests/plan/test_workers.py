@@ -5,11 +5,15 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import WorkerRevision
-from dynamo_graphs.plan.revisions import Member, Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts.plan import (
+    Member,
+    Revisions,
+    Rollout,
+    WorkerRevision,
+    plan_rollout,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
 

@@ -1,6 +1,6 @@
 """The PVCs that a graph creates."""
 
-from dynamo_graphs.render.graph import pvc_objects, retained_pvcs
+from dynamo_operator.graph.render import pvc_objects, retained_pvcs
 from specs import a_graph, a_service
 
 

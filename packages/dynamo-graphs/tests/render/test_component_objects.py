@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects, component_shared_objects
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator import labels
+from dynamo_operator.component.render import component_objects, component_shared_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_component
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.annotations import GROVE, recorded
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.graph import graph_objects
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.render import component_objects
+from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_component, a_graph, a_service
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.plan import component_plan
-from dynamo_graphs.render.pod import pod_spec
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.pod import pod_spec
+from dynamo_operator.component.render import component_plan
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_component
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.interfaces import Backend, ComponentPlan
-from dynamo_graphs.render.plan import BACKENDS, component_plan
-from dynamo_graphs.render.pod import pod_spec
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import Backend, ComponentPlan
+from dynamo_operator.component.pod import pod_spec
+from dynamo_operator.component.render import BACKENDS, component_plan
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import IMAGE, a_component
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.backends import NAMES, NOOP
-from dynamo_graphs.api.framework import framework
+from dynamo_operator.component.api import NAMES, NOOP
+from dynamo_operator.component.framework import framework
 from kube_runtime.kind import Object
 from specs import a_component
 

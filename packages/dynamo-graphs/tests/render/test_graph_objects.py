@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.graph import graph_objects, graph_shared_objects
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.graph.render import graph_objects, graph_shared_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
 

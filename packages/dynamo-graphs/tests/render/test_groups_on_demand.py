@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.render.orchestrators import Groups
+from dynamo_operator.component.render import Groups
 
 _TEMPLATE: Any = {"metadata": {"labels": {}, "annotations": {}}, "spec": {}}
 GROUPS = Groups("n", "c", 3, 2, {}, {}, leader=_TEMPLATE, worker=_TEMPLATE, digest="d")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.names import grove_names
+from dynamo_operator.names import grove_names
 
 TEXTS = st.text(st.sampled_from("abcXYZ019.-_"), min_size=1, max_size=70).filter(
     lambda text: any(each.isalnum() for each in text)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dynamo_graphs.api.annotations import GROVE, recorded
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts, LiveTemplate
-from dynamo_graphs.render.graph import graph_model_objects, graph_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.render import graph_model_objects, graph_objects
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, LiveTemplate
 from kube_runtime.kind import Object
 from specs import IMAGE, a_graph, a_service, graphs, odd_graphs
 

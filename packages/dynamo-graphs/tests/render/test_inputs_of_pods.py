@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.facts import Facts, LiveTemplate, NamespaceDefaults
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.plan.templates import WORKLOADS, units
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.optional_apis import GROVE
+from dynamo_operator.features.takeover.plan import WORKLOADS, units
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import GROVE, Facts, LiveTemplate, NamespaceDefaults
 from kube_runtime.kind import Object
 
 PAGE = (Path(__file__).parents[4] / "docs" / "rollouts.md").read_text("utf-8")

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from dynamo_graphs.api.labels import ENTRIES
+from dynamo_operator.labels import ENTRIES
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/labels_page.py"))
 

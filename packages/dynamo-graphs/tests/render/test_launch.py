@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.render.launch import Fragment, Part, Reference, in_script, with_flags
+from dynamo_operator.component.plan import Fragment, Part, Reference, in_script, with_flags
 
 PLAIN: list[Part] = ["--rank", "0"]
 LATE: list[Part] = ["--rank", Reference(Fragment("$((N + 1))"))]

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.annotations import GROVE, recorded
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.render.leader_wait import NAME, WITHIN_SECONDS, script
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.pod import NAME, WITHIN_SECONDS, script
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import a_graph
 

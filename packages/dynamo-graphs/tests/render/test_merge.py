@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.render.merge import merged, merged_environment, merged_probe, pruned
+from dynamo_operator.component.plan import merged, merged_environment, merged_probe, pruned
 from kube_runtime.kind import Object
 
 

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.names import group_name
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_objects
-from dynamo_graphs.render.launch import Fragment, GroupNode, Hosts, Reference
-from dynamo_graphs.render.orchestrators import hosts
-from dynamo_graphs.render.plan import component_plan
-from dynamo_graphs.render.pod import pod_spec
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.plan import Fragment, GroupNode, Hosts, Reference
+from dynamo_operator.component.pod import pod_spec
+from dynamo_operator.component.render import component_objects, component_plan, hosts
+from dynamo_operator.names import group_name
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from specs import IMAGE, a_component
 

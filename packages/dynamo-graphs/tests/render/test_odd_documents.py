@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import component_tree, graph_tree
-from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.schema.check import schema_problems
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.crds import defaulted
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.apply.drift import content, has_no_drift
 from kube_runtime.decode import decode
 from kube_runtime.errors import DecodeError

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests.api import (
     ConfigMapReference,
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
@@ -16,13 +16,13 @@ from dynamo_graphs.api.request import (
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_graphs.render.profiling import profiling_job
-from dynamo_graphs.render.profiling_config import (
+from dynamo_operator.requests.render import (
     model_cache,
     profiler_config_text,
+    profiling_job,
     uses_ai_configurator,
 )
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
 

@@ -9,13 +9,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.render.services import component_of
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import component_of
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object, key_of
 from specs import a_graph, graphs, odd_graphs, services, several_nodes
 from specs.invariants import assert_all_hold, assert_selectors_find_their_own

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.annotations import GROVE, recorded
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from kubelet import command_line
 from specs import a_graph

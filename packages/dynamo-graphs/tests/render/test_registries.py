@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_graphs.facts import registry_of_credential, registry_of_image
+from dynamo_operator.shared.cluster import registry_of_credential, registry_of_image
 
 
 @pytest.mark.parametrize(

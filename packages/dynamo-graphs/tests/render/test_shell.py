@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.entry_point import is_shell
-from dynamo_graphs.render.launch import Fragment, Word, line, quoted
+from dynamo_operator.component.framework import is_shell
+from dynamo_operator.component.plan import Fragment, Word, line, quoted
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 

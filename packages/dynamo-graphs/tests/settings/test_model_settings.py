@@ -2,7 +2,7 @@
 
 import pytest
 
-from dynamo_graphs.settings.process import ModelSettings, usable
+from dynamo_operator.settings import ModelSettings, usable
 from kube_runtime.errors import ConfigError
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dynamo_graphs.settings import SettingField, fields
+from dynamo_operator.settings import SettingField, fields
 
 FIELDS = {field.key: field for field in fields()}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.component import (
+from dynamo_operator.component.api import (
     BlockedPod,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
@@ -12,10 +12,9 @@ from dynamo_graphs.api.component import (
     Multinode,
     ServiceReplicaStatus,
 )
-from dynamo_graphs.status.component import component_status
-from dynamo_graphs.status.diagnosis import UNKNOWN, Diagnosis
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason
-from dynamo_graphs.status.workload import Readiness
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis
+from dynamo_operator.component.status import Readiness, component_status
+from dynamo_operator.shared.conditions import ComponentReason, GraphReason
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import (
+from dynamo_operator import labels
+from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
 )
-from dynamo_graphs.status.services_on_components import is_current
+from dynamo_operator.graph.status import is_current
 from kube_runtime.types.meta import Condition, Metadata
 
 NEWEST = 4

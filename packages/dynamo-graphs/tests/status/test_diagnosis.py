@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_operator.component.pods import diagnose
+from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

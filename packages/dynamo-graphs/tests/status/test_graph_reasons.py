@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import (
+from dynamo_graphs.schema import status_problems
+from dynamo_operator.component.api import (
     BlockedPod,
     ComponentSpec,
     Multinode,
@@ -14,18 +15,15 @@ from dynamo_graphs.api.component import (
     Resources,
     ServiceReplicaStatus,
 )
-from dynamo_graphs.api.graph import (
+from dynamo_operator.component.pods import Diagnosis, ServiceView, diagnosed
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
 )
-from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.graph import GraphStatus, graph_status
-from dynamo_graphs.status.progress import goal_hash
-from dynamo_graphs.status.service import ServiceView, diagnosed
-from dynamo_graphs.validation.schema import status_problems
-from kube_runtime.apply.status_patch import with_transition_times
+from dynamo_operator.graph.status import GraphStatus, goal_hash, graph_status
+from kube_runtime.apply.status import with_transition_times
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Metadata
 

@@ -7,28 +7,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.annotations import GROVE, recorded
-from dynamo_graphs.api.component import (
+from dynamo_graphs.schema import status_problems
+from dynamo_operator import labels
+from dynamo_operator.component import status as component_statuses
+from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     DynamoComponentDeploymentStatus,
     ServiceReplicaStatus,
 )
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.revision import WorkerRevision
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.revisions import Member, Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status import component as component_statuses
-from dynamo_graphs.status import graph as graph_statuses
-from dynamo_graphs.status.graph_stop import graph_stop, refused_status
-from dynamo_graphs.status.services_on_components import component_views
-from dynamo_graphs.status.workload import NO_DEPLOYMENT
-from dynamo_graphs.validation import Problem
-from dynamo_graphs.validation.schema import status_problems
+from dynamo_operator.component.status import NO_DEPLOYMENT
+from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
+from dynamo_operator.graph import status as graph_statuses
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.status import component_views, graph_stop, refused_status
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.apply.status_patch import with_transition_times
+from kube_runtime.apply.status import with_transition_times
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, Metadata, Resource, Status
 from specs import a_graph, a_service

@@ -4,12 +4,11 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.status.graph_stop import graph_stop, missing
-from dynamo_graphs.types.optional_apis import GROVE as GROVE_API
-from dynamo_graphs.types.optional_apis import INFERENCE_POOL, LEADER_WORKER_SET
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.status import graph_stop, missing
+from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.shared.cluster import GROVE as GROVE_API
+from dynamo_operator.shared.cluster import INFERENCE_POOL, LEADER_WORKER_SET, Facts
 from specs import a_graph, a_service
 
 QUEUES = Facts(kai_served=True, kai_queues=frozenset(("dynamo",)))

@@ -6,17 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import (
+from dynamo_graphs.schema import status_problems
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.component.pods import Diagnosis
+from dynamo_operator.features.grove.status import GroveMember, grove_views
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.graph import graph_status
-from dynamo_graphs.status.reasons import GraphReason
-from dynamo_graphs.status.services_on_grove import GroveMember, grove_views
-from dynamo_graphs.types.grove import (
+from dynamo_operator.graph.status import graph_status
+from dynamo_operator.shared.cluster import (
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueScalingGroupStatus,
@@ -25,9 +25,9 @@ from dynamo_graphs.types.grove import (
     PodCliqueStatus,
     ReplicasSpec,
 )
-from dynamo_graphs.validation.schema import status_problems
+from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.apply.status_patch import with_transition_times
+from kube_runtime.apply.status import with_transition_times
 from kube_runtime.types.meta import Metadata
 
 SERVICES = {"S0": ComponentSpec(), "S1": ComponentSpec()}

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import ServiceReplicaStatus
-from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
+from dynamo_operator.component.api import ServiceReplicaStatus
+from dynamo_operator.component.status import Group, groups_readiness, groups_replicas
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodGroup
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import StatefulSet
+from kube_runtime.types.kinds import StatefulSet
 
 
 def a_set(*, replicas: int = 1, leaders: Object | None = None, **status: Any) -> Group:

@@ -1,7 +1,7 @@
 """Events of a model report each change once."""
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.status.events import model_status_events
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
+from dynamo_operator.shared.events import model_status_events
 from kube_runtime.types.meta import Condition
 
 

@@ -6,16 +6,16 @@ from typing import Literal
 import msgspec
 import pytest
 
-from dynamo_graphs.api.model import (
+from dynamo_operator.models.api import (
     DynamoModel,
     DynamoModelSpec,
     DynamoModelStatus,
     EndpointInfo,
     ModelSource,
 )
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora
-from dynamo_graphs.status.model import ObservedModel, invalid_status, model_status
-from dynamo_graphs.validation.model import model_problems
+from dynamo_operator.models.plan import Endpoint, Lora
+from dynamo_operator.models.status import ObservedModel, invalid_status, model_status
+from dynamo_operator.models.validate import model_problems
 from kube_runtime.types.meta import Condition, Metadata
 
 BASE = "orion/base-13b"

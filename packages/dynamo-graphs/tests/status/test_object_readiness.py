@@ -2,13 +2,13 @@
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.model import DynamoModel, DynamoModelStatus
-from dynamo_graphs.api.request import (
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.models.api import DynamoModel, DynamoModelStatus
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestStatus,
 )
-from dynamo_graphs.status.readiness import Stated, is_behind, is_ready
+from dynamo_operator.shared.conditions import Stated, is_behind, is_ready
 from kube_runtime.types.meta import Condition, Metadata
 
 NEWEST = Metadata("chat", generation=4)

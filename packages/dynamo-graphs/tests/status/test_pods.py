@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.status.pods import TEXT_LIMIT, Blockage, PodReport, pod_report
-from dynamo_graphs.status.reasons import GraphReason
+from dynamo_operator.component.pods import TEXT_LIMIT, Blockage, PodReport, pod_report
+from dynamo_operator.shared.conditions import GraphReason
 from kube_runtime.kind import Object
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 
 THEN = "2026-01-01T00:00:00Z"
 NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)

@@ -5,9 +5,13 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.component import ComponentSpec
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec, ProgressStatus
-from dynamo_graphs.status.progress import GraphProgress, goal_hash, graph_progress
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    ProgressStatus,
+)
+from dynamo_operator.graph.status import GraphProgress, goal_hash, graph_progress
 from kube_runtime.types.meta import Metadata
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.status.workload import deployment_readiness, deployment_replicas
-from kube_runtime.types.apps import Deployment, DeploymentStatus
+from dynamo_operator.component.status import deployment_readiness, deployment_replicas
+from kube_runtime.types.kinds import Deployment, DeploymentStatus
 from kube_runtime.types.meta import Condition, Metadata
 
 

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.api.request import (
+from dynamo_operator.catalog import REQUEST_MEANINGS
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.requests import status
+from dynamo_operator.requests import status as requested_graph
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request import RETRIED, RequestConditionType, RequestReason, RequestState
-from dynamo_graphs.plan.request_output import ProfilingProgress, ProfilingResult
-from dynamo_graphs.status import request as status
-from dynamo_graphs.status import requested_graph
-from dynamo_graphs.status.catalog.request import REQUEST_MEANINGS
-from dynamo_graphs.status.request import RequestReport
+from dynamo_operator.requests.plan import RETRIED, RequestConditionType, RequestReason, RequestState
+from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
+from dynamo_operator.requests.status import RequestReport
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 

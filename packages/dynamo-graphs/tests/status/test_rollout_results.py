@@ -7,15 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.graph import (
+from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
+from dynamo_operator.features.rollouts.status import RolloutResult, rolling_update, rollout_results
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.api.revision import WorkerRevision
-from dynamo_graphs.plan.revisions import Member, Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import RolloutResult, rolling_update, rollout_results
 from kube_runtime.types.meta import Condition
 from specs import a_component, a_graph, a_service
 

@@ -4,12 +4,14 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeployment, ServiceReplicaStatus
-from dynamo_graphs.api.graph import DynamoGraphDeployment, RollingUpdateStatus
-from dynamo_graphs.api.revision import WorkerRevision
-from dynamo_graphs.plan.revisions import Member, Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.rollout import rolling_update, why_it_remains, with_old_revisions
+from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
+from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
+from dynamo_operator.features.rollouts.status import (
+    rolling_update,
+    why_it_remains,
+    with_old_revisions,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
 from specs import a_graph, a_service
 
 NOW = "2026-01-01T12:00:00Z"

@@ -5,15 +5,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import ServiceReplicaStatus
-from dynamo_graphs.api.scaling import (
+from dynamo_graphs.schema import status_problems
+from dynamo_operator.component.api import ServiceReplicaStatus
+from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
     ServiceReference,
 )
-from dynamo_graphs.status.scaling import acting_status, graph_selector, held_status, hold, selector
-from dynamo_graphs.validation.schema import status_problems
+from dynamo_operator.features.scaling.status import (
+    acting_status,
+    graph_selector,
+    held_status,
+    hold,
+    selector,
+)
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, FieldOwner, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service

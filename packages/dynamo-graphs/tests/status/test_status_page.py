@@ -3,10 +3,15 @@
 import runpy
 from pathlib import Path
 
-from dynamo_graphs.plan.model import ModelReason
-from dynamo_graphs.plan.suspension import SuspensionReason
-from dynamo_graphs.status.catalog import MEANINGS
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
+from dynamo_operator.catalog import MEANINGS
+from dynamo_operator.features.suspension import SuspensionReason
+from dynamo_operator.models.plan import ModelReason
+from dynamo_operator.shared.conditions import (
+    ComponentReason,
+    GraphReason,
+    PauseReason,
+    ScalingReason,
+)
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/status_page.py"))
 KINDS = (GraphReason, ComponentReason, PauseReason, SuspensionReason, ScalingReason, ModelReason)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dynamo_graphs.api.graph import (
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     RestartStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.status.events import status_events
+from dynamo_operator.shared.events import status_events
 from kube_runtime.types.meta import Condition
 
 

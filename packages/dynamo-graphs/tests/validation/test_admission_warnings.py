@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.validation.cluster_context import ClusterContext
+from dynamo_operator.graph.warnings import ClusterContext
 from kube_runtime.kind import Object
 from reviews.asking import verdict
 from reviews.rows import POD, component, graph, request, with_service, worker

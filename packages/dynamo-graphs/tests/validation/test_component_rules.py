@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from specs import IMAGE, a_component, a_service
 

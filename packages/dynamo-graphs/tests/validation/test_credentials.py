@@ -2,9 +2,9 @@
 
 import pytest
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelSpec, ModelSource
-from dynamo_graphs.validation.credentials import has_credentials, without_credentials
-from dynamo_graphs.validation.model import model_problems, model_warnings
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, ModelSource
+from dynamo_operator.models.validate import model_problems, model_warnings
+from dynamo_operator.shared.problems import has_credentials, without_credentials
 
 
 def model(uri: str) -> DynamoModel:

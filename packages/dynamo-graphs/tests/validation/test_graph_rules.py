@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from specs import a_graph, a_service
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from specs import IMAGE, a_graph, a_service
 

@@ -7,12 +7,12 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.warnings import graph_warnings
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.warnings import graph_warnings
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Struct
 from reviews.asking import verdict

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_graphs.status.configuration import configuration_warning
-from dynamo_graphs.validation.inoperative import graph_inoperative
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.status import configuration_warning
+from dynamo_operator.graph.warnings import graph_inoperative
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition
 from reviews.asking import verdict

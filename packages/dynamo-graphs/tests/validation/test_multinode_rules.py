@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.component import component_problems
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_graphs.validation.multinode import lacks_orchestrator
+from dynamo_operator.component.validate import component_problems, lacks_orchestrator
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from specs import IMAGE, a_component, a_graph, a_service
 
 SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")

@@ -6,20 +6,20 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
 )
-from dynamo_graphs.render.profiling_config import profiler_config_bytes, profiler_config_text
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.request import (
+from dynamo_operator.requests.render import profiler_config_bytes, profiler_config_text
+from dynamo_operator.requests.validate import (
     request_problems,
     request_update_problems,
     request_warnings,
 )
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.types.meta import Metadata
 
 CONFIG = "spec.profilingConfig.config"

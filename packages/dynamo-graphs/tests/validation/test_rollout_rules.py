@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation.graph import graph_problems
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.settings import RenderSettings
 from specs import a_graph, a_service
 
 MODE = "nvidia.com/worker-rollout"

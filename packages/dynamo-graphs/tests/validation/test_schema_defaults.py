@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.crd import defaulted
+from dynamo_operator.crds import defaulted
 from kube_runtime.kind import Object
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.api import documents, statuses
-from dynamo_graphs.validation.schema import schema_problems, status_problems
+from dynamo_graphs.schema import schema_problems, status_problems
 
 
 @pytest.mark.parametrize("name", documents.GOOD)

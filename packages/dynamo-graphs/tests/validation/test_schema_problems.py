@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.validation import Problem, ProblemKind, dotted
-from dynamo_graphs.validation.schema import schema_problems
-from dynamo_graphs.validation.schema.rules import RULES
-from kube_runtime.crd.definition import resource_schema
+from dynamo_graphs.schema import RULES, schema_problems
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.shared.problems import Problem, ProblemKind, dotted
+from kube_runtime.crd import resource_schema
 from kube_runtime.kind import Object
 
 

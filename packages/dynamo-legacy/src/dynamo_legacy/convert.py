@@ -9,26 +9,10 @@ from enum import StrEnum
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import (
-    DynamoComponentDeployment,
-    DynamoComponentDeploymentSpec,
-    ScalingAdapterSwitch,
-)
-from dynamo_graphs.api.deployment_config import VARIABLE, config_of
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.render import roles
-from dynamo_graphs.render.merge import merged, pruned, variable
-from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy import render
-from dynamo_legacy.api.component import Pvc
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.generate import components, unknown_services
-from dynamo_legacy.graph_config import GraphConfig
-from dynamo_legacy.names import component_name
+from dynamo_legacy.api import DynamoDeployment, DynamoNimDeployment, DynamoNimSpec, Pvc
+from dynamo_legacy.names import component_name, object_of
+from dynamo_legacy.render import GraphConfig, components, unknown_services
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import (
     HTTP_PORT,
@@ -38,9 +22,20 @@ from dynamo_legacy.translate import (
     http_port,
     ignored_switches,
 )
-from dynamo_legacy.types import object_of
+from dynamo_operator import labels
+from dynamo_operator.component import pod as roles
+from dynamo_operator.component.api import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    ScalingAdapterSwitch,
+)
+from dynamo_operator.component.plan import merged, pruned, variable
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import VARIABLE, config_of
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.types.kinds import PersistentVolumeClaim
 from kube_runtime.types.meta import Metadata
 
 TAG = "nvidia.com/legacy-nim-tag"

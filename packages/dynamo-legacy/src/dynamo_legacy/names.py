@@ -1,8 +1,15 @@
 """Names and labels of the older generation. Running objects have them, so they must not change."""
 
 import re
+from typing import Any
 
-from dynamo_graphs.validation.syntax import is_subdomain
+import msgspec
+
+from dynamo_operator.requests.api import JobPod
+from dynamo_operator.shared.problems import is_subdomain
+from kube_runtime.kind import Kind, Object
+from kube_runtime.types.kinds import ConfigMap, Job, ServiceAccount
+from kube_runtime.types.meta import Resource
 
 GRAPH_CONFIG = "nvidia.com/graph-config"
 """Label, with any value, of a ConfigMap with the configuration of a graph. Annotation of a DynamoDeployment:
@@ -63,3 +70,50 @@ def component_name(deployment: str, service: str) -> str:
 def default_dynamo_namespace(deployment: str) -> str:
     """The Dynamo namespace of services whose configuration has none."""
     return f"dynamo-{deployment}"
+
+
+class GraphConfigMap(ConfigMap):
+    """The configuration of a graph: a ConfigMap with the label `nvidia.com/graph-config`."""
+
+
+class ServicePodAccount(ServiceAccount):
+    """A ServiceAccount that an administrator labelled for the pods of services."""
+
+
+class BuildJob(Job):
+    """A Job that builds an image."""
+
+
+class BuildPod(JobPod):
+    """A pod of a Job that builds an image."""
+
+
+class BuilderAccount(ServiceAccount):
+    """A ServiceAccount that an administrator labelled for builds."""
+
+
+class BuilderConfig(Resource):
+    """The administrator's settings of all builds."""
+
+    KIND = ConfigMap.KIND
+
+    data: dict[str, str] = {}
+
+
+class SharedSecret(Resource):
+    """A Secret that the requests of a namespace share. Its representation hides the content."""
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    type: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def __repr__(self) -> str:
+        """The type and the key, without the content."""
+        return f"SharedSecret({self.key})"
+
+
+def object_of(type_: type[Resource], metadata: Object, **fields: Any) -> Object:
+    """Build an object of that kind; `fields` are those beside its metadata."""
+    header = {"apiVersion": type_.KIND.api_version, "kind": type_.KIND.name}
+    return {**header, "metadata": metadata, **fields}

@@ -4,22 +4,23 @@ The plan for that renderer contains the differences: labels, ports of the Servic
 process, and defaults of pods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from dynamo_graphs.api import labels as todays
-from dynamo_graphs.api import names
-from dynamo_graphs.facts import Facts, NamespaceDefaults
-from dynamo_graphs.render.component import ingresses, services, virtual_services
-from dynamo_graphs.render.interfaces import Backend, ComponentPlan, Role
-from dynamo_graphs.render.merge import canonical, variable
-from dynamo_graphs.render.metadata import object_metadata
-from dynamo_graphs.render.plan import component_plan
-from dynamo_graphs.settings import RenderSettings
+import msgspec
+
 from dynamo_legacy import names as legacy_names
-from dynamo_legacy.api.component import Autoscaling
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api import Autoscaling, DynamoDeployment, DynamoNimDeployment, DynamoNimSpec
+from dynamo_legacy.names import (
+    GRAPH_CONFIG,
+    GRAPH_CONFIG_KEY,
+    GraphConfigMap,
+    component_name,
+    default_dynamo_namespace,
+    nim_name,
+    object_of,
+)
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import (
     HTTP_PORT,
@@ -28,10 +29,24 @@ from dynamo_legacy.translate import (
     first_of_each_name,
     http_port,
 )
-from dynamo_legacy.types import object_of
-from kube_runtime.kind import Object
-from kube_runtime.types.autoscaling import HorizontalPodAutoscaler
-from kube_runtime.types.core import PersistentVolumeClaim
+from dynamo_operator import labels as todays
+from dynamo_operator import names
+from dynamo_operator.component.plan import (
+    Backend,
+    ComponentPlan,
+    Role,
+    canonical,
+    object_metadata,
+    variable,
+)
+from dynamo_operator.component.render import component_plan, ingresses, services, virtual_services
+from dynamo_operator.documents import documents
+from dynamo_operator.names import LABEL_LIMIT
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import HorizontalPodAutoscaler, PersistentVolumeClaim
 
 _GRACE_SECONDS = 30
 """The default of Kubernetes: that generation set no grace period."""
@@ -197,3 +212,322 @@ def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object,
     taken = {entry["name"] for entry in kept}
     added = (variable(name, text) for name, text in own.items() if text and name not in taken)
     return (*kept, *added)
+
+
+class GraphConfigError(ValueError):
+    """The configuration is invalid; the message has path and cause."""
+
+
+MOST_BYTES = 1024 * 1024
+"""Most characters of the text, the limit of a ConfigMap."""
+MOST_SERVICES = 250
+"""Most services of a graph: each becomes an object with a workload."""
+
+
+class GraphResources(msgspec.Struct, frozen=True):
+    """Resources of one pod of a service; "" if not set."""
+
+    cpu: str = ""
+    memory: str = ""
+    gpu: str = ""
+    custom: dict[str, str] = {}
+
+
+class GraphAutoscaling(msgspec.Struct, frozen=True):
+    """Bounds of the replicas; None if not set."""
+
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+
+
+class GraphService(msgspec.Struct, frozen=True, kw_only=True):
+    """One service of a graph.
+
+    `is_dynamo`: it is served over the Dynamo runtime, as `dynamo_name` in `dynamo_namespace`; both may be "".
+    `workers` are its replicas, unless an override sets them.
+    """
+
+    name: str
+    dependencies: tuple[str, ...] = ()
+    is_dynamo: bool = False
+    dynamo_namespace: str = ""
+    dynamo_name: str = ""
+    resources: GraphResources | None = None
+    autoscaling: GraphAutoscaling | None = None
+    workers: int | None = None
+
+
+class GraphConfig(msgspec.Struct, frozen=True):
+    """A graph: the class to start, the service that is exposed, and all services in order."""
+
+    service: str = ""
+    entry_service: str = ""
+    services: tuple[GraphService, ...] = ()
+
+
+def parse_graph_config(text: str) -> GraphConfig:
+    """Parse a configuration.
+
+    Raises:
+        GraphConfigError: it is invalid; the message has path and cause.
+    """
+    if len(text) > MOST_BYTES:
+        raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: too large ({MOST_BYTES} characters at most)")
+    try:
+        loaded = documents(GRAPH_CONFIG_KEY, text)
+    except ConfigError as error:
+        raise GraphConfigError(str(error)) from error
+    except ExceptionGroup as group:
+        raise GraphConfigError("; ".join(map(str, group.exceptions[:3]))) from group
+    if len(loaded) != 1:
+        raise GraphConfigError(f"{GRAPH_CONFIG_KEY}: expected one document, found {len(loaded)}")
+    root = _mapping(loaded[0].value, "the document")
+    entries = _list(root.get("services"), "services")
+    if len(entries) > MOST_SERVICES:
+        raise GraphConfigError(f"services: too many ({MOST_SERVICES} at most)")
+    services = tuple(_service(entry, f"services[{index}]") for index, entry in enumerate(entries))
+    lowered: dict[str, str] = {}
+    for name in (service.name for service in services):
+        if (first := lowered.setdefault(name.lower(), name)) is not name:
+            message = f'services: "{first}" and "{name}" are the same name in lower case'
+            raise GraphConfigError(message)
+    return GraphConfig(
+        _text(root.get("service"), "service"),
+        _text(root.get("entry_service"), "entry_service"),
+        services,
+    )
+
+
+def graph_config_map(key: Key, tag_name: str, text: str) -> Object:
+    """The ConfigMap with the configuration of a tag."""
+    labels = {GRAPH_CONFIG: tag_name[:LABEL_LIMIT].rstrip("-.")}
+    metadata = {"name": key.name, "namespace": key.namespace, "labels": labels}
+    return object_of(GraphConfigMap, metadata, data={GRAPH_CONFIG_KEY: text})
+
+
+def _service(value: object, path: str) -> GraphService:
+    fields = _mapping(value, path)
+    name = _text(fields.get("name"), f"{path}.name")
+    if not name:
+        raise GraphConfigError(f"{path}.name: missing name")
+    config = _mapping(fields.get("config"), f"{path}.config")
+    config_path = f"{path}.config"
+    dynamo = _mapping(config.get("dynamo"), f"{config_path}.dynamo")
+    is_dynamo = dynamo.get("enabled") or False
+    if not isinstance(is_dynamo, bool):
+        raise GraphConfigError(f"{config_path}.dynamo.enabled: expected true or false")
+    dependencies = tuple(
+        _text(
+            _mapping(dependency, f"{path}.dependencies[{index}]").get("service"),
+            f"{path}.dependencies",
+        )
+        for index, dependency in enumerate(
+            _list(fields.get("dependencies"), f"{path}.dependencies")
+        )
+    )
+    return GraphService(
+        name=name,
+        dependencies=dependencies,
+        is_dynamo=is_dynamo,
+        dynamo_namespace=_text(dynamo.get("namespace"), f"{config_path}.dynamo.namespace"),
+        dynamo_name=_text(dynamo.get("name"), f"{config_path}.dynamo.name"),
+        resources=_service_resources(config.get("resources"), f"{config_path}.resources"),
+        autoscaling=_autoscaling(config.get("autoscaling"), f"{config_path}.autoscaling"),
+        workers=_count(config.get("workers"), f"{config_path}.workers"),
+    )
+
+
+def _service_resources(value: object, path: str) -> GraphResources | None:
+    if value is None:
+        return None
+    amounts = _mapping(value, path)
+    custom = _mapping(amounts.get("custom"), f"{path}.custom")
+    return GraphResources(
+        cpu=_scalar(amounts.get("cpu"), f"{path}.cpu"),
+        memory=_scalar(amounts.get("memory"), f"{path}.memory"),
+        gpu=_scalar(amounts.get("gpu"), f"{path}.gpu"),
+        custom={name: _scalar(amount, f"{path}.custom.{name}") for name, amount in custom.items()},
+    )
+
+
+def _autoscaling(value: object, path: str) -> GraphAutoscaling | None:
+    if value is None:
+        return None
+    fields = _mapping(value, path)
+    names = ("min_replicas", "max_replicas")
+    return GraphAutoscaling(*(_count(fields.get(name), f"{path}.{name}") for name in names))
+
+
+def _mapping(value: object, path: str) -> Mapping[str, object]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise GraphConfigError(f"{path}: expected a mapping")
+    return value
+
+
+def _list(value: object, path: str) -> list[object]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise GraphConfigError(f"{path}: expected a list")
+    return value
+
+
+def _text(value: object, path: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise GraphConfigError(f"{path}: expected a string")
+    return value
+
+
+def _scalar(value: object, path: str) -> str:
+    """A string, or a number as one."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
+        raise GraphConfigError(f'{path}: expected an amount such as "2"')
+    return "" if value is None else str(value)
+
+
+def _count(value: object, path: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+        raise GraphConfigError(f"{path}: expected a number of replicas")
+    return value
+
+
+_FIXED = ("dynamoNim", "dynamoTag")
+"""Fields of a component that an override cannot change."""
+
+
+class MissingDependency(ValueError):
+    """A service depends on one that is not in the graph."""
+
+
+def components(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[Object, ...]:
+    """A DynamoNimDeployment for each service of the graph, in its order, without owner references.
+
+    Raises:
+        MissingDependency: a dependency is not a service of the graph.
+        ValueError: the tag has no name.
+    """
+    addresses = {service.name: _address(deployment, service) for service in graph.services}
+    return tuple(
+        _component(deployment, service.name, _spec(deployment, graph, service, addresses))
+        for service in graph.services
+    )
+
+
+def services_only(deployment: DynamoDeployment, tag: str) -> GraphConfig:
+    """The graph of a deployment with an image and without configuration: the services in its spec.
+
+    `tag` is the class to start; "" leaves that to the image.
+    """
+    services = tuple(GraphService(name=name) for name in deployment.spec.services)
+    return GraphConfig(service=tag, services=services)
+
+
+def unknown_services(deployment: DynamoDeployment, graph: GraphConfig) -> tuple[str, ...]:
+    """The overridden services that are not in the graph, sorted."""
+    return tuple(
+        sorted(deployment.spec.services.keys() - {service.name for service in graph.services})
+    )
+
+
+def merge_patched(value: object, patch: object) -> Any:
+    """Apply a JSON merge patch (RFC 7396), and return the result; neither argument is changed.
+
+    Keys of the patch take precedence, also with false, 0 and ""; null removes a key.
+    """
+    if not isinstance(patch, Mapping):
+        return patch
+    merged: Object = dict(value) if isinstance(value, Mapping) else {}
+    for name, change in patch.items():
+        if change is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patched(merged.get(name), change)
+    return merged
+
+
+def merged_variables(common: Iterable[Object], specific: Iterable[Object]) -> list[Object]:
+    """Merge variables by name: the common ones, overridden in place by those of the service, then its others.
+
+    The order is kept, since a variable may refer to earlier ones.
+    """
+    own = {entry.get("name"): entry for entry in specific}
+    both = {entry.get("name"): own.get(entry.get("name"), entry) for entry in common} | own
+    return list(both.values())
+
+
+def _component(deployment: DynamoDeployment, service: str, spec: Object) -> Object:
+    override = deployment.spec.services.get(service) or {}
+    own = {name: value for name, value in override.items() if name not in _FIXED}
+    merged: Object = merge_patched(spec, own)
+    if deployment.spec.envs:
+        merged["envs"] = merged_variables(deployment.spec.envs, merged.get("envs", ()))
+    name = component_name(deployment.metadata.name, service)
+    metadata = {"name": name, "namespace": deployment.metadata.namespace}
+    return object_of(DynamoNimDeployment, metadata, spec=merged)
+
+
+def _spec(
+    deployment: DynamoDeployment,
+    graph: GraphConfig,
+    service: GraphService,
+    addresses: Mapping[str, tuple[str, str]],
+) -> Object:
+    """The spec of a service from the graph's configuration."""
+    spec: Object = {
+        "dynamoNim": nim_name(deployment.spec.dynamo_nim),
+        "dynamoTag": graph.service,
+        "serviceName": service.name,
+    }
+    if service.is_dynamo:
+        spec["dynamoNamespace"] = _dynamo_namespace(deployment, service)
+    elif service.name == graph.entry_service:
+        spec["ingress"] = {"enabled": True}
+    if resources := _resources(service):
+        spec["resources"] = {"requests": resources, "limits": resources}
+    if service.autoscaling is not None:
+        bounds = {
+            "minReplicas": service.autoscaling.min_replicas,
+            "maxReplicas": service.autoscaling.max_replicas,
+        }
+        given = {name: bound for name, bound in bounds.items() if bound is not None}
+        spec["autoscaling"] = {"enabled": True, **given}
+    elif service.workers is not None:
+        spec["replicas"] = service.workers
+    if service.dependencies:
+        spec["externalServices"] = {
+            name: _external(service.name, name, addresses) for name in service.dependencies
+        }
+    return spec
+
+
+def _external(service: str, name: str, addresses: Mapping[str, tuple[str, str]]) -> Object:
+    if name not in addresses:
+        raise MissingDependency(f"dependency {name} not found (service {service} names it)")
+    key, value = addresses[name]
+    return {"deploymentSelectorKey": key, "deploymentSelectorValue": value}
+
+
+def _address(deployment: DynamoDeployment, service: GraphService) -> tuple[str, str]:
+    if not service.is_dynamo:
+        return "name", service.name
+    return "dynamo", f"{service.dynamo_name}/{_dynamo_namespace(deployment, service)}"
+
+
+def _dynamo_namespace(deployment: DynamoDeployment, service: GraphService) -> str:
+    return service.dynamo_namespace or default_dynamo_namespace(deployment.metadata.name)
+
+
+def _resources(service: GraphService) -> Object:
+    resources = service.resources
+    if resources is None:
+        return {}
+    amounts: Object = {"cpu": resources.cpu, "memory": resources.memory, "gpu": resources.gpu}
+    return {
+        name: amount for name, amount in {**amounts, "custom": resources.custom}.items() if amount
+    }

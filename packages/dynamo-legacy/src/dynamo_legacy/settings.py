@@ -1,7 +1,7 @@
 """The environment variables of the older generation's operator, in one frozen struct, read once at start.
 
 Each field has its help text and its names in the environment, from which the reference page is generated. An
-empty variable counts as unset. Flags of both generations are in `dynamo_graphs.settings`.
+empty variable counts as unset. Flags of both generations are in `dynamo_operator.settings`.
 """
 
 import ipaddress
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.errors import ConfigError
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -11,8 +11,10 @@ from decimal import Decimal
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import (
+from dynamo_legacy.api import DynamoNimDeployment, DynamoNimDeploymentSpec, DynamoNimSpec
+from dynamo_legacy.settings import LegacySettings, host_suffix
+from dynamo_operator import labels
+from dynamo_operator.component.api import (
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     IngressSpec,
@@ -22,12 +24,9 @@ from dynamo_graphs.api.component import (
     SharedMemory,
     VolumeMount,
 )
-from dynamo_graphs.api.deployment_config import VARIABLE, config_of, sized
-from dynamo_graphs.render.merge import merged
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_legacy.settings import LegacySettings, host_suffix
+from dynamo_operator.component.plan import merged
+from dynamo_operator.graph.service import VARIABLE, config_of, sized
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
 from kube_runtime.types.meta import Metadata

@@ -14,34 +14,47 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from dynamo_graphs.api.component import DynamoComponentDeploymentSpec
-from dynamo_graphs.api.deployment_config import VARIABLE
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import Problem, ProblemKind, lines
-from dynamo_graphs.validation.bounds import (
-    MOST_PROBLEMS,
-    counted,
-    first_problems,
-    shared_size_problems,
+from dynamo_legacy.api import (
+    Autoscaling,
+    ComponentSpec,
+    DynamoDeployment,
+    DynamoNimDeployment,
+    DynamoNimDeploymentSpec,
+    DynamoNimRequest,
+    DynamoNimSpec,
+    Pvc,
+    Source,
 )
-from dynamo_graphs.validation.component import spec_problems
-from dynamo_graphs.validation.environment import shared_environment_problems
-from dynamo_graphs.validation.pod import account_problems
-from dynamo_graphs.validation.shape import ENTRIES, ENVIRONMENT, POD, Shape, shape_problems
-from dynamo_graphs.validation.syntax import is_dns_label, name_problems
-from dynamo_legacy.api.component import Autoscaling, ComponentSpec, Pvc
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment, DynamoNimDeploymentSpec
-from dynamo_legacy.api.nim_request import DynamoNimRequest, Source
-from dynamo_legacy.build.builder import pod_fields
-from dynamo_legacy.build.image import image_tag, parse_reference
 from dynamo_legacy.build.job import build_seconds
-from dynamo_legacy.generate import merge_patched
-from dynamo_legacy.graph_config import MOST_SERVICES, GraphConfig
+from dynamo_legacy.build.source import image_tag, parse_reference, pod_fields
 from dynamo_legacy.names import component_name, nim_name, tag_parts
+from dynamo_legacy.render import MOST_SERVICES, GraphConfig, merge_patched
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.translate import as_component, http_port, ignored_switches
+from dynamo_operator.component.api import DynamoComponentDeploymentSpec
+from dynamo_operator.component.validate import spec_problems
+from dynamo_operator.component.validate_pod import (
+    ENTRIES,
+    ENVIRONMENT,
+    POD,
+    Shape,
+    account_problems,
+    shape_problems,
+    shared_environment_problems,
+)
+from dynamo_operator.graph.service import VARIABLE
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import (
+    MOST_PROBLEMS,
+    Problem,
+    ProblemKind,
+    counted,
+    first_problems,
+    is_dns_label,
+    lines,
+    name_problems,
+    shared_size_problems,
+)
 from kube_runtime.kind import Object
 from kube_runtime.text import cut
 from kube_runtime.types.meta import Metadata

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_legacy.api.nim_request import DynamoNimRequest, DynamoNimRequestSpec
-from dynamo_legacy.build.image import (
+from dynamo_legacy.api import DynamoNimRequest, DynamoNimRequestSpec
+from dynamo_legacy.build.source import (
     REGISTRY_SECRET,
     STORAGE_NAMESPACE,
     Reference,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dynamo_legacy.api.nim_request import (
+from dynamo_legacy.api import (
     ConfigMapSource,
     DynamoNimRequest,
     DynamoNimRequestSpec,
@@ -19,8 +19,6 @@ from dynamo_legacy.api.nim_request import (
     S3Source,
     Source,
 )
-from dynamo_legacy.build.builder import builder_settings
-from dynamo_legacy.build.image import STORAGE_NAMESPACE, built_image, parse_reference
 from dynamo_legacy.build.job import (
     FORCE,
     REBUILD,
@@ -30,7 +28,14 @@ from dynamo_legacy.build.job import (
     build_seconds,
     job_name,
 )
-from dynamo_legacy.build.source import SourceUnavailable, fetch_of
+from dynamo_legacy.build.source import (
+    STORAGE_NAMESPACE,
+    SourceUnavailable,
+    builder_settings,
+    built_image,
+    fetch_of,
+    parse_reference,
+)
 from dynamo_legacy.settings import LegacySettings, Secret
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.types.profiling import JobPodStatus
-from dynamo_legacy.api.nim import DynamoNim
-from dynamo_legacy.api.nim_request import (
+from dynamo_legacy.api import (
+    DynamoNim,
     DynamoNimRequest,
     DynamoNimRequestSpec,
     DynamoNimRequestStatus,
@@ -25,10 +24,10 @@ from dynamo_legacy.build.plan import (
     plan_build,
     request_status,
 )
-from dynamo_legacy.types import BuildJob, BuildPod
+from dynamo_legacy.names import BuildJob, BuildPod
+from dynamo_operator.requests.api import JobPodStatus
 from kube_runtime.apply.result import Blocked, Obstacle
-from kube_runtime.types.batch import JobStatus
-from kube_runtime.types.core import ContainerState, ContainerStatus, Terminated
+from kube_runtime.types.kinds import ContainerState, ContainerStatus, JobStatus, Terminated
 from kube_runtime.types.meta import Condition, Metadata
 
 IMAGE = "registry.example.com/a:1"

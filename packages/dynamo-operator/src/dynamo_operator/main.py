@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 def app() -> "App":
     """The commands. The default is `run`: the reference operator is started with flags only."""
     _import_structlog()
-    from dynamo_graphs.product import version
-    from dynamo_operator.cli.run import run
-    from kube_runtime.commandline.application import application
+    from dynamo_operator.names import version
+    from dynamo_operator.process.main import run
+    from kube_runtime.commandline import application
 
     manager = application("dynamo-operator", version=version)
     manager.default(run)
     manager.command(run, name="run")
     manager.command(
-        "dynamo_operator.cli.copier:copy_output",  # a string: only the containers that run it import it
+        "dynamo_operator.requests.copier:copy_output",  # a string: only the containers that run it import it
         name="copy-output",
         help="Save a profiler's output as a ConfigMap. Profiling Jobs run this.",
     )
     manager.command(
-        "dynamo_operator.legacy.fetch:fetch",  # as above
+        "dynamo_legacy.fetch:fetch",  # as above
         help="Fetch and unpack the archive of a build. Builds of the older generation run this.",
     )
     return manager
@@ -34,8 +34,8 @@ def main() -> None:
     """The entry point."""
     gc.disable()  # imports leave no garbage, and collections take an eighth of their CPU time
     manager = app()
-    from dynamo_operator.cli import flags
-    from kube_runtime.commandline.application import execute
+    from dynamo_operator.process import flags
+    from kube_runtime.commandline import execute
 
     gc.freeze()  # later collections skip code and types
     gc.enable()

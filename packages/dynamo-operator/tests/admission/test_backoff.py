@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from dynamo_operator.admission.rotation import PatchBackoff
+from dynamo_operator.admission.certificates import PatchBackoff
 from simulated.clock import on_simulated_clock
 
 

@@ -10,23 +10,26 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.types.secrets import ServingSecret
-from dynamo_operator.admission.decision_pool import DecisionPool
-from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import ReviewContext
+from dynamo_operator.admission.certificates import (
+    CertificateRotation,
+    FileStore,
+    SecretStore,
+    Stored,
+    StoredCertificates,
+    Terms,
+)
+from dynamo_operator.admission.configuration import Configuration
+from dynamo_operator.admission.decide import DecisionPool, OperatorIdentity, ReviewContext
 from dynamo_operator.admission.server import WebhookServer
-from dynamo_operator.admission.webhook_configuration import Configuration
-from dynamo_operator.certificates.lifecycle import Stored, Terms
-from dynamo_operator.certificates.store import FileStore, SecretStore, StoredCertificates
-from dynamo_operator.observability.metrics import WebhookMetrics
-from kube_runtime.cache.cache import Cache
+from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
-from kube_runtime.serving.tls import Certificate
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
+from kube_runtime.tls import Certificate
+from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
 from reviews.registration import Registration, registration
 from reviews.serving import HOSTS, in_a_thread, new_certificate

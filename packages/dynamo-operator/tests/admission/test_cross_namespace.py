@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.admission.cross_namespace import (
+from dynamo_operator import labels
+from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.decide import request_in
+from dynamo_operator.admission.server import (
     BURST,
     KEPT_SECONDS,
     MOST_REMEMBERED,
@@ -20,10 +21,8 @@ from dynamo_operator.admission.cross_namespace import (
     CrossNamespace,
     TooManyAccessReviews,
 )
-from dynamo_operator.admission.review import request_in
-from dynamo_operator.admission.webhook_configuration import path_of
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from reviews.asking import review
 from reviews.rows import request as asked_for

@@ -5,12 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.validation import lines
-from dynamo_graphs.validation.cluster_context import ClusterContext
-from dynamo_operator.admission.decision import decide
-from dynamo_operator.admission.json_path import scalars_at
-from dynamo_operator.admission.rules import ReviewContext
+from dynamo_operator.admission.decide import ReviewContext, decide, scalars_at
+from dynamo_operator.graph.warnings import ClusterContext
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import lines
 from kube_runtime.kind import Object
 from reviews.asking import rules_of, verdict
 from reviews.rows import adapted, document, graph, lora, model, request, with_service

@@ -6,15 +6,19 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.settings import RenderSettings, Settings, WebhookSettings
-from dynamo_operator.admission.decision import Decision, decide
-from dynamo_operator.admission.decision_pool import decide_in_worker
-from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.rules import RULES, ReviewContext
+from dynamo_legacy.admission import LEGACY_RULES
+from dynamo_operator.admission.decide import (
+    RULES,
+    Decision,
+    OperatorIdentity,
+    ReviewContext,
+    decide,
+    decide_in_worker,
+)
 from dynamo_operator.admission.webhooks import webhooks
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Object
 from simulated.server import Server
 

@@ -9,10 +9,10 @@ import random
 
 import pytest
 
-from dynamo_graphs.api.crd import defaulted
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.validation.schema import schema_problems
+from dynamo_graphs.schema import schema_problems
+from dynamo_operator.crds import defaulted
+from dynamo_operator.shared.cluster import Facts
 from reviews.asking import SETTINGS, verdict
 from reviews.mutation import mutated
 from reviews.rows import COMPONENT, GRAPH

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_operator.admission.legacy import LEGACY_RULES
-from dynamo_operator.admission.webhook_configuration import LEGACY_REVIEWED
+from dynamo_legacy.admission import LEGACY_RULES
+from dynamo_operator.admission.configuration import LEGACY_REVIEWED
 from reviews.registration import Registration, full_name, registration
 
 CLUSTER = Registration("dynamo-platform", "dyn")

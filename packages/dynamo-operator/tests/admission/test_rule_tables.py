@@ -2,8 +2,8 @@
 
 import pytest
 
-from dynamo_graphs.validation import lines
-from dynamo_graphs.validation.cluster_context import ClusterContext
+from dynamo_operator.graph.warnings import ClusterContext
+from dynamo_operator.shared.problems import lines
 from reviews.asking import SETTINGS, verdict
 from reviews.rows import ROWS, Row
 

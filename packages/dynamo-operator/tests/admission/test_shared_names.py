@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.validation.cluster_context import ClusterContext
-from dynamo_operator.admission.shared_names import shared_names
-from kube_runtime.cache.cache import Cache
+from dynamo_operator.admission.decide import shared_names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.warnings import ClusterContext
+from kube_runtime.cache.store import Cache
+from kube_runtime.cache.watch import Present, Removed
+from kube_runtime.types.kinds import Ingress
 from kube_runtime.types.meta import Metadata
-from kube_runtime.types.networking import Ingress
-from kube_runtime.watch.events import Present, Removed
 from reviews.asking import verdict
 from reviews.rows import graph, with_service
 from simulated.caches import a_store

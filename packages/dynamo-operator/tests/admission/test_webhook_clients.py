@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from dynamo_operator.admission import server as webhook_server
-from dynamo_operator.admission.decision_pool import AT_ONCE, LARGE_REVIEW
+from dynamo_operator.admission.decide import AT_ONCE, LARGE_REVIEW
 from dynamo_operator.admission.server import Clients
-from kube_runtime.controller.worker_pool import WorkBusy, WorkEnded
+from kube_runtime.controller.workers import WorkBusy, WorkEnded
 from kube_runtime.errors import ConfigError
 from reviews.asking import review
 from reviews.rows import graph

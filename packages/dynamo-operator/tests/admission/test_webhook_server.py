@@ -13,10 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.admission.body_limits import ALL_BODIES, LARGEST_BODY
-from dynamo_operator.admission.review import NotAReview, request_in
-from dynamo_operator.admission.rules import RULES
-from dynamo_operator.admission.webhook_configuration import path_of
+from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.decide import RULES, NotAReview, request_in
+from dynamo_operator.admission.server import ALL_BODIES, LARGEST_BODY
 from reviews.asking import review, verdict
 from reviews.rows import adapted, graph, model, with_service
 from reviews.serving import Running, new_certificate, running

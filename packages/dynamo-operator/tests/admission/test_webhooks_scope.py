@@ -4,14 +4,12 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.settings import RenderSettings, Settings, WebhookSettings
-from dynamo_operator.admission.identity import OperatorIdentity, account_of
-from dynamo_operator.admission.review import request_in
-from dynamo_operator.admission.rules import RULES
+from dynamo_operator.admission.decide import RULES, OperatorIdentity, account_of, request_in
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.admission.webhooks import webhooks
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.errors import ConfigError
 from reviews.asking import review
 from reviews.rows import with_service

@@ -8,7 +8,7 @@ from cryptography import x509
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.certificates.lifecycle import (
+from dynamo_operator.admission.certificates import (
     Hosts,
     Stored,
     Terms,
@@ -16,7 +16,7 @@ from dynamo_operator.certificates.lifecycle import (
     hosts_of,
     usable_until,
 )
-from kube_runtime.serving.tls import Pair
+from kube_runtime.tls import Pair
 
 TERMS = Terms.of_life(timedelta(days=90))
 HOSTS = hosts_of("dyn", "hooks")

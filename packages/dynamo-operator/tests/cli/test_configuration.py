@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_graphs.settings import Settings, fields
-from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.process.flags import read_settings
+from dynamo_operator.settings import Settings, fields
 
 NO_ENVIRONMENT: Mapping[str, str] = {}
 

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from dynamo_operator.cli.flags import canonical, flags, given, signature
+from dynamo_operator.process.flags import canonical, flags, given, signature
 
 # Every flag of the reference operator, by whether it is a boolean.
 REFERENCE = {

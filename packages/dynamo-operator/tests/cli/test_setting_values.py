@@ -6,9 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_graphs.settings import SettingField, fields
-from dynamo_operator.cli.configuration import read_settings
-from dynamo_operator.cli.values import boolean, duration_seconds, from_text, from_yaml
+from dynamo_operator.process.flags import (
+    boolean,
+    duration_seconds,
+    from_text,
+    from_yaml,
+    read_settings,
+)
+from dynamo_operator.settings import SettingField, fields
 
 FIELDS = {field.key: field for field in fields()}
 

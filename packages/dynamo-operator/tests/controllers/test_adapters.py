@@ -2,13 +2,13 @@
 
 import asyncio
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.scaling import (
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     ServiceReference,
 )
-from dynamo_operator.scaling.read import adapter_watch
+from dynamo_operator.features.scaling.controller import adapter_watch
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import OwnerReference, ScaledMetadata
 from simulated.clock import on_simulated_clock

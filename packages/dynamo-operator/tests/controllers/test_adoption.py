@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_graphs.plan.adoption import Origin
-from dynamo_operator.reconcile.adoption import annotated, component_origin, set_origin
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_operator.features.takeover.apply import annotated, component_origin, set_origin
+from dynamo_operator.features.takeover.plan import Origin
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, OwnerReference
 

@@ -6,16 +6,16 @@ import re
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_graphs.product import METRICS_PREFIX
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.component import expensive_status
-from dynamo_graphs.validation.bounds import weight_bytes
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, RETRY_SECONDS, Offload
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.status import expensive_status
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import METRICS_PREFIX
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import weight_bytes
+from dynamo_operator.shared.report import IN_PLACE_BYTES, RETRY_SECONDS, Offload
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.worker_pool import WorkerPool
+from kube_runtime.controller.workers import WorkerPool
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
 

@@ -5,36 +5,32 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.profiling import RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.api.request import (
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    RESULTS_FILE,
+    STATUS_FILE,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request_graph import read_output
-from dynamo_graphs.plan.request_output import BadOutput, ProfilingProgress, progress
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.offload import IN_PLACE_BYTES, Offload
-from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.requests.actions import RequestActions
-from dynamo_operator.requests.controller import RequestController
-from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader
+from dynamo_operator.requests.controller import RequestActions, RequestController
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.requests.results import BadOutput, ProfilingProgress, progress, read_output
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import IN_PLACE_BYTES, Offload, Reporter
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.cache.watch import Changed
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import Result
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.controller.worker_pool import WorkEnded, WorkerPool
+from kube_runtime.controller.workers import WorkEnded, WorkerPool
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
-from kube_runtime.watch.events import Changed
 from simulated.server import Server
 
 REQUESTS = DynamoGraphDeploymentRequest.KIND

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dynamo_operator.reconcile.patches import FINALIZER, with_finalizer, without_finalizer
+from dynamo_operator.shared.patches import FINALIZER, with_finalizer, without_finalizer
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Server

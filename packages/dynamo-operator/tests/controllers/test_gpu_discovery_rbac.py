@@ -4,20 +4,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.request import (
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
     ProfilingConfig,
+    Record,
+    annotation,
 )
-from dynamo_graphs.api.request_record import Record, annotation
-from dynamo_graphs.plan.request import RequestConditionType, RequestReason
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
+from dynamo_operator.requests.plan import RequestConditionType, RequestReason
+from dynamo_operator.requests.read import GpuDiscoveryRbac
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
+from kube_runtime.types.kinds import ClusterRoleBinding
 from kube_runtime.types.meta import Condition, Metadata
-from kube_runtime.types.rbac import ClusterRoleBinding
 from simulated.caches import a_cache
 from simulated.server import Server
 

@@ -6,15 +6,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import LiveTemplate
-from dynamo_graphs.status.services_on_grove import GroveMember
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet, ReplicasSpec
-from dynamo_graphs.types.optional_apis import Queue
-from dynamo_operator.reconcile.grove import grove_watches, live_templates, members
-from kube_runtime.cache.cache import Cache
+from dynamo_operator.features.grove.read import grove_watches, live_templates, members
+from dynamo_operator.features.grove.status import GroveMember
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.shared.cluster import (
+    LiveTemplate,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    Queue,
+    ReplicasSpec,
+)
 from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource
 from simulated.caches import a_cache

@@ -8,8 +8,8 @@ from contextlib import ExitStack, asynccontextmanager
 
 import pytest
 
-from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
-from dynamo_operator.lora.lora_api import LoraApi, lora_session, understood
+from dynamo_operator.models.calls import LoraApi, lora_session, understood
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from simulated.lora_worker import LoraWorker, Trouble
 
 ADDRESS = "http://10.0.0.1:9090"

@@ -4,8 +4,8 @@ import asyncio
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
-from dynamo_graphs.plan.lora_calls import Endpoint, Lora, Work, after, plan
-from dynamo_operator.lora.lora_api import LoraApi, lora_session
+from dynamo_operator.models.calls import LoraApi, lora_session
+from dynamo_operator.models.plan import Endpoint, Lora, Work, after, plan
 from simulated.lora_worker import LoraWorker, Trouble
 
 WANTED = Lora("support", "s3://weights/support")

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from dynamo_graphs.plan.lora_calls import Ending, Reply
+from dynamo_operator.models.plan import Ending, Reply
 from simulated.clock import on_simulated_clock
 from simulated.models import BASE, MODELS, URI, Cluster, loaded
 from simulated.server import Fault

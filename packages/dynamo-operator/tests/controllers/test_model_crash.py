@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from dynamo_graphs.plan.lora_calls import Call, Reply
-from kube_runtime.client.transport import Answer, Request
+from dynamo_operator.models.plan import Call, Reply
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
 from simulated.clock import run
 from simulated.models import Cluster

@@ -9,10 +9,10 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from dynamo_graphs.settings import HealthSettings, MetricsSettings, ModelSettings, Settings
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
-from kube_runtime.client.requests import Client
+from dynamo_operator.settings import HealthSettings, MetricsSettings, ModelSettings, Settings
+from kube_runtime.client.client import Client
 from kube_runtime.metrics import RuntimeMetrics
 from simulated.lora_worker import LoraWorker, Trouble
 from simulated.managed import managed

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
+from dynamo_operator import labels
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
 from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import NAMESPACE, PODS, SLICES, UNABLE, URI, Cluster, Worker, loaded

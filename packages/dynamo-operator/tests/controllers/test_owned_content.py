@@ -6,18 +6,18 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.secrets import PullSecret
-from dynamo_operator.process.informers import informers
-from dynamo_operator.reconcile.owned_content import OWNED_BYTES
-from dynamo_operator.reconcile.transforms import registries_only
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.process.scope import informers
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import PullSecret
+from dynamo_operator.shared.report import OWNED_BYTES
+from dynamo_operator.shared.transforms import registries_only
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Store
+from kube_runtime.cache.watch import Changed, Removed
 from kube_runtime.kind import Key
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Metadata, OwnerReference
-from kube_runtime.watch.events import Changed, Removed
 
 GRAPH = "uid-of-the-graph"
 FAT = msgspec.Raw(b'{"a":"' + b"x" * 1_000_000 + b'"}')

@@ -6,23 +6,24 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.annotations import COMPONENT, GROVE, recorded
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import label_value
-from dynamo_graphs.status.pods import is_ready
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet
-from dynamo_operator.reconcile.pods import SELECTOR, PodIndex, component_pod_watch, graph_pod_watch
-from dynamo_operator.reconcile.transforms import reduced_pod
-from kube_runtime.cache.cache import Cache
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import (
+    SELECTOR,
+    PodIndex,
+    component_pod_watch,
+    graph_pod_watch,
+    is_ready,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import COMPONENT, GROVE, label_value, recorded
+from dynamo_operator.shared.cluster import LeaderWorkerSet
+from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.watch import Changed, Present, Removed, Selector
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Deployment, Pod
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource
-from kube_runtime.watch.events import Changed, Present, Removed
-from kube_runtime.watch.selector import Selector
 from simulated.caches import a_store
 from specs import a_graph, a_service
 

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from dynamo_graphs.types.secrets import PullSecret
-from dynamo_operator.reconcile.transforms import registries_only
+from dynamo_operator.shared.cluster import PullSecret
+from dynamo_operator.shared.transforms import registries_only
 from kube_runtime.types.meta import Metadata
 
 

@@ -5,30 +5,25 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.plan.request import RequestReason
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.profiling import JobPod, JobPodInFull, Output
-from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.requests.actions import RequestActions
-from dynamo_operator.requests.controller import RequestController
-from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, JobPod, JobPodInFull, Output
+from dynamo_operator.requests.controller import RequestActions, RequestController
+from dynamo_operator.requests.plan import RequestReason
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import Reporter
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.watch import Changed
+from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import TooLarge
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.batch import Job
-from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Pod
+from kube_runtime.types.kinds import ConfigMap, Job, PersistentVolumeClaim, Pod
 from kube_runtime.types.meta import Metadata, condition
-from kube_runtime.watch.events import Changed
 from simulated.caches import a_cache
 from simulated.server import Server
 

@@ -6,24 +6,21 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import (
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     ProfilingConfig,
 )
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.requests.actions import ActionBlocked, RequestActions
-from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader
+from dynamo_operator.requests.controller import ActionBlocked, RequestActions
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
 

@@ -4,35 +4,35 @@ from typing import Any
 
 import msgspec
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.request import (
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
     DeploymentOverrides,
     DeploymentStatus,
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
     DynamoGraphDeploymentRequestStatus,
+    JobPod,
+    Output,
     ProfilingConfig,
+    annotation,
+    recorded,
+    with_results,
 )
-from dynamo_graphs.api.request_record import annotation, recorded, with_results
-from dynamo_graphs.plan.request import RequestConditionType, RequestReason
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.profiling import JobPod, Output
-from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.requests.actions import RequestActions
-from dynamo_operator.requests.controller import RequestController
-from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader
+from dynamo_operator.requests.controller import RequestActions, RequestController
+from dynamo_operator.requests.plan import RequestConditionType, RequestReason
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import Reporter
 from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.status_patch import StatusRateLimit
+from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.watch import Changed, Removed
+from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.batch import Job
+from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Metadata
-from kube_runtime.watch.events import Changed, Removed
 from simulated.caches import a_cache
 from simulated.server import Server
 

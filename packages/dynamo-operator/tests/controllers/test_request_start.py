@@ -1,23 +1,21 @@
 """The start of profiling: what the request finds in its way."""
 
-from dynamo_graphs.api import names
-from dynamo_graphs.api.request import (
+from dynamo_operator import names
+from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
+    Output,
     ProfilingConfig,
 )
-from dynamo_graphs.plan.request import RequestFacts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.profiling import Output
-from dynamo_operator.requests.actions import RequestActions
-from dynamo_operator.requests.cross_namespace import Grants
-from dynamo_operator.requests.gpu_discovery_rbac import GpuDiscoveryRbac
-from dynamo_operator.requests.read import RequestReader
+from dynamo_operator.requests.controller import RequestActions
+from dynamo_operator.requests.plan import RequestFacts
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import RenderSettings
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.requests import Client
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
-from kube_runtime.types.batch import Job
+from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Metadata
 from simulated.caches import a_cache
 from simulated.server import Server

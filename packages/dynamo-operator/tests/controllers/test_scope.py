@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from dynamo_graphs.settings import RenderSettings, Settings
-from dynamo_operator.observability.metrics import register_scope
+from dynamo_operator.observability import register_scope
 from dynamo_operator.process.scope import LEASE, Scope, scope_of
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from dynamo_operator.settings import RenderSettings, Settings
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime

@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.secrets import SshKeys, SshKeysCopy
-from dynamo_operator.reconcile.owned_content import Owners
-from dynamo_operator.reconcile.ssh_key_controller import SshKeyController
-from dynamo_operator.reconcile.ssh_keys import (
+from dynamo_operator.features.ssh_keys import (
+    SshKeyController,
     missing_ssh_keys,
     ssh_key_copies,
     ssh_key_informers,
     ssh_key_watches,
     ssh_keys_target,
 )
-from kube_runtime.apply.suppression import WriteSuppression
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import SshKeys, SshKeysCopy
+from dynamo_operator.shared.report import Owners
+from kube_runtime.apply.status import WriteSuppression
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Metadata, Resource

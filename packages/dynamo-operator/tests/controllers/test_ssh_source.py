@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.reconcile.ssh_key_controller import creates_ssh_keys, new_keys
+from dynamo_operator.features.ssh_keys import creates_ssh_keys, new_keys
+from dynamo_operator.settings import RenderSettings
 
 
 def test_the_two_keys_belong_together() -> None:

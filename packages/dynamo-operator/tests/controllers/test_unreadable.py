@@ -5,16 +5,15 @@ from typing import Any
 
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.preflight import report_unreadable
-from dynamo_operator.reconcile.report import Reporter
-from kube_runtime.apply.status_patch import StatusRateLimit
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.shared.report import Reporter, report_unreadable
+from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.errors import DecodeError, NotFound

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.validation import Problem
-from dynamo_operator.reconcile.offload import Offload, ValidationCache
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.shared.problems import Problem
+from dynamo_operator.shared.report import Offload, ValidationCache
 from kube_runtime.types.meta import OwnerReference
 from specs import a_component
 

@@ -2,23 +2,24 @@
 
 from typing import Any
 
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_graphs.types.optional_apis import (
+from dynamo_operator.component.read import withheld
+from dynamo_operator.graph.warnings import ClusterContext, context_problems
+from dynamo_operator.shared.cluster import (
     GROVE,
     INFERENCE_POOL,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
     LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
     PodGroup,
     granted_by,
     withheld_text,
 )
-from dynamo_graphs.validation.cluster_context import ClusterContext, context_problems
-from dynamo_operator.reconcile.read import withheld
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Store
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.cache.watch import Started, Synced
 from kube_runtime.types.meta import Resource
-from kube_runtime.watch.events import Started, Synced
 from specs import a_graph, a_service
 
 

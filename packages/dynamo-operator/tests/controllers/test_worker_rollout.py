@@ -7,26 +7,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.revision import WorkerRevision
-from dynamo_graphs.plan.graph import observed_revisions
-from dynamo_graphs.plan.revisions import Revisions
-from dynamo_graphs.plan.rollout_plan import Rollout, plan_rollout
-from dynamo_graphs.render.graph import component_object
-from dynamo_graphs.settings import RenderSettings
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.features.rollouts.controller import carry_out, leaving_pod_watch
+from dynamo_operator.features.rollouts.plan import Revisions, Rollout, WorkerRevision, plan_rollout
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods
-from dynamo_operator.graph.rollout import carry_out, leaving_pod_watch
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.report import earliest
+from dynamo_operator.graph.render import component_object
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import earliest
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Store
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache, Store
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Resource
 from simulated.caches import listed
 from simulated.clock import on_simulated_clock

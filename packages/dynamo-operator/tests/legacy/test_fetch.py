@@ -20,20 +20,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from dynamo_legacy.api.nim_request import (
-    ConfigMapSource,
-    HttpSource,
-    OciSource,
-    PvcSource,
-    S3Source,
-    Source,
-)
+from dynamo_legacy import fetch as program
+from dynamo_legacy import fetch as unpacking
+from dynamo_legacy.api import ConfigMapSource, HttpSource, OciSource, PvcSource, S3Source, Source
 from dynamo_legacy.build.plan import COMPRESSED
-from dynamo_legacy.graph_config import parse_graph_config
-from dynamo_operator.legacy import fetch as program
-from dynamo_operator.legacy import unpack as unpacking
-from dynamo_operator.legacy.fetch import PERMANENT, fetch, graph_message, redirected
-from dynamo_operator.legacy.unpack import BadArchive, unpack
+from dynamo_legacy.fetch import PERMANENT, BadArchive, fetch, graph_message, redirected, unpack
+from dynamo_legacy.render import parse_graph_config
 
 CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
 FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dynamo_operator.legacy.unpack import BadArchive, unpack
+from dynamo_legacy.fetch import BadArchive, unpack
 
 BLOCK = 512
 END = bytes(2 * BLOCK)

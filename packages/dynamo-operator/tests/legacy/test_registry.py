@@ -8,19 +8,19 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from dynamo_legacy.build.image import BuiltImage, Reference
 from dynamo_legacy.build.plan import Probe
-from dynamo_legacy.settings import LegacySettings, Secret, cluster_networks
-from dynamo_operator.legacy.addresses import is_public
-from dynamo_operator.legacy.registry import (
+from dynamo_legacy.build.source import BuiltImage, Reference
+from dynamo_legacy.registry import (
     UNANSWERED,
     Login,
     Registry,
     RegistryError,
     RegistryProbe,
+    is_public,
     login_of,
     registry_session,
 )
+from dynamo_legacy.settings import LegacySettings, Secret, cluster_networks
 
 DEEP = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
 """More levels than any version of Python decodes."""
@@ -142,7 +142,7 @@ async def test_a_registry_that_never_answers_is_given_up(
 ) -> None:
     import asyncio
 
-    from dynamo_operator.legacy import registry
+    from dynamo_legacy import registry
 
     async def answer(request: web.Request) -> web.Response:
         await asyncio.sleep(60)

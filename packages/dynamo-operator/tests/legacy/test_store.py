@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from dynamo_legacy import fetch as store
+from dynamo_legacy.fetch import ArchiveStore, StoreError
 from dynamo_legacy.settings import LegacySettings, Secret
-from dynamo_operator.legacy import store
-from dynamo_operator.legacy.store import ArchiveStore, StoreError
 
 
 def archive(text: str) -> bytes:

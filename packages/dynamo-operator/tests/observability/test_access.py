@@ -10,11 +10,17 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.certificates.metrics import MetricsCertificate, UnverifiedStore
-from dynamo_operator.observability.access import FORBIDDEN, OK, UNAVAILABLE, UNKNOWN, Access
-from dynamo_operator.observability.server import Address, metrics_server
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from dynamo_operator.admission.certificates import MetricsCertificate, UnverifiedStore
+from dynamo_operator.observability import (
+    FORBIDDEN,
+    OK,
+    UNAVAILABLE,
+    UNKNOWN,
+    Access,
+    Address,
+    metrics_server,
+)
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from simulated.clock import on_simulated_clock
 

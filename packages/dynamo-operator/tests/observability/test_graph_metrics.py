@@ -7,20 +7,20 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from dynamo_graphs.api.component import (
+from dynamo_operator.component.api import (
     ComponentSpec,
     DynamoComponentDeployment,
     ServiceReplicaStatus,
 )
-from dynamo_graphs.api.graph import (
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.observability.metrics import ObjectGauges
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.observability import ObjectGauges
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from dynamo_operator.observability.server import (
+from dynamo_operator.observability import (
     Address,
     HttpServer,
     health_server,

@@ -12,8 +12,7 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from dynamo_graphs.settings import LogFormat, LoggingSettings, TimeFormat
-from dynamo_operator.observability.logging import (
+from dynamo_operator.observability import (
     BURST,
     REDACTED,
     TEXT_LIMIT,
@@ -22,6 +21,7 @@ from dynamo_operator.observability.logging import (
     redacted,
     written,
 )
+from dynamo_operator.settings import LogFormat, LoggingSettings, TimeFormat
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.api.model import DynamoModel, DynamoModelStatus, EndpointInfo
-from dynamo_graphs.plan.lora_calls import Call, Ending, LoraVerb, Reply
-from dynamo_operator.observability.metrics import CallMetrics, register
+from dynamo_operator.models.api import DynamoModel, DynamoModelStatus, EndpointInfo
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
+from dynamo_operator.observability import CallMetrics, register
 from kube_runtime.types.meta import Condition, Metadata, R
 
 

@@ -4,13 +4,13 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.api.graph import (
+from dynamo_operator.features.rollouts.status import RolloutResult
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     RollingUpdateStatus,
 )
-from dynamo_graphs.status.rollout import RolloutResult
-from dynamo_operator.observability.metrics import RolloutMetrics
+from dynamo_operator.observability import RolloutMetrics
 
 
 def graph(*rollout: str) -> DynamoGraphDeployment:

@@ -8,15 +8,15 @@ import pytest
 import yaml
 
 from conformance.recordings import documents
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
 from dynamo_graphs.offline import graph_tree
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.process.informers import informers, unselected
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.process.scope import informers, unselected
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.cache.watch import Selector
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, Resource
-from kube_runtime.watch.selector import Selector
 
 TESTS = Path(__file__).parents[4] / "tests"
 GOLDEN = sorted((TESTS / "golden/cases").glob("*/objects.yaml"))

@@ -3,22 +3,18 @@
 import msgspec
 import pytest
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.nim import DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
+from dynamo_legacy.api import DynamoNimDeployment, DynamoNimSpec
+from dynamo_legacy.deployment import DeploymentController, deployment_watches
+from dynamo_legacy.names import BuilderConfig
+from dynamo_legacy.nim import NimController, nim_watches
 from dynamo_legacy.render import claims, nim_objects
+from dynamo_legacy.request import ImageRequestController, pod_watch
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.types import BuilderConfig
-from dynamo_operator.legacy.deployment.controller import DeploymentController
-from dynamo_operator.legacy.deployment.read import deployment_watches
-from dynamo_operator.legacy.nim.controller import NimController
-from dynamo_operator.legacy.nim.read import nim_watches
-from dynamo_operator.legacy.request.controller import ImageRequestController
-from dynamo_operator.legacy.request.read import pod_watch
-from dynamo_operator.process.informers import informers
-from kube_runtime.cache.cache import Cache
+from dynamo_operator import labels
+from dynamo_operator.process.scope import informers
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.cache.store import Cache
 from kube_runtime.types.meta import Metadata, Resource
 
 SETTINGS = RenderSettings(ingress_class_name="nginx", virtual_service_gateway="gateway")

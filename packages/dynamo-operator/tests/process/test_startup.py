@@ -9,17 +9,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from devcluster.ports import free_ports
-from dynamo_graphs.settings import HealthSettings, RenderSettings, Settings
-from dynamo_operator.admission.identity import subject_of
+from devcluster.layout import free_ports
+from dynamo_operator.admission.decide import subject_of
 from dynamo_operator.process.startup import (
     PATIENCE_SECONDS,
     prepared,
     retried_until_reachable,
     until_stopped,
 )
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from dynamo_operator.settings import HealthSettings, RenderSettings, Settings
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import ConfigError, Forbidden, Unreachable, Untrusted
 from simulated.clock import on_simulated_clock
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dynamo_graphs.api.component import GROUP, VERSION
-from dynamo_graphs.library.engines import ENGINES, Engine
+from dynamo_graphs.others import ENGINES, Engine
+from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_profiler.engine import Layout
 from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object

@@ -16,25 +16,33 @@ from pathlib import Path
 
 import yaml
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
-from dynamo_graphs.files.yaml_reader import ShallowLoader, documents
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_graphs.product import user_agent
+from dynamo_operator.documents import ShallowLoader, documents, write_yaml
+from dynamo_operator.names import user_agent
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
 from dynamo_profiler.choice import Choice
+from dynamo_profiler.client import Load
 from dynamo_profiler.configuration import Configuration, Online, read_configuration, with_hardware
-from dynamo_profiler.gpus import NodeGpus, best_nodes
-from dynamo_profiler.measurement import Load
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.progress import Phase, Progress, run_steps
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
-from dynamo_profiler.run import Inputs, Results, SearchSpace, best, results, search
-from kube_runtime.client.connect import connect
-from kube_runtime.client.requests import Client
-from kube_runtime.commandline.errors import one_line
+from dynamo_profiler.run import (
+    Inputs,
+    Phase,
+    Progress,
+    Results,
+    SearchSpace,
+    best,
+    results,
+    run_steps,
+    search,
+)
+from dynamo_profiler.shape import NodeGpus, best_nodes
+from kube_runtime.client.client import Client
+from kube_runtime.client.kubeconfig import connect
+from kube_runtime.commandline import one_line
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Fields, Object
 from kube_runtime.text import fitted
-from kube_runtime.types.core import Node
+from kube_runtime.types.kinds import Node
 
 TERMINATION_LOG = Path("/dev/termination-log")
 """The kubelet creates this file, and reads the container's termination message from it."""

@@ -9,8 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from dynamo_profiler.gpus import Gpu
-from dynamo_profiler.shape import Shape
+from dynamo_profiler.shape import Gpu, Shape
 
 FIRST_TOKEN_SECONDS = 8.7e-3
 """Overhead of a request outside of the engine's steps: HTTP, tokenization, queues between processes."""
@@ -175,3 +174,82 @@ def _order(layout: Layout) -> tuple[int, int, int]:
 def _powers(limit: int) -> list[int]:
     """The powers of two up to a limit."""
     return [2**power for power in range(limit.bit_length())]
+
+
+COMPUTE_EFFICIENCY = 0.48
+ATTENTION_EFFICIENCY = 0.33
+LINK_EFFICIENCY = 0.33
+EXPERT_EFFICIENCY = 0.12
+"""Lower, because each expert sees few tokens of a prompt. Source: fitted to gpt-oss-120b on H100."""
+BANDWIDTH_EFFICIENCY = 0.9
+LAYER_SECONDS = 91e-6
+"""Starting the kernels of one layer and waiting for the other GPUs, whatever they compute."""
+ACTIVATION_BYTES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FormulaEngine(Engine):
+    """An engine whose times come from the formulas of this module."""
+
+    source: ClassVar[str] = "formulas"
+    accuracy: ClassVar[Accuracy] = Accuracy(ttft=0.4, itl=0.2)
+    """Median errors for models and GPUs outside of the fit: docs/profiler-accuracy.md."""
+    margin: ClassVar[Accuracy] = Accuracy(ttft=1.0, itl=0.2)
+    """Covers 81 % of the times to first token there, and 96 % of the times between tokens."""
+
+    def prefill_seconds(self, tokens: float) -> float:
+        """The time that an otherwise idle engine takes for one prompt."""
+        shape = self.shape
+        pairs = 2 * shape.layers * shape.width * tokens**2
+        attention = pairs / (self.layout.tensor * self.gpu.flops * ATTENTION_EFFICIENCY)
+        slower = COMPUTE_EFFICIENCY / EXPERT_EFFICIENCY - 1
+        computing = self._computing_seconds(tokens)
+        computing += 2 * shape.active_routed * tokens * slower / (self._flops * self.layout.data)
+        reading = self._reading_seconds(shape.routed_bytes)
+        return max(computing, reading) + attention + self._exchange_seconds(tokens) + self._fixed
+
+    def step_seconds(self, batch: float, context: float) -> float:
+        """The time of one decode step: one more token for each request of the batch."""
+        shape, own = self.shape, batch / self.lanes
+        # Each request needs some of the experts; the engine reads those of all copies once.
+        share = min(1, batch / self.layout.pipeline * shape.active / shape.parameters)
+        cached = own * context * shape.cache_bytes_per_token
+        return (
+            self._reading_seconds(shape.routed_bytes * share)
+            + cached / self._bytes_per_second
+            + self._computing_seconds(own)
+            + self._exchange_seconds(own)
+            + self._fixed
+        )
+
+    def _computing_seconds(self, tokens: float) -> float:
+        return 2 * self.shape.active * tokens / self._flops
+
+    def _reading_seconds(self, experts: float) -> float:
+        """The time to read all weights outside of experts, and this many bytes of experts."""
+        rest = self.shape.weight_bytes - self.shape.routed_bytes
+        return (rest + experts / self.layout.data) / self._bytes_per_second
+
+    def _exchange_seconds(self, tokens: float) -> float:
+        """Two all-reduces in each layer, and the transfer from one pipeline stage to the next."""
+        sent = tokens * self.shape.width * ACTIVATION_BYTES
+        sums = 2 * self.shape.layers * 2 * sent
+        spread = self.layout.tensor * self.layout.data
+        speed = self.gpu.link_bytes_per_second * LINK_EFFICIENCY
+        if spread > self.gpus / self.layout.nodes:
+            speed = NETWORK_BYTES_PER_SECOND
+        handed = (self.layout.pipeline - 1) * sent / NETWORK_BYTES_PER_SECOND
+        return sums * (spread - 1) / spread / speed + handed
+
+    @property
+    def _fixed(self) -> float:
+        return self.shape.layers * LAYER_SECONDS
+
+    @property
+    def _flops(self) -> float:
+        is_doubled = self.gpu.has_fp8 and self.shape.bytes_per_parameter == 1
+        return self.layout.tensor * self.gpu.flops * COMPUTE_EFFICIENCY * (2 if is_doubled else 1)
+
+    @property
+    def _bytes_per_second(self) -> float:
+        return self.layout.tensor * self.gpu.bytes_per_second * BANDWIDTH_EFFICIENCY

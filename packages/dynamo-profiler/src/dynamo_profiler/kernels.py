@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import ClassVar, Protocol, cast
 
 from dynamo_profiler.engine import Accuracy, Engine, Layout
-from dynamo_profiler.gpus import Gpu
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import Shape
-from kube_runtime.commandline.errors import one_line
+from dynamo_profiler.shape import Gpu, Shape
+from kube_runtime.commandline import one_line
 from kube_runtime.kind import Fields
 
 EXTRA = "dynamo-profiler[aiconfigurator]"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from kube_runtime.commandline.application import application, execute
+from kube_runtime.commandline import application, execute
 
 
 def profiler(

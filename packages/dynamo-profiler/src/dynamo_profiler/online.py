@@ -14,20 +14,17 @@ from typing import TypeVar
 
 import msgspec
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import component_name, service_name
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.status.readiness import is_ready, summary
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import component_name, service_name
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.conditions import is_ready, summary
 from dynamo_profiler.choice import Choice
-from dynamo_profiler.client import RequestFailed, frontend
+from dynamo_profiler.client import Load, Measured, RequestFailed, frontend
 from dynamo_profiler.configuration import Online
-from dynamo_profiler.measurement import Load, Measured
 from dynamo_profiler.planner import DATA, mocked_graph
-from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.run import SearchSpace, to_measure
-from kube_runtime.client.requests import Client
-from kube_runtime.clock import loop_time
+from dynamo_profiler.run import Phase, Progress, SearchSpace, to_measure
+from kube_runtime.client.client import Client
 from kube_runtime.errors import (
     Conflict,
     NotFound,
@@ -37,7 +34,8 @@ from kube_runtime.errors import (
     Unreachable,
 )
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.times import loop_time
+from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Struct
 
 SHARES_OF_LOAD = (0.5, 1.0)

@@ -6,13 +6,16 @@ decides where it goes.
 """
 
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TypeVar
 
-from dynamo_graphs.api.profiling import MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.catalog import model_named
+from dynamo_profiler.charts import Candidate, candidates
 from dynamo_profiler.choice import (
     Choice,
     Role,
@@ -24,7 +27,6 @@ from dynamo_profiler.choice import (
 )
 from dynamo_profiler.configuration import Configuration, Margin, Mode
 from dynamo_profiler.engine import Engine
-from dynamo_profiler.pareto import Candidate, candidates
 from dynamo_profiler.planner import (
     DATA,
     data_config_map,
@@ -33,12 +35,45 @@ from dynamo_profiler.planner import (
     planner_service,
     prefill_curve,
 )
-from dynamo_profiler.progress import Phase, Progress
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape, shape_of
 from dynamo_profiler.sources import Source, source_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object
+
+T = TypeVar("T")
+
+
+class Phase(Enum):
+    """The phases in order."""
+
+    INITIALIZING = "Initializing"
+    SWEEPING_PREFILL = "SweepingPrefill"
+    SWEEPING_DECODE = "SweepingDecode"
+    SELECTING_CONFIG = "SelectingConfig"
+    BUILDING_CURVES = "BuildingCurves"
+    GENERATING_DGD = "GeneratingDGD"
+    DONE = "Done"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One step in one line."""
+
+    phase: Phase
+    message: str
+
+
+def run_steps(steps: Generator[Progress, None, T], on_step: Callable[[Progress], object]) -> T:
+    """Run a generator of steps to its end, call `on_step` with each, and return its result."""
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        on_step(step)
+
 
 _MAX_NAME_LENGTH = 40
 _MARGINS = (0.25, 0.5, 1.0, 2.0)

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dynamo_profiler.engine import Engine, Layout
-from dynamo_profiler.gpus import Gpu
+from dynamo_profiler.engine import Engine, FormulaEngine, Layout
 from dynamo_profiler.kernels import Database, kernel_source
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import Shape
-from dynamo_profiler.timing import FormulaEngine
+from dynamo_profiler.shape import Gpu, Shape
 from kube_runtime.kind import Fields
 
 EngineName: TypeAlias = Literal["auto", "formulas", "kernels"]

@@ -7,8 +7,8 @@ It refuses what it cannot interpret instead of guessing.
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 
-from dynamo_graphs.api.component import GROUP
-from dynamo_graphs.validation.versions import later_version
+from dynamo_operator.component.api import GROUP
+from dynamo_operator.shared.problems import later_version
 from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode

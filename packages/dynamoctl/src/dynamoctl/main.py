@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App, Parameter
 
-from dynamo_graphs.product import version
+from dynamo_operator.names import version
 from dynamo_profiler.main import profiler
 from dynamoctl.commands import author, change, edit, read, traffic
 from dynamoctl.options import (
@@ -34,8 +34,7 @@ from dynamoctl.options import (
     all_files,
     run,
 )
-from kube_runtime.commandline.application import application, execute
-from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.commandline import ExitCode, application, execute
 
 _PLUGIN = "kubectl-dynamo"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -113,7 +112,7 @@ def why(
     everywhere
         With --all: in all namespaces.
     """
-    from dynamoctl.inspect.views import print_reasons
+    from dynamoctl.inspect.tree import print_reasons
 
     return run(print_reasons(name, where, output, every=every, everywhere=everywhere))
 
@@ -137,7 +136,7 @@ def status(
     watch
         Show it again on each change until it is ready.
     """
-    from dynamoctl.inspect.views import print_status
+    from dynamoctl.inspect.tree import print_status
 
     return run(print_status(name, where, output, watch=watch))
 
@@ -156,7 +155,7 @@ def tree(
     not answer.
     Example: dynamoctl tree chat
     """
-    from dynamoctl.inspect.views import print_tree
+    from dynamoctl.inspect.tree import print_tree
 
     return run(print_tree(name, where, output))
 
@@ -287,7 +286,7 @@ def images(
     output
         Output format: `pairs` adds each image's name in that registry, for a copy tool.
     """
-    from dynamoctl.installation.images import print_images
+    from dynamoctl.installation.checks import print_images
 
     print_images(registry, output)
 

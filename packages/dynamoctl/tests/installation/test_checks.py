@@ -8,7 +8,7 @@ import pytest
 from dynamoctl.installation import checks
 from dynamoctl.installation.checks import CheckResult, Finding, StorageClass
 from dynamoctl.main import app
-from kube_runtime.types.core import Node, NodeStatus, Pod, PodStatus
+from kube_runtime.types.kinds import Node, NodeStatus, Pod, PodStatus
 from kube_runtime.types.meta import Metadata
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from dynamoctl.installation.checks import CheckResult
-from dynamoctl.installation.closed import closed_namespaces, graphs_in_closed, unobserved
+from dynamoctl.installation.checks import (
+    CheckResult,
+    closed_namespaces,
+    graphs_in_closed,
+    unobserved,
+)
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.kind import Object
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from dynamo_graphs.settings import RenderSettings
 from dynamo_legacy.settings import LegacySettings
-from dynamoctl.installation.images import ETCD, NATS, OPERATOR, images
+from dynamo_operator.settings import RenderSettings
+from dynamoctl.installation.checks import ETCD, NATS, OPERATOR, images
 
 ROOT = Path(__file__).parents[4]
 IMAGE = re.compile(

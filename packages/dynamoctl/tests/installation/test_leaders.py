@@ -6,7 +6,7 @@ import pytest
 
 from dynamoctl.installation.checks import CheckResult, leader, without_election
 from kube_runtime.kind import Key
-from kube_runtime.types.coordination import Lease, LeaseSpec
+from kube_runtime.types.kinds import Lease, LeaseSpec
 from kube_runtime.types.meta import Metadata
 
 NOW = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.types.optional_apis import OPTIONAL_APIS, OptionalApi
-from dynamoctl.installation.images import from_registry, images
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.shared.cluster import OPTIONAL_APIS, OptionalApi
+from dynamoctl.installation.checks import from_registry, images
 from dynamoctl.installation.manifests import PLACEHOLDER, Choices, manifests
 from dynamoctl.main import app
 from kube_runtime.errors import ConfigError

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.product import METRICS_PREFIX
-from dynamo_operator.observability import metrics
-from dynamo_operator.observability.metrics import RolloutMetrics, WebhookMetrics, register_scope
+from dynamo_operator import observability as metrics
+from dynamo_operator.names import METRICS_PREFIX
+from dynamo_operator.observability import RolloutMetrics, WebhookMetrics, register_scope
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R
 

@@ -8,14 +8,22 @@ from typing import Any
 import pytest
 import yaml
 
-from dynamo_graphs.render.rbac import discovery_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_operator.admission.webhook_configuration import REVIEWED
-from dynamo_operator.process.informers import informers as operator_informers
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.images import images
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Feature, Name, Rule, Where, needed, policy
+from dynamo_operator.admission.configuration import REVIEWED
+from dynamo_operator.graph.render import discovery_objects
+from dynamo_operator.process.scope import informers as operator_informers
+from dynamo_operator.settings import RenderSettings
+from dynamoctl.installation.checks import images
+from dynamoctl.installation.permissions import (
+    GRANTED,
+    PROFILING_NODES,
+    RULES,
+    Feature,
+    Name,
+    Rule,
+    Where,
+    needed,
+    policy,
+)
 from kube_runtime.types.meta import Resource
 
 ROOT = Path(__file__).parents[4]
@@ -145,7 +153,7 @@ def test_every_value_says_what_it_is_for() -> None:
 
 
 def test_chart_and_package_have_one_version() -> None:
-    from dynamo_graphs.product import version
+    from dynamo_operator.names import version
 
     for name in ("dynamo-crds", "dynamo-platform"):
         chart = yaml.safe_load((ROOT / "charts" / name / "Chart.yaml").read_text("utf-8"))
@@ -153,7 +161,7 @@ def test_chart_and_package_have_one_version() -> None:
 
 
 def test_the_chart_names_every_image() -> None:
-    from dynamo_graphs.product import version
+    from dynamo_operator.names import version
 
     chart = yaml.safe_load((ROOT / "charts/dynamo-platform/Chart.yaml").read_text("utf-8"))
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])

@@ -7,10 +7,8 @@ from typing import Any
 
 import yaml
 
-from dynamo_graphs.render.rbac import discovery_objects
-from dynamoctl.installation.delegated_rbac import GRANTED, PROFILING_NODES
-from dynamoctl.installation.permissions import RULES
-from dynamoctl.installation.rule import Rule
+from dynamo_operator.graph.render import discovery_objects
+from dynamoctl.installation.permissions import GRANTED, PROFILING_NODES, RULES, Rule
 
 ROOT = Path(__file__).parents[4]
 FACTS = yaml.safe_load((ROOT / "tests/conformance/reference_chart.yaml").read_text("utf-8"))

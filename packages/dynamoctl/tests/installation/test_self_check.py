@@ -9,14 +9,11 @@ import pytest
 from cyclopts import CycloptsError
 
 from dynamoctl.inspect.check import print_findings
-from dynamoctl.installation import checks, kinds, webhooks
-from dynamoctl.installation.checks import (
-    CheckResult,
-    QuotaStatus,
-    ResourceQuota,
-    default_storage,
-)
-from dynamoctl.installation.kinds import (
+from dynamoctl.installation import checks
+from dynamoctl.installation import checks as webhooks
+from dynamoctl.installation import cluster_reader as kinds
+from dynamoctl.installation.checks import CheckResult, QuotaStatus, ResourceQuota, default_storage
+from dynamoctl.installation.cluster_reader import (
     DefinedVersion,
     Definition,
     DefinitionSpec,
@@ -24,11 +21,16 @@ from dynamoctl.installation.kinds import (
     Project,
 )
 from dynamoctl.options import CheckOptions
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.kind import Kind
-from kube_runtime.serving.tls import new_authority
-from kube_runtime.types.admission import ValidatingWebhookConfiguration, Webhook, WebhookClient
-from kube_runtime.types.coordination import Lease, LeaseSpec
+from kube_runtime.tls import new_authority
+from kube_runtime.types.kinds import (
+    Lease,
+    LeaseSpec,
+    ValidatingWebhookConfiguration,
+    Webhook,
+    WebhookClient,
+)
 from kube_runtime.types.meta import Metadata
 from scripted.connections import connect_to
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from kube_runtime.clock import loop_time
+from kube_runtime.times import loop_time
 
 _GRAIN_SECONDS = 0.001
 """Shorter waits count as none: the resolution of the clock may be coarser."""

@@ -1,6 +1,12 @@
 """Times of the API: RFC 3339 in UTC, in whole seconds, or in microseconds in Leases."""
 
+import asyncio
 from datetime import UTC, datetime
+
+
+def loop_time() -> float:
+    """Seconds on the clock of the running event loop, from an arbitrary start."""
+    return asyncio.get_running_loop().time()
 
 
 def rfc3339(time: datetime) -> str:

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from dynamo_graphs.render.rbac import role_binding
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Shared
+from dynamo_operator.graph.render import role_binding
+from kube_runtime.apply.applier import Applier, Shared
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.suppression import CONTEST_WRITES
+from kube_runtime.apply.status import CONTEST_WRITES
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Conflict, ServerFailure
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import RoleBinding
 from kube_runtime.types.meta import Metadata
-from kube_runtime.types.rbac import RoleBinding
 from simulated.clock import on_simulated_clock
 from simulated.gadget import MAKERS, NAMESPACE, Maker
 from simulated.server import Fault, Server, Target

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Controlled
+from kube_runtime.apply.applier import Applier, Controlled
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.suppression import (
+from kube_runtime.apply.status import (
     CONTEST_SECONDS,
     CONTEST_WRITES,
     PASSING_SECONDS,
     REFUSED_SECONDS,
 )
 from kube_runtime.apply.writer import Writer
-from kube_runtime.client.transport import Request
+from kube_runtime.client.client import Request
 from kube_runtime.errors import Conflict, NotFound, ServerFailure
 from kube_runtime.kind import Object
 from simulated.clock import on_simulated_clock

@@ -17,7 +17,7 @@ from kube_runtime.apply.drift import (
     has_no_drift,
 )
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment, DeploymentStatus
+from kube_runtime.types.kinds import Deployment, DeploymentStatus
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource, Struct
 from simulated.gadget import Gadget
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Controlled, CreateOnly, DesiredObjects, Shared
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, DesiredObjects, Shared
 from kube_runtime.apply.result import Applied, Obstacle, Verb
-from kube_runtime.apply.suppression import REFUSED_SECONDS
+from kube_runtime.apply.status import REFUSED_SECONDS
 from kube_runtime.apply.writer import Writer
-from kube_runtime.coordination.leader_election import LeadershipLost
 from kube_runtime.errors import Conflict
+from kube_runtime.leases import LeadershipLost
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.suppression import Recent
+from kube_runtime.apply.status import Recent
 
 LIMIT = 3
 

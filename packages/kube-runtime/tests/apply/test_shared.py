@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Shared
+from kube_runtime.apply.applier import Applier, Shared
 from kube_runtime.apply.result import Obstacle
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import Conflict

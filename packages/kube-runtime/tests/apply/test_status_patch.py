@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.status_patch import (
-    difference,
-    merge_patch,
-    patch_status,
-    with_transition_times,
-)
+from kube_runtime.apply.status import difference, merge_patch, patch_status, with_transition_times
 from kube_runtime.errors import Conflict
 from kube_runtime.types.meta import Condition, Metadata
 from simulated.clock import on_simulated_clock

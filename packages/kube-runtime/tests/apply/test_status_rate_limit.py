@@ -5,17 +5,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dynamo_graphs.api.graph import (
+from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     RestartStatus,
 )
-from kube_runtime.apply.status_patch import (
-    BUSY_SECONDS,
-    SETTLE_SECONDS,
-    StatusRateLimit,
-    difference,
-)
+from kube_runtime.apply.status import BUSY_SECONDS, SETTLE_SECONDS, StatusRateLimit, difference
 from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
 from kube_runtime.types.meta import Condition, Metadata, Status
 from simulated.clock import on_simulated_clock

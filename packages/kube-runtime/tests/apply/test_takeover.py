@@ -6,10 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade, with_manager
-from kube_runtime.apply.ownership import Controlled
-from kube_runtime.apply.writer import Writer
+from kube_runtime.apply.applier import Applier, Controlled
+from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer, with_manager
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata
 from simulated.clock import on_simulated_clock

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.managed_fields import ManagedFieldsUpgrade
-from kube_runtime.apply.ownership import Controlled, Shared, controller_reference
-from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
+from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
+from kube_runtime.apply.writer import ManagedFieldsUpgrade, Writer
 from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Object
 from simulated.clock import on_simulated_clock

@@ -6,19 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Controlled, Shared, controller_reference
+from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
 from kube_runtime.apply.result import Obstacle, Verb
-from kube_runtime.apply.unselected import (
-    AGAIN_SECONDS,
-    SHOWN_SECONDS,
-    UnselectedObjects,
-    complement,
-)
+from kube_runtime.apply.writer import AGAIN_SECONDS, SHOWN_SECONDS, UnselectedObjects, complement
 from kube_runtime.cache.store import FETCHED_SECONDS
+from kube_runtime.cache.watch import Selector
 from kube_runtime.errors import Conflict
 from kube_runtime.kind import Object
-from kube_runtime.watch.selector import Selector
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault

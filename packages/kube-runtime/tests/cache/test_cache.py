@@ -4,13 +4,11 @@ import weakref
 
 import pytest
 
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.store import Change, Store
+from kube_runtime.cache.store import Cache, Change, Store
+from kube_runtime.cache.watch import Changed, Removed, Selector
 from kube_runtime.kind import Key
-from kube_runtime.types.core import Service
+from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Metadata, OwnerReference, Resource
-from kube_runtime.watch.events import Changed, Removed
-from kube_runtime.watch.selector import Selector
 from simulated.caches import a_store
 from simulated.gadget import Gadget, GadgetSpec
 

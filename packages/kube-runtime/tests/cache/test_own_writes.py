@@ -7,9 +7,9 @@ import pytest
 
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import OWN_WRITE_SECONDS
-from kube_runtime.coordination.leader_election import LeadershipLost
 from kube_runtime.errors import Conflict, Invalid, NotFound, Unreachable
-from kube_runtime.types.core import Service
+from kube_runtime.leases import LeadershipLost
+from kube_runtime.types.kinds import Service
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube_runtime.client.api_errors import error_of_answer, error_of_watch
+from kube_runtime.client.client import error_of_answer, error_of_watch
 from kube_runtime.errors import (
     ApiError,
     Conflict,

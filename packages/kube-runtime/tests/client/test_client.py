@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from kube_runtime.client.requests import ABSENT, Client
-from kube_runtime.client.transport import Answer
+from kube_runtime.cache.watch import Broken, Changed, Listed, Removed, Selector, Watch, Watching
+from kube_runtime.client.client import ABSENT, Answer, Client
 from kube_runtime.errors import (
     Conflict,
     DecodeError,
@@ -18,10 +18,7 @@ from kube_runtime.errors import (
     Unreachable,
 )
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import Deployment
-from kube_runtime.watch.events import Broken, Changed, Removed
-from kube_runtime.watch.machine import Listed, Watch, Watching
-from kube_runtime.watch.selector import Selector
+from kube_runtime.types.kinds import Deployment
 from scripted.transport import Script
 
 UID = "uid-1"

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kube_runtime.client.congestion import MOST_AT_ONCE, Congestion
-from kube_runtime.client.transport import Answer, Request
-from kube_runtime.types.coordination import Lease
-from kube_runtime.url_path import url_path
+from kube_runtime.client.client import MOST_AT_ONCE, Answer, Congestion, Request
+from kube_runtime.kind import url_path
+from kube_runtime.types.kinds import Lease
 from simulated.clock import on_simulated_clock
 
 GRAPHS = Request("GET", url_path("apis", "nvidia.com", "v1alpha1", "dynamographdeployments", "a"))

@@ -3,8 +3,8 @@
 import pytest
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from simulated.clock import run
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Server

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from blockbuster import blockbuster_ctx
 
-from kube_runtime.client.in_cluster import InCluster, is_in_cluster, namespace
+from kube_runtime.client.http import InCluster, is_in_cluster, namespace
 from kube_runtime.errors import ConfigError
 from scripted.server import an_authority
 

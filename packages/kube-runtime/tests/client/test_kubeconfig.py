@@ -13,10 +13,9 @@ import yaml
 from aiohttp import web
 from blockbuster import blockbuster_ctx
 
-from kube_runtime.client.auth import ClientConfig
-from kube_runtime.client.http import AiohttpTransport
+from kube_runtime.client.client import Client
+from kube_runtime.client.http import AiohttpTransport, ClientConfig
 from kube_runtime.client.kubeconfig import Kubeconfig
-from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError
 from scripted.server import an_authority, server_tls, serving
 

@@ -6,12 +6,17 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import MOST_ANSWER_BYTES, MOST_ERROR_BYTES, Answer, Request
-from kube_runtime.client.watch_lines import lines
+from kube_runtime.client.client import (
+    MOST_ANSWER_BYTES,
+    MOST_ERROR_BYTES,
+    Answer,
+    Client,
+    Request,
+    lines,
+)
 from kube_runtime.errors import ServerFailure, TooLarge, Unreachable
 from kube_runtime.kind import Key
-from kube_runtime.types.core import ConfigMap
+from kube_runtime.types.kinds import ConfigMap
 
 MEBIBYTE = 1024 * 1024
 

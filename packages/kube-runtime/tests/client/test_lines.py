@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.client.watch_lines import lines
+from kube_runtime.client.client import lines
 from kube_runtime.errors import Unreachable
 
 LINES = st.lists(st.binary(min_size=1).filter(lambda line: b"\n" not in line and line.strip()))

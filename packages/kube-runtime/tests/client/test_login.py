@@ -14,10 +14,10 @@ import yaml
 from aiohttp import web
 from blockbuster import blockbuster_ctx
 
-from kube_runtime.client import login
+from kube_runtime.client import kubeconfig as login
+from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport
 from kube_runtime.client.kubeconfig import Kubeconfig
-from kube_runtime.client.requests import Client
 from kube_runtime.errors import ConfigError
 from scripted.server import an_authority, server_tls, serving
 

@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from kube_runtime.client.retry import TOTAL_SECONDS, TRIES, ask
-from kube_runtime.client.transport import Request
+from kube_runtime.client.client import TOTAL_SECONDS, TRIES, Request, ask
 from kube_runtime.errors import ApiError, Conflict, ServerFailure, Throttled, Unreachable
-from kube_runtime.url_path import url_path
+from kube_runtime.kind import url_path
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 

@@ -9,14 +9,11 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.client.auth import ClientConfig
-from kube_runtime.client.http import AiohttpTransport
-from kube_runtime.client.requests import Client
+from kube_runtime.client.client import Client
+from kube_runtime.client.http import AiohttpTransport, ClientConfig
 from kube_runtime.errors import Invalid
-from kube_runtime.kind import Key, Kind
-from kube_runtime.types.core import ConfigMap, Node
-from kube_runtime.types.rbac import RoleBinding
-from kube_runtime.url_path import proxied, url_path
+from kube_runtime.kind import Key, Kind, proxied, url_path
+from kube_runtime.types.kinds import ConfigMap, Node, RoleBinding
 
 OTHER = (
     "../../victim/configmaps/base",

@@ -6,6 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from kube_runtime.cache.watch import Changed
 from kube_runtime.controller.controller import DONE, ControllerOptions, Result
 from kube_runtime.errors import (
     ApiError,
@@ -19,7 +20,6 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.watch.events import Changed
 from simulated.widgets import PACE, A, B, Widget, World, running, widget
 
 pytestmark = pytest.mark.looptime

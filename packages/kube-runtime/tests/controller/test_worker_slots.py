@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from kube_runtime.cache.informer import Watches
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
-from kube_runtime.controller.worker_slots import worker_slot_released
+from kube_runtime.controller.workers import worker_slot_released
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource

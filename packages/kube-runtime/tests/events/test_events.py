@@ -11,8 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.events import (
     ATTEMPTS,
     COLLECT_SECONDS,
@@ -24,7 +23,7 @@ from kube_runtime.controller.events import (
 )
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import MANY_A_SECOND
-from kube_runtime.types.core import Event
+from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, Server

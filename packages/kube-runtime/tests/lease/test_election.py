@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.client.requests import Client
-from kube_runtime.coordination.leader_election import Election, LeadershipLost, Terms, identity
+from kube_runtime.client.client import Client
+from kube_runtime.leases import Election, LeadershipLost, Terms, identity
 from simulated.election import (
     KEY,
     LEASES,

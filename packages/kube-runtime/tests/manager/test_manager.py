@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Controller, ControllerOptions, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Limits, Manager, first_cause
-from kube_runtime.coordination.leader_election import Election, LeadershipLost
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Key
+from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Resource
 from simulated.gadget import GADGETS, Gadget, gadget
 from simulated.server import Fault, Server

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-import kube_runtime.operator as kube
+import kube_runtime.controller.manager as kube
 from kube_runtime.controller.controller import Reconciler
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.managed import managed
 from simulated.server import Server

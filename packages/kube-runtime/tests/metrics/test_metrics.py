@@ -6,9 +6,8 @@ from math import inf
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kube_runtime.client.instrumented import InstrumentedTransport
-from kube_runtime.client.requests import Client
-from kube_runtime.controller.work_queue import WorkQueue
+from kube_runtime.client.client import Client, InstrumentedTransport
+from kube_runtime.controller.queue import WorkQueue
 from kube_runtime.errors import ApiError, OperatorError, Unreachable, error_type
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics, error_label

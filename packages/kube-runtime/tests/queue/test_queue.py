@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kube_runtime.controller.work_queue import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
+from kube_runtime.controller.queue import AHEAD, FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 

@@ -12,7 +12,7 @@ import looptime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_runtime.controller.work_queue import FAIR_INTERVAL, Priority, WorkQueue
+from kube_runtime.controller.queue import FAIR_INTERVAL, Priority, WorkQueue
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 

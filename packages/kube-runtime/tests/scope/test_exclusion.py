@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
-from kube_runtime.coordination.excluded_namespaces import Exclusions
-from kube_runtime.coordination.namespace_lease import NamespaceLease
+from kube_runtime.client.client import Client
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.coordination import Lease
+from kube_runtime.leases import Exclusions, NamespaceLease
+from kube_runtime.types.kinds import Lease
 from simulated.clock import on_simulated_clock
 from simulated.server import Fault, Server
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from kube_runtime.client.requests import Client
-from kube_runtime.coordination.namespace_lease import MarkerTerms, NamespaceLease
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Forbidden
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.coordination import Lease
+from kube_runtime.leases import MarkerTerms, NamespaceLease
+from kube_runtime.types.kinds import Lease
 from simulated.line import Line
 from simulated.server import Fault, Server
 

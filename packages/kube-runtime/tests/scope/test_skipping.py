@@ -9,15 +9,14 @@ from typing import ClassVar
 import pytest
 
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Informer, Watches
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Manager
-from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
-from kube_runtime.coordination.leader_election import Election
 from kube_runtime.kind import Key
+from kube_runtime.leases import Election, NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
 from simulated.gadget import GADGETS, Gadget

@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 
 from structlog.testing import capture_logs
 
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.crd_informer import CrdInformer, OptionalInformer
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.cache.informer import CrdInformer, OptionalInformer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.kind import Key
-from kube_runtime.types.apiextensions import CustomResourceDefinition
+from kube_runtime.types.kinds import CustomResourceDefinition
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key

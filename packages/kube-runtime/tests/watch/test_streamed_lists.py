@@ -6,9 +6,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.cache.watch import LIST_SECONDS, LIST_SILENCE_SECONDS
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Unreachable
-from kube_runtime.watch.machine import LIST_SECONDS, LIST_SILENCE_SECONDS
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key

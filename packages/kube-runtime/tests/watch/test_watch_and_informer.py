@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kube_runtime.cache.store import Change
-from kube_runtime.client.requests import Client
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.cache.watch import MARGIN_SECONDS, SERVER_SECONDS, SILENCE_SECONDS
+from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
-from kube_runtime.watch.machine import MARGIN_SECONDS, SERVER_SECONDS, SILENCE_SECONDS
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault, Server

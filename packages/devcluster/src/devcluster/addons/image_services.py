@@ -14,7 +14,7 @@ from pathlib import Path
 
 from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError
-from devcluster.programs.build import Pinned, build
+from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 
 REGISTRY = Pinned(

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from devcluster.api_server import Kubectl, KubectlError
 from devcluster.certificates import Authority, Pair
-from devcluster.layout import Layout
-from devcluster.ports import LOOPBACK, free_ports
+from devcluster.layout import LOOPBACK, Layout, free_ports
 from devcluster.processes import Process, ProcessError, first_ended
 from kube_runtime.kind import Object
 

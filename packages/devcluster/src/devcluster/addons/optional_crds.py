@@ -14,10 +14,9 @@ import yaml
 
 from devcluster.certificates import write_private
 from devcluster.components import MANIFESTS
-from devcluster.layout import cache_folder
-from devcluster.locks import held
+from devcluster.layout import cache_folder, held
 from devcluster.processes import completed
-from devcluster.programs.toolchain import Go, find_go
+from devcluster.programs import Go, find_go
 from devcluster.progress import ProgressReporter
 from kube_runtime.errors import ConfigError
 

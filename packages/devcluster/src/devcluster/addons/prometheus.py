@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from devcluster.ports import free_ports
+from devcluster.layout import free_ports
 from devcluster.processes import completed
-from devcluster.programs.build import Pinned, build
+from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.kind import Object
 

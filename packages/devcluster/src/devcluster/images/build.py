@@ -17,9 +17,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from devcluster.images import containerfile
-from devcluster.images.containerfile import BuildStage, Copy, IgnoreRules, Instruction
+from devcluster.images import oci as containerfile
 from devcluster.images.oci import (
+    BuildStage,
+    Copy,
+    IgnoreRules,
+    Instruction,
     Layer,
     Settings,
     TarEntry,
@@ -29,8 +32,7 @@ from devcluster.images.oci import (
     write_image,
     write_layer,
 )
-from devcluster.layout import cache_folder
-from devcluster.locks import held
+from devcluster.layout import cache_folder, held
 from devcluster.node.machine import PATH
 from devcluster.processes import completed, last_line
 from devcluster.progress import ProgressReporter

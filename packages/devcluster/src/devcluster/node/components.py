@@ -12,8 +12,7 @@ from pathlib import Path
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
-from devcluster.node.machine import CNI_PROGRAMS
-from devcluster.node.namespaces import NODE_ADDRESS
+from devcluster.node.machine import CNI_PROGRAMS, NODE_ADDRESS
 from kube_runtime.kind import Object
 
 NODE_NAME = "node"

@@ -7,16 +7,75 @@ belongs to the node, no matter which process started it.
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from devcluster.layout import Layout, Plan
+from devcluster.images.oci import Settings, TarEntry, architecture, write_image, write_layer
+from devcluster.layout import Layout, Plan, cache_folder, held
 from devcluster.node.components import CONTAINERD_SOCKET, NODE_ARGUMENTS, write_node_settings
-from devcluster.node.machine import PATH
-from devcluster.node.namespaces import ControlGroup, Namespaces
+from devcluster.node.machine import PATH, ControlGroup, Namespaces
 from devcluster.processes import Process, ProcessError, completed, first_ended
+from devcluster.programs import CONTROL_PLANE, Pinned, build
+from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.errors import ConfigError
+
+NODE_MODULES: Sequence[tuple[Pinned, tuple[str, ...]]] = (
+    (
+        Pinned("gomodule-kubelet", "the kubelet", CONTROL_PLANE.package),
+        ("kubelet", "kube-proxy"),
+    ),
+    (
+        Pinned("gomodule-containerd", "containerd", "github.com/containerd/containerd/v2"),
+        ("containerd", "containerd-shim-runc-v2", "ctr"),
+    ),
+    (Pinned("gomodule-pause", "the pause container", ""), ("pause",)),
+    (Pinned("gomodule-coredns", "CoreDNS", "github.com/coredns/coredns"), ("coredns",)),
+    (
+        Pinned("gomodule-nats", "the NATS server", "github.com/nats-io/nats-server/v2"),
+        ("nats-server",),
+    ),
+)
+"""Modules, each with the programs that it builds."""
+_IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
+"""Image → its program."""
+
+
+def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
+    """All programs of the node by name, built on first use.
+
+    Raises: ConfigError if one cannot be built.
+    """
+    binaries: dict[str, Path] = {}
+    for pinned, programs in NODE_MODULES:
+        folder = build(progress, pinned)
+        binaries |= {program: folder / program for program in programs}
+    return binaries
+
+
+def node_images(programs: Mapping[str, Path]) -> dict[str, Path]:
+    """Name → image archive, for the node's own pods."""
+    return {
+        name: program_image(name, programs[program], Settings(entrypoint=[f"/{program}"]))
+        for name, program in _IMAGES.items()
+    }
+
+
+def program_image(name: str, program: Path, settings: Settings) -> Path:
+    """The archive of an image with this one static program as `/<its name>`, created on first use.
+
+    It is named after the program's folder, whose name is a digest of the sources.
+    """
+    folder = cache_folder() / "images"
+    file = folder / f"{program.name}-{program.parents[1].name}.tar"
+    with held(folder / f"{program.name}.lock", SILENT, f"the image of {program.name}"):
+        if not file.exists():
+            layer_file = file.with_suffix(".layer")
+            layer = write_layer(layer_file, [TarEntry(PurePosixPath("/", program.name), program)])
+            write_image(file, name, [layer], settings, architecture=architecture())
+            layer_file.unlink()
+    return file
+
 
 FORWARDER = "forwarder"
 NODE_PROCESSES = (FORWARDER, *NODE_ARGUMENTS)

@@ -12,14 +12,19 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from dynamo_graphs.api.component import ExtraPodMetadata
-from dynamo_legacy.api.nim_request import DynamoNimRequest
-from dynamo_legacy.build.builder import NO_SETTINGS, BuilderSettings, pod_fields
-from dynamo_legacy.build.image import BuiltImage
-from dynamo_legacy.build.source import STORE_USER, Fetch, store_user
-from dynamo_legacy.names import REPOSITORY, tag_parts
+from dynamo_legacy.api import DynamoNimRequest
+from dynamo_legacy.build.source import (
+    NO_SETTINGS,
+    STORE_USER,
+    BuilderSettings,
+    BuiltImage,
+    Fetch,
+    pod_fields,
+    store_user,
+)
+from dynamo_legacy.names import REPOSITORY, BuildJob, object_of, tag_parts
 from dynamo_legacy.settings import LegacySettings
-from dynamo_legacy.types import BuildJob, object_of
+from dynamo_operator.component.api import ExtraPodMetadata
 from kube_runtime.kind import Object
 
 REQUEST = "yatai.ai/bento-request"

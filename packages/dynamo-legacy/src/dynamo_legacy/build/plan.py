@@ -8,24 +8,15 @@ from enum import Enum, StrEnum
 
 import msgspec
 
-from dynamo_graphs.status.conditions import pause_over
-from dynamo_legacy.api.nim import DynamoNim
-from dynamo_legacy.api.nim_request import DynamoNimRequest, DynamoNimRequestStatus
-from dynamo_legacy.build.job import (
-    BUILDER,
-    FETCHER,
-    FORCE,
-    HASH,
-    REBUILD,
-    build_hash,
-    job_name,
-)
-from dynamo_legacy.status.conditions import NIM_AVAILABLE
-from dynamo_legacy.types import BuildJob, BuildPod, object_of
+from dynamo_legacy.api import DynamoNim, DynamoNimRequest, DynamoNimRequestStatus
+from dynamo_legacy.build.job import BUILDER, FETCHER, FORCE, HASH, REBUILD, build_hash, job_name
+from dynamo_legacy.names import BuildJob, BuildPod, object_of
+from dynamo_legacy.status import NIM_AVAILABLE
+from dynamo_operator.shared.conditions import pause_over
 from kube_runtime.apply.result import Blocked
 from kube_runtime.kind import Object
 from kube_runtime.text import cut
-from kube_runtime.types.core import ContainerStatus, Terminated
+from kube_runtime.types.kinds import ContainerStatus, Terminated
 from kube_runtime.types.meta import Condition, condition
 
 RETRY_SECONDS = 60.0

@@ -9,29 +9,281 @@ connections that the API server has just opened.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import msgspec
 import structlog
 from aiohttp import web
+from msgspec import Raw
 
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_operator.admission.body_limits import JSON, LARGEST_BODY, BodyLimits, RequestRefused
-from dynamo_operator.admission.cross_namespace import CrossNamespace
-from dynamo_operator.admission.decision import Decision
-from dynamo_operator.admission.decision_pool import DecisionPool
-from dynamo_operator.admission.review import NotAReview, Request, answer, request_in
-from dynamo_operator.admission.rules import Rules
-from dynamo_operator.admission.webhook_configuration import path_of
-from dynamo_operator.observability.metrics import WebhookMetrics
-from kube_runtime.controller.worker_pool import WorkBusy
-from kube_runtime.errors import ConfigError
-from kube_runtime.serving.clients import client_of
-from kube_runtime.serving.connection_limit import ConnectionLimit
-from kube_runtime.serving.tls import Certificate
+from dynamo_operator import labels
+from dynamo_operator.admission.configuration import path_of
+from dynamo_operator.admission.decide import (
+    Decision,
+    DecisionPool,
+    NotAReview,
+    Request,
+    Rules,
+    answer,
+    request_in,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.problems import Problem, ProblemKind
+from kube_runtime.apply.status import Recent
+from kube_runtime.client.client import Client
+from kube_runtime.controller.workers import WorkBusy
+from kube_runtime.decode import UNREADABLE
+from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.kind import Kind, Object
+from kube_runtime.rate_limits import TokenBucket
+from kube_runtime.server import (
+    ClientShares,
+    ConnectionLimit,
+    FairSemaphore,
+    ShareExhausted,
+    client_of,
+)
+from kube_runtime.times import loop_time
+from kube_runtime.tls import Certificate
+from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, UserInfo, question, subject
+from kube_runtime.types.meta import Struct
+
+LARGEST_BODY: Final = 7 * 1024 * 1024
+"""In bytes. The API server accepts objects of 3 MiB, and an update contains two."""
+
+SMALL_BODY: Final = 64 * 1024
+"""In bytes. Connections are limited, so such bodies cannot add up."""
+
+ALL_BODIES: Final = 32 * 1024 * 1024
+"""In bytes: larger bodies that are read or validated concurrently."""
+
+ALL_REVIEWS: Final = 256
+"""Concurrent reviews; the limit of connections."""
+
+JSON: Final = "application/json"
+_BODY_SECONDS: Final = 5.0
+"""Seconds to receive a body. The API server sends it at once, and waits ten seconds for the response."""
+
+
+class RequestRefused(Exception):
+    """The request is refused. `status` is a 4xx or 503."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class BodyLimits:
+    """Reads bodies within limits of their size and number."""
+
+    def __init__(self) -> None:
+        self._reviews = ClientShares(ALL_REVIEWS)
+        self._bytes = ClientShares(ALL_BODIES)
+
+    @contextmanager
+    def admitted(self, http: web.Request, client: str) -> Iterator[None]:
+        """Reserve capacity for a client's request while the block reads and validates its body.
+
+        Raises:
+            RequestRefused: a limit is reached.
+        """
+        size = _size(http)
+        try:
+            with (
+                self._reviews.taken(client, 1),
+                self._bytes.taken(client, size if size > SMALL_BODY else 0),
+            ):
+                yield
+        except ShareExhausted:
+            raise RequestRefused(503, "too many requests in progress, retry later") from None
+
+    @staticmethod
+    async def read(http: web.Request) -> bytes:
+        """The body of a request.
+
+        Raises:
+            RequestRefused: it did not arrive.
+        """
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                return await http.read()
+        except TimeoutError:
+            raise RequestRefused(408, "timed out reading the body") from None
+        except (web.RequestPayloadError, ConnectionError) as error:
+            raise RequestRefused(400, f"failed to read the body: {error}") from error
+
+
+def _size(http: web.Request) -> int:
+    """The size of a body, from its Content-Length.
+
+    Raises:
+        RequestRefused: the API server would not send it.
+    """
+    if http.content_type != JSON:
+        raise RequestRefused(400, f"expected {JSON}, got {http.content_type}")
+    if http.headers.get("Content-Encoding", "identity") != "identity":
+        raise RequestRefused(415, "the body must not be compressed")
+    size = http.content_length
+    if size is None:
+        raise RequestRefused(411, "missing Content-Length")
+    if size > LARGEST_BODY:
+        raise RequestRefused(413, f"the body exceeds {LARGEST_BODY} bytes")
+    return size
+
+
+AT_ONCE: Final = 4
+BURST: Final = 20
+REFILL_SECONDS: Final = 3.0
+"""A client may send BURST queries, and one more each REFILL_SECONDS."""
+
+KEPT_SECONDS: Final = 10.0
+MOST_REMEMBERED: Final = 1024
+"""Number of clients and of answers that are remembered."""
+
+PATH = "spec.deploymentOverrides.namespace"
+
+
+class _Overrides(Struct):
+    namespace: str | None = None
+
+
+class _Spec(Struct):
+    deployment_overrides: _Overrides | None = None
+
+
+class _Asked(Struct):
+    spec: _Spec | None = None
+
+
+class _Whole(Struct):
+    spec: Any = None
+    metadata: dict[str, Any] = {}
+
+
+_DECODER = msgspec.json.Decoder(_Asked)
+_WHOLE = msgspec.json.Decoder(_Whole)
+
+
+class TooManyAccessReviews(OperatorError):
+    """The client exceeded its rate; no query was sent."""
+
+
+class AccessReviews:
+    """Sends SubjectAccessReviews.
+
+    `are_clients_known`: all reviews come from the API server, so clients need no rate limit.
+    """
+
+    def __init__(self, client: Client, *, are_clients_known: bool = False) -> None:
+        self._client = client
+        self._are_clients_known = are_clients_known
+        self._turns = FairSemaphore(AT_ONCE)
+        self._answers: Recent[tuple[bool, float]] = Recent(MOST_REMEMBERED)
+        self._budgets: Recent[TokenBucket] = Recent(MOST_REMEMBERED)
+
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """Number of remembered answers and clients."""
+        return len(self._answers), len(self._budgets)
+
+    async def allowed(self, spec: Object, client: str) -> bool:
+        """Whether the API server allows what the spec of a `SubjectAccessReview` describes.
+
+        `client` is the source of the review.
+
+        Raises:
+            TooManyAccessReviews: the client exceeded its rate.
+            OperatorError: no answer.
+        """
+        key = msgspec.json.encode(spec)
+        cached = self._answers.get(key)
+        if cached is not None and cached[1] > loop_time():
+            return cached[0]
+        if not self._are_clients_known:
+            self._spend(client)
+        async with self._turns.slot(client):
+            body = question(SubjectAccessReview.KIND, spec)
+            review = await self._client.create(SubjectAccessReview, body)
+        self._answers.put(key, (review.status.allowed, loop_time() + KEPT_SECONDS))
+        return review.status.allowed
+
+    def _spend(self, client: str) -> None:
+        budget = self._budgets.get(client) or TokenBucket(BURST, loop_time())
+        self._budgets.put(client, budget)
+        if not budget.take(BURST, REFILL_SECONDS, loop_time()):
+            raise TooManyAccessReviews("too many questions about users from the same address")
+
+
+@dataclass(frozen=True, slots=True)
+class CrossNamespace:
+    """Checks requests for graphs in other namespaces."""
+
+    access_reviews: AccessReviews
+
+    async def problems(self, request: Request, client: str = "") -> tuple[Problem, ...]:
+        """A problem if the request leads to a namespace where its author may not create graphs.
+
+        `client` is the source of the review. Updates that change neither the spec nor the operator's record
+        of what it has done are not checked: other users may label the request.
+        """
+        namespace = _namespace(request.new)
+        if namespace in {"", request.namespace} or _deciding(request.new) == _deciding(request.old):
+            return ()
+        for type_ in (DynamoGraphDeployment, ConfigMap):
+            kind = type_.KIND
+            try:
+                spec = _may_create(request.user_info, kind, namespace)
+                allowed = await self.access_reviews.allowed(spec, client)
+            except OperatorError as error:
+                text = f"could not check whether you may create {kind.name}s in {namespace}"
+                message = f"{PATH}: {text}: {error}"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+            if not allowed:
+                message = f"{PATH} is {namespace}, where you may not create {kind.name}s"
+                return (Problem(PATH, message, ProblemKind.FORBIDDEN),)
+        return ()
+
+
+def _namespace(text: Raw | None) -> str:
+    if text is None:
+        return ""
+    try:
+        spec = _DECODER.decode(text).spec
+    except UNREADABLE:
+        return ""  # the validation refuses such an object before
+    overrides = spec.deployment_overrides if spec else None
+    return (overrides.namespace if overrides else None) or ""
+
+
+def _deciding(text: Raw | None) -> object:
+    """What decides which objects are created: the spec, and the record of what was done."""
+    if text is None:
+        return None
+    try:
+        whole = _WHOLE.decode(text)
+    except UNREADABLE:
+        return None
+    annotations = whole.metadata.get("annotations") or {}
+    return whole.spec, annotations.get(labels.REQUEST_RECORD)
+
+
+def _may_create(user: UserInfo, kind: Kind, namespace: str) -> Object:
+    """The access review: whether a user may create objects of that kind in a namespace."""
+    attributes = {
+        "group": kind.group,
+        "resource": kind.plural,
+        "verb": "create",
+        "namespace": namespace,
+    }
+    return {**subject(user), "resourceAttributes": attributes}
+
 
 _SHUTDOWN_SECONDS: Final = 1.0
 _DRAIN_SECONDS: Final = 3.0

@@ -8,33 +8,41 @@ from typing import Any, Generic
 
 from prometheus_client import CollectorRegistry
 
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.settings import Settings, WebhookSettings
-from dynamo_graphs.types.optional_apis import GROVE, INFERENCE_POOL, InferencePool, withheld_text
-from dynamo_graphs.validation.cluster_context import ClusterContext
-from dynamo_operator.admission.cross_namespace import AccessReviews, CrossNamespace
-from dynamo_operator.admission.decision_pool import AT_ONCE, DecisionPool, is_large
-from dynamo_operator.admission.identity import OperatorIdentity
-from dynamo_operator.admission.review import Request
-from dynamo_operator.admission.rotation import CertificateRotation
-from dynamo_operator.admission.rules import ReviewContext, rules_of
-from dynamo_operator.admission.server import Clients, WebhookServer
-from dynamo_operator.admission.shared_names import SharedNames, shared_names
-from dynamo_operator.admission.webhook_configuration import Configuration
-from dynamo_operator.certificates.lifecycle import Terms
-from dynamo_operator.certificates.store import CertificateStore, FileStore, kept_in_secret
-from dynamo_operator.observability.metrics import WebhookMetrics
-from dynamo_operator.reconcile.read import serves, withheld
-from kube_runtime.cache.cache import Cache
+from dynamo_operator.admission.certificates import (
+    CertificateRotation,
+    CertificateStore,
+    FileStore,
+    Terms,
+    kept_in_secret,
+)
+from dynamo_operator.admission.configuration import Configuration
+from dynamo_operator.admission.decide import (
+    AT_ONCE,
+    DecisionPool,
+    OperatorIdentity,
+    Request,
+    ReviewContext,
+    SharedNames,
+    is_large,
+    rules_of,
+    shared_names,
+)
+from dynamo_operator.admission.server import AccessReviews, Clients, CrossNamespace, WebhookServer
+from dynamo_operator.component.read import serves, withheld
+from dynamo_operator.graph.warnings import ClusterContext
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.settings import Settings, WebhookSettings
+from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, InferencePool, withheld_text
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
-from kube_runtime.controller.worker_pool import Bounds, WorkerPool
+from kube_runtime.controller.workers import Bounds, WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
-from kube_runtime.serving.tls import Certificate
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
-from kube_runtime.types.core import PersistentVolumeClaim
+from kube_runtime.tls import Certificate
+from kube_runtime.types.kinds import PersistentVolumeClaim, ValidatingWebhookConfiguration
 from kube_runtime.types.meta import R
 
 _NOT_OWN_BUNDLE = (

@@ -13,48 +13,96 @@ from typing import ClassVar
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.component import component_parts, component_shared_objects
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.component import component_stop, expensive_status
-from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.leaderworkerset import reduced
-from dynamo_graphs.status.stop import too_expensive
-from dynamo_graphs.types.optional_apis import SET_NAME, LeaderWorkerSet, PodGroup, VirtualService
-from dynamo_graphs.types.selected import ModelService
-from dynamo_graphs.validation.component import component_problems
-from dynamo_operator.component.read import ComponentInputs, read_component
-from dynamo_operator.component.status import applied_status
-from dynamo_operator.reconcile.adoption import (
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentStatus
+from dynamo_operator.component.pods import Diagnosis, PodIndex, component_pod_watch, diagnose
+from dynamo_operator.component.read import (
+    ComponentInputs,
+    LiveObjects,
+    fact_watches,
+    read_component,
+)
+from dynamo_operator.component.render import component_parts, component_shared_objects, group_names
+from dynamo_operator.component.status import (
+    NO_DEPLOYMENT,
+    Group,
+    component_status,
+    component_stop,
+    deployment_readiness,
+    deployment_replicas,
+    expensive_status,
+    groups_readiness,
+    groups_replicas,
+    reduced,
+)
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.features.exposure import component_exposure
+from dynamo_operator.features.namespace_defaults import component_member, kept_defaults, still_kept
+from dynamo_operator.features.takeover.apply import (
     adopted_workloads,
     may_start_to_drain,
     without_new_drains,
 )
-from dynamo_operator.reconcile.exposure import component_exposure
-from dynamo_operator.reconcile.namespace_defaults import (
-    component_member,
-    kept_defaults,
-    still_kept,
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import (
+    SET_NAME,
+    Facts,
+    LeaderWorkerSet,
+    ModelService,
+    PodGroup,
+    VirtualService,
 )
-from dynamo_operator.reconcile.offload import Offload, ValidationCache
-from dynamo_operator.reconcile.pods import PodIndex, component_pod_watch
-from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import LiveObjects, fact_watches
-from dynamo_operator.reconcile.report import Reporter
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Controlled, Shared, shared_watch
+from dynamo_operator.shared.conditions import too_expensive
+from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, load_for_reconcile
+from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import Deployment, StatefulSet
-from kube_runtime.types.core import ConfigMap, Service
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    Ingress,
+    PodDisruptionBudget,
+    Service,
+    StatefulSet,
+)
 from kube_runtime.types.meta import Resource
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.policy import PodDisruptionBudget
+
+
+def applied_status(
+    component: DynamoComponentDeployment,
+    inputs: ComponentInputs,
+    applied: Applied,
+    diagnosis: Diagnosis,
+) -> DynamoComponentDeploymentStatus:
+    """The status of a component after an apply."""
+    blocked, name = applied.blocked, component.metadata.name
+    if component.spec.nodes > 1:
+        groups = _groups(component, inputs, applied)
+        replicas = groups_replicas(groups, names.group_name(name, 0))
+        return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
+    deployment = applied.get(Deployment, names.workload_name(name))
+    if deployment is None:
+        return component_status(component, NO_DEPLOYMENT, None, blocked)
+    readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
+    return component_status(component, readiness, replicas, blocked, diagnosis)
+
+
+def _groups(
+    component: DynamoComponentDeployment, inputs: ComponentInputs, applied: Applied
+) -> dict[str, Group]:
+    """The groups that should exist, each with its live objects."""
+    sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
+    return {
+        name: Group(
+            pods=sets.get(name),
+            leaders=inputs.leaders.get(name),
+            placement=placements.get(name),
+        )
+        for name in group_names(component)
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,161 @@
-"""Read everything that one reconcile of a component depends on, once, from the cache."""
+"""What rendering needs from the rest of the cluster, read from the cache only."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from dynamo_graphs.api import names
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.render.orchestrators import group_names
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts
-from kube_runtime.cache.cache import Cache
-from kube_runtime.kind import Key
-from kube_runtime.types.apps import StatefulSet
-from kube_runtime.types.core import Pod
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.render import group_names
+from dynamo_operator.features.grove.read import live_templates
+from dynamo_operator.features.ssh_keys import missing_ssh_keys
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import (
+    GROVE,
+    INFERENCE_POOL,
+    ISTIO,
+    KAI,
+    LEADER_WORKER_SET,
+    Facts,
+    InferencePool,
+    LeaderWorkerSet,
+    OptionalApi,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+    PodServiceAccount,
+    PullSecret,
+    Queue,
+    VirtualService,
+)
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
+from kube_runtime.kind import Key, Kind
+from kube_runtime.types.kinds import PersistentVolumeClaim, Pod, ServiceAccount, StatefulSet
 from kube_runtime.types.meta import Resource
+
+_TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
+    GROVE: (PodCliqueSet, PodClique, PodCliqueScalingGroup),
+    KAI: (Queue,),
+    LEADER_WORKER_SET: (LeaderWorkerSet, PodGroup),
+    INFERENCE_POOL: (InferencePool,),
+    ISTIO: (VirtualService,),
+}
+
+_BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
+"""The types beside its children that a component is rendered from; a change wakes it."""
+
+LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
+"""Live objects by kind and key."""
+
+
+def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]]) -> LiveObjects:
+    """The cached objects of these kinds that `owner` owns."""
+    owned = cache.owned_by(owner.metadata.uid, types, owner.metadata.namespace)
+    return {(live.KIND.name, live.key): live for live in owned}
+
+
+def read_facts(namespace: str, cache: Cache) -> Facts:
+    """The facts for the components of one namespace."""
+
+    def beside() -> Facts:
+        secrets = cache.list(PullSecret, namespace)
+        return namespace_facts(secrets, cache.list(PodServiceAccount, namespace))
+
+    return replace(
+        cache.derived(("beside components", namespace), _BESIDE, beside),
+        istio_served=serves(cache, ISTIO),
+        lws_served=serves(cache, LEADER_WORKER_SET),
+        withheld=withheld(cache),
+    )
+
+
+def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
+    """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
+    return {
+        api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
+        for api, types in _TYPES.items()
+        if any(_is_withheld(cache, type_) for type_ in types)
+        and all(cache.serves(type_) or cache.forbids(type_) for type_ in types)
+    }
+
+
+def serves(cache: Cache, api: OptionalApi) -> bool:
+    """Whether all kinds of an optional API are installed and allowed."""
+    return all(cache.serves(type_) for type_ in _TYPES[api])
+
+
+def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
+    return cache.forbids(type_) and not cache.serves(type_)
+
+
+def namespace_facts(
+    pull_secrets: Iterable[PullSecret], accounts: Iterable[ServiceAccount]
+) -> Facts:
+    """The facts from pull secrets, reduced to their registries, and ServiceAccounts of one namespace."""
+    secrets = defaultdict(list)
+    for secret in pull_secrets:
+        for host in secret.data:
+            secrets[host].append(secret.metadata.name)
+    marked = frozenset(
+        account.metadata.name
+        for account in accounts
+        if account.metadata.labels.get(labels.COMPONENT_POD) == "true"
+    )
+    return Facts(
+        pull_secrets={host: tuple(sorted(names)) for host, names in secrets.items()},
+        component_service_account=min(marked, default=""),
+        component_service_accounts=marked,
+    )
+
+
+def read_facts_for_graph(
+    graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
+) -> Facts:
+    """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
+    namespace = graph.metadata.namespace
+    return replace(
+        read_facts(namespace, cache),
+        grove_served=serves(cache, GROVE),
+        kai_served=serves(cache, KAI),
+        inference_pools_served=serves(cache, INFERENCE_POOL),
+        kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
+        claims=frozenset(
+            claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
+        ),
+        live_templates=live_templates(graph, cache),
+        missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
+    )
+
+
+def fact_watches(cache: Cache) -> tuple[Watches, ...]:
+    """Wake the components of a namespace when a fact changes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        components = cache.list(DynamoComponentDeployment, changed.metadata.namespace)
+        return (component.key for component in components)
+
+    return tuple(Watches(type_, keys) for type_ in _BESIDE)
+
+
+def pvc_watch(cache: Cache) -> Watches:
+    """Wake the graphs that name a PVC when it is created or deleted."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
+            if any(changed.metadata.name == claim.name for claim in graph.spec.pvcs):
+                yield graph.key
+
+    return Watches(PersistentVolumeClaim, keys)
+
+
+def orchestrator_watches() -> tuple[Watches, ...]:
+    """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
+    return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,47 +1,408 @@
-"""Compute the status of a component from its inputs and the result of the apply."""
+"""Whether the groups of a multinode component are ready, and why not.
 
-from dynamo_graphs.api import names
-from dynamo_graphs.api.component import DynamoComponentDeployment, DynamoComponentDeploymentStatus
-from dynamo_graphs.render.orchestrators import group_names
-from dynamo_graphs.status.component import component_status
-from dynamo_graphs.status.diagnosis import Diagnosis
-from dynamo_graphs.status.leaderworkerset import Group, groups_readiness, groups_replicas
-from dynamo_graphs.status.workload import NO_DEPLOYMENT, deployment_readiness, deployment_replicas
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, PodGroup
-from dynamo_operator.component.read import ComponentInputs
-from kube_runtime.apply.result import Applied
-from kube_runtime.types.apps import Deployment
+Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available` for old pods
+too, and up to release 0.7 does not report which generation its status describes. So the StatefulSet of the
+leaders counts as well: it carries the hash of the templates from which it was created.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.component.framework import declared_or_detected
+from dynamo_operator.component.plan import component_labels
+from dynamo_operator.component.pods import (
+    UNKNOWN,
+    Diagnosis,
+    cause,
+    diagnosed,
+    is_updating,
+    unexplained,
+)
+from dynamo_operator.component.render import parent_graph
+from dynamo_operator.component.validate import lacks_orchestrator
+from dynamo_operator.labels import GROUP_HASH
+from dynamo_operator.shared.cluster import (
+    LEADER_WORKER_SET,
+    Facts,
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    LeaderWorkerTemplate,
+    PodGroup,
+    withheld_text,
+)
+from dynamo_operator.shared.conditions import (
+    MESSAGE_LIMIT,
+    ComponentReason,
+    Stop,
+    new_condition,
+    pause_over,
+    refused,
+    unobserved,
+)
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.text import fitted
+from kube_runtime.types.kinds import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    PodTemplate,
+    StatefulSet,
+)
+from kube_runtime.types.meta import Condition, Metadata, Resource, condition
 
 
-def applied_status(
-    component: DynamoComponentDeployment,
-    inputs: ComponentInputs,
-    applied: Applied,
-    diagnosis: Diagnosis,
-) -> DynamoComponentDeploymentStatus:
-    """The status of a component after an apply."""
-    blocked, name = applied.blocked, component.metadata.name
-    if component.spec.nodes > 1:
-        groups = _groups(component, inputs, applied)
-        replicas = groups_replicas(groups, names.group_name(name, 0))
-        return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
-    deployment = applied.get(Deployment, names.workload_name(name))
-    if deployment is None:
-        return component_status(component, NO_DEPLOYMENT, None, blocked)
-    readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
-    return component_status(component, readiness, replicas, blocked, diagnosis)
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a workload is ready, with the reason and message of its component's `Available`.
+
+    `is_rolling` is whether some replicas lack the newest template; `has_older`, whether replicas of an older
+    one remain.
+    """
+
+    is_ready: bool
+    reason: ComponentReason
+    message: str
+    is_rolling: bool = False
+    has_older: bool = False
 
 
-def _groups(
-    component: DynamoComponentDeployment, inputs: ComponentInputs, applied: Applied
-) -> dict[str, Group]:
-    """The groups that should exist, each with its live objects."""
-    sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
-    return {
-        name: Group(
-            pods=sets.get(name),
-            leaders=inputs.leaders.get(name),
-            placement=placements.get(name),
+NO_DEPLOYMENT = Readiness(
+    is_ready=False,
+    reason=ComponentReason.DEPLOYMENT_NOT_READY,
+    message="Deployment is not ready: it does not exist yet or is being deleted",
+)
+
+
+def deployment_readiness(deployment: Deployment) -> Readiness:
+    """Whether all desired replicas of a Deployment run its newest template, and no others."""
+    status = deployment.status
+    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    cause = _deployment_obstacle(deployment, spec)
+    if cause is None:
+        return Readiness(
+            is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
         )
-        for name in group_names(component)
-    }
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.DEPLOYMENT_NOT_READY,
+        message=f"Deployment is not ready: {cause}",
+        is_rolling=status.observed_generation < deployment.metadata.generation
+        or status.updated_replicas < max(spec.replicas, status.replicas),
+        has_older=status.replicas > status.updated_replicas,
+    )
+
+
+def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
+    """Why the Deployment is not ready: the first cause in the order of a rollout; None if it is ready."""
+    status, desired = deployment.status, spec.replicas
+    older = status.replicas - status.updated_replicas
+    checks = (
+        (spec.paused and desired > 0, "it is paused"),
+        (
+            status.observed_generation < deployment.metadata.generation,
+            "its controller has not observed the newest spec yet",
+        ),
+        (
+            status.updated_replicas < desired,
+            f"{status.updated_replicas} of {desired} replicas are updated",
+        ),
+        (older > 0, f"{older} replicas of an older revision remain"),
+        (status.replicas > desired, f"{status.replicas - desired} surplus replicas remain"),
+        (
+            status.available_replicas < desired,
+            f"{status.available_replicas} of {desired} replicas are available",
+        ),
+    )
+    obstacle = next((text for applies, text in checks if applies), None)
+    return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
+
+
+def _rollout_failure(status: DeploymentStatus) -> str:
+    """The Deployment controller's message about a stuck rollout, or ""."""
+    for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
+        entry = condition(status.conditions, type_)
+        if entry and entry.status == bad:
+            return f"; {entry.message}"
+    return ""
+
+
+def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
+    """The counts of a Deployment; none is updated until its controller has observed the newest spec."""
+    status = deployment.status
+    is_behind = status.observed_generation < deployment.metadata.generation
+    return ServiceReplicaStatus(
+        component_kind="Deployment",
+        component_name=deployment.metadata.name,
+        replicas=status.replicas,
+        updated_replicas=0 if is_behind else status.updated_replicas,
+        ready_replicas=status.ready_replicas,
+        available_replicas=status.available_replicas,
+        component_names=(deployment.metadata.name,),
+    )
+
+
+NO_ORCHESTRATOR = "no multinode orchestrator available"
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The live objects of one multinode replica; None if one does not exist yet or is being deleted."""
+
+    pods: LeaderWorkerSet | None
+    leaders: StatefulSet | None
+    placement: PodGroup | None
+
+
+def reduced(live: Resource) -> Resource:
+    """A LeaderWorkerSet with only the fields that are read here, for the cache; other objects unchanged.
+
+    There may be a thousand of them, each with two pod templates of any size.
+    """
+    if not isinstance(live, LeaderWorkerSet):
+        return live
+    live_spec = msgspec.json.decode(live.spec, type=LeaderWorkerSetSpec)
+    digest = {GROUP_HASH: _digest(live_spec.leader_worker_template.leader_template)}
+    leader = PodTemplate(Metadata(annotations=digest))
+    spec = LeaderWorkerSetSpec(live_spec.replicas, LeaderWorkerTemplate(leader))
+    metadata = replace(live.metadata, labels={}, annotations={})
+    return replace(live, metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
+
+
+def groups_readiness(groups: Mapping[str, Group]) -> Readiness:
+    """Whether every group, by name, runs its newest templates."""
+    late = {name: text for name, group in groups.items() if (text := next(_obstacles(group), ""))}
+    if not late:
+        return Readiness(
+            is_ready=True,
+            reason=ComponentReason.GROUPS_READY,
+            message="All LeaderWorkerSets are ready",
+        )
+    texts = [f"{name}: {text}" for name, text in late.items()]
+    if len(texts) > _MOST_NAMED:
+        texts[_MOST_NAMED:] = [f"and {len(texts) - _MOST_NAMED} more"]
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.GROUPS_NOT_READY,
+        message=f"Some LeaderWorkerSets are not ready: {'; '.join(texts)}",
+        is_rolling=any(_is_rolling(group) for group in groups.values()),
+        has_older=any(_has_older(group) for group in groups.values()),
+    )
+
+
+def groups_replicas(groups: Mapping[str, Group], first: str) -> ServiceReplicaStatus:
+    """The counts of all groups together, with the name of the `first`."""
+    statuses = [group.pods.status for group in groups.values() if group.pods is not None]
+    return ServiceReplicaStatus(
+        component_kind="LeaderWorkerSet",
+        component_name=first,
+        replicas=sum(status.replicas for status in statuses),
+        updated_replicas=sum(status.updated_replicas for status in statuses),
+        ready_replicas=sum(status.ready_replicas for status in statuses),
+        component_names=tuple(name for name, group in groups.items() if group.pods is not None),
+    )
+
+
+def _obstacles(group: Group) -> Iterator[str]:
+    """Why the group is not ready, in the order of a rollout."""
+    pods = group.pods
+    if pods is None:
+        yield "it does not exist yet or is being deleted"
+        return
+    status = pods.status
+    spec = msgspec.json.decode(pods.spec, type=LeaderWorkerSetSpec)
+    desired, leaders = spec.replicas, group.leaders
+    observed = status.observed_generation
+    if observed is not None and observed < pods.metadata.generation:
+        yield "its controller has not observed the newest spec yet"
+    if desired == 0:
+        return
+    if not status.conditions or leaders is None:
+        yield unobserved(pods, pods.KIND.name)
+        return
+    if _digest(spec.leader_worker_template.leader_template) != _digest(leaders.spec.template):
+        yield "its controller has not observed the newest spec yet"
+    is_stale = leaders.status.observed_generation < leaders.metadata.generation
+    updated = 0 if is_stale else min(leaders.status.updated_replicas, status.updated_replicas)
+    if _is_true(pods, "UpdateInProgress") or updated < desired:
+        yield f"its pods do not run the newest spec yet{_placement(group.placement)}"
+    if status.ready_replicas < desired:
+        yield f"its pods are not ready{_placement(group.placement)}"
+    if not _is_true(pods, "Available"):
+        progress = condition(status.conditions, "Progressing")
+        yield f"it is not available{f'; {progress.message}' if progress else ''}"
+
+
+def _is_rolling(group: Group) -> bool:
+    """Whether the group does not run its newest templates yet."""
+    if group.pods is None or group.leaders is None:
+        return True
+    spec, status = msgspec.json.decode(group.pods.spec, type=LeaderWorkerSetSpec), group.pods.status
+    newest = _digest(spec.leader_worker_template.leader_template)
+    is_behind = newest != _digest(group.leaders.spec.template)
+    return is_behind or status.updated_replicas < spec.replicas or _has_older(group)
+
+
+def _has_older(group: Group) -> bool:
+    return group.pods is not None and _is_true(group.pods, "UpdateInProgress")
+
+
+def _digest(template: PodTemplate) -> str:
+    return template.metadata.annotations.get(GROUP_HASH, "")
+
+
+def _is_true(pods: LeaderWorkerSet, type_: str) -> bool:
+    entry = condition(pods.status.conditions, type_)
+    return entry is not None and entry.status == "True"
+
+
+def _placement(group: PodGroup | None) -> str:
+    """Volcano's message if it cannot schedule the group, else ""."""
+    unschedulable = condition(group.status.conditions, "Unschedulable") if group else None
+    return f"; {unschedulable.message}" if unschedulable and unschedulable.status == "True" else ""
+
+
+_REFUSED = "Validation failed: "
+_OBSTACLE_REASONS = {
+    Obstacle.NAME_CONFLICT: ComponentReason.NAME_CONFLICT,
+    Obstacle.REJECTED: ComponentReason.REJECTED,
+    Obstacle.NOT_SERVED: ComponentReason.NOT_SERVED,
+    Obstacle.NOT_ALLOWED: ComponentReason.NOT_ALLOWED,
+    Obstacle.FORBIDDEN: ComponentReason.API_FORBIDDEN,
+    Obstacle.PREDECESSOR: ComponentReason.DEPLOYMENT_NOT_READY,
+}
+
+
+def component_stop(
+    component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
+) -> Stop | None:
+    """Why nothing may be applied for a component; None if it may be."""
+    if problems:
+        return refused(refused_status(component, problems), problems)
+    if lacks_orchestrator(component.spec, facts):
+        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET,))
+        reason = ComponentReason.API_FORBIDDEN if forbidden else ComponentReason.NO_ORCHESTRATOR
+        text = forbidden or NO_ORCHESTRATOR
+        availability = _availability(component, _unready(reason, text))
+        status = component.status.with_conditions([_valid(component), *availability])
+        return Stop(status, "WorkloadProviderUnavailable", [text])
+    return None
+
+
+def refused_status(
+    component: DynamoComponentDeployment, problems: Sequence[Problem]
+) -> DynamoComponentDeploymentStatus:
+    """The status of a component with an invalid spec.
+
+    Its counts stay, and `observedGeneration` stays at the last spec that was applied.
+    """
+    text = _REFUSED + fitted([str(problem) for problem in problems], MESSAGE_LIMIT - len(_REFUSED))
+    reason = ComponentReason.VALIDATION_FAILED
+    invalid = new_condition(component, "Valid", "False", reason, text)
+    availability = _availability(component, _unready(reason, text))
+    return component.status.with_conditions([invalid, *availability])
+
+
+def expensive_status(
+    component: DynamoComponentDeployment, text: str
+) -> DynamoComponentDeploymentStatus:
+    """The status of a component that exceeded the limit of CPU time or memory per object; its counts stay."""
+    availability = _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))
+    return component.status.with_conditions(availability)
+
+
+def component_status(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus | None,
+    blocked: Sequence[Blocked],
+    diagnosis: Diagnosis = UNKNOWN,
+) -> DynamoComponentDeploymentStatus:
+    """The status after an apply. An object that could not be written makes the component unavailable."""
+    service = _service(component, readiness, replicas, diagnosis) if replicas else None
+    if blocked:
+        text = fitted([obstacle.message for obstacle in blocked], MESSAGE_LIMIT)
+        readiness = _unready(_OBSTACLE_REASONS[blocked[0].obstacle], text)
+    elif not readiness.is_ready and diagnosis.message:
+        text = fitted([readiness.message, diagnosis.message], MESSAGE_LIMIT)
+        readiness = _unready(readiness.reason, text)
+    before, pods = component.status, _pod_selector(component)
+    # One pod of each replica.
+    selector = pods if component.spec.nodes == 1 else pods | {labels.ROLE: "leader"}
+    return replace(
+        before,
+        conditions=(_valid(component), *_availability(component, readiness)),
+        service=service,
+        pod_selector=pods,
+        selector=",".join(f"{name}={value}" for name, value in sorted(selector.items())),
+        backend_framework=declared_or_detected(component.spec),
+        # The newest spec that was applied without an obstacle.
+        observed_generation=before.observed_generation
+        if blocked
+        else component.metadata.generation,
+    )
+
+
+def _service(
+    component: DynamoComponentDeployment,
+    readiness: Readiness,
+    replicas: ServiceReplicaStatus,
+    diagnosis: Diagnosis,
+) -> ServiceReplicaStatus:
+    """The counts of the component's workload, and why it is not ready."""
+    runtime = _labels(component)[labels.DYNAMO_NAMESPACE]
+    counts = replace(diagnosed(replicas, diagnosis), runtime_namespace=runtime)
+    if readiness.is_ready:
+        return unexplained(counts)
+    status = component.status
+    available = condition(status.conditions, "Available")
+    updates = is_updating(
+        status.service,
+        is_same=status.observed_generation == component.metadata.generation,
+        was_ready=available is not None and available.status == "True",
+        is_rolling=readiness.is_rolling,
+        has_older=readiness.has_older,
+    )
+    reason = cause(diagnosis.reason, updates=updates)
+    named = f"{component.metadata.name}: {readiness.message}"
+    return replace(counts, reason=reason, message=diagnosis.message or named)
+
+
+def _pod_selector(component: DynamoComponentDeployment) -> dict[str, str]:
+    """The labels that select the component's pods."""
+    if component.spec.nodes == 1:
+        return {labels.SELECTOR: names.workload_name(component.metadata.name)}
+    return _labels(component)
+
+
+def _labels(component: DynamoComponentDeployment) -> dict[str, str]:
+    return component_labels(component, parent_graph(component))
+
+
+def _valid(component: DynamoComponentDeployment) -> Condition:
+    text = "DynamoComponentDeployment spec is valid"
+    return new_condition(component, "Valid", "True", ComponentReason.VALID, text)
+
+
+def _unready(reason: ComponentReason, message: str) -> Readiness:
+    return Readiness(is_ready=False, reason=reason, message=message)
+
+
+def _availability(component: DynamoComponentDeployment, readiness: Readiness) -> list[Condition]:
+    """`Available`, its twin `DynamoComponentReady`, and the end of a pause."""
+    status = "True" if readiness.is_ready else "False"
+    twins = [
+        new_condition(component, type_, status, readiness.reason, readiness.message)
+        for type_ in ("Available", "DynamoComponentReady")
+    ]
+    return [*twins, *pause_over(component.metadata.generation, component.status.conditions)]

@@ -1,84 +1,157 @@
 """The controller of DynamoGraphDeployment: one graph, a component for each of its services.
 
-A reconcile reads once (`read.py`), plans (`dynamo_graphs.plan.graph`), renders, applies, and reports
+A reconcile reads once (`read.py`), plans (`dynamo_operator.graph.plan`), renders, applies, and reports
 (`status.py`). Only the first step reads the cache. Decisions are recorded before anything is applied.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import ClassVar
 
 import msgspec
+from msgspec import structs
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.annotations import GROVE, is_on_grove, is_paused, recorded
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.plan.graph import GraphPlan, plan_graph
-from dynamo_graphs.plan.provider import runs_on_withheld_grove
-from dynamo_graphs.render.graph import (
-    graph_model_objects,
-    graph_objects,
-    graph_shared_objects,
-    pvc_objects,
-    retained_pvcs,
-)
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.graph import GraphState
-from dynamo_graphs.status.graph_stop import graph_stop, stopped_status
-from dynamo_graphs.status.reasons import GraphReason
-from dynamo_graphs.status.stop import too_expensive
-from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.optional_apis import InferencePool, VirtualService
-from dynamo_graphs.types.selected import ModelService
-from dynamo_graphs.validation.graph import graph_problems
-from dynamo_operator.graph.read import GraphSnapshot, read_graph
-from dynamo_operator.graph.rollout import carry_out, history_watch, keep_history, leaving_pod_watch
-from dynamo_operator.graph.status import compute_status
-from dynamo_operator.reconcile.adoption import (
-    adopted_components,
-    adopted_set,
-    set_starts_to_drain,
-    without_new_drains,
-)
-from dynamo_operator.reconcile.exposure import graph_exposure
-from dynamo_operator.reconcile.grove import delete_old_provider, grove_watches, scale, with_wanted
-from dynamo_operator.reconcile.namespace_defaults import (
-    grove_members,
-    kept_defaults,
-    still_kept,
-)
-from dynamo_operator.reconcile.offload import Offload, ValidationCache
-from dynamo_operator.reconcile.patches import FINALIZER, patch_metadata
-from dynamo_operator.reconcile.pods import PodIndex, graph_pod_watch
-from dynamo_operator.reconcile.preflight import load_for_reconcile
-from dynamo_operator.reconcile.read import (
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import PodIndex, ServiceView, diagnose, graph_pod_watch
+from dynamo_operator.component.read import (
     LiveObjects,
     live_objects,
     orchestrator_watches,
     pvc_watch,
     read_facts,
 )
-from dynamo_operator.reconcile.report import Reporter
-from dynamo_operator.reconcile.ssh_keys import ssh_key_watches
-from dynamo_operator.scaling.adapters import apply_adapters
-from dynamo_operator.scaling.read import adapter_watch
-from kube_runtime.apply.applier import Applier
-from kube_runtime.apply.ownership import Controlled, CreateOnly, Shared, shared_watch
+from dynamo_operator.features.exposure import graph_exposure
+from dynamo_operator.features.grove.read import (
+    delete_old_provider,
+    grove_watches,
+    scale,
+    with_wanted,
+)
+from dynamo_operator.features.grove.status import grove_views
+from dynamo_operator.features.namespace_defaults import grove_members, kept_defaults, still_kept
+from dynamo_operator.features.rollouts.controller import (
+    carry_out,
+    history_watch,
+    keep_history,
+    leaving_pod_watch,
+)
+from dynamo_operator.features.rollouts.plan import Rollout, worker_component_name
+from dynamo_operator.features.rollouts.status import rolling_update
+from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
+from dynamo_operator.features.scaling.status import graph_selector
+from dynamo_operator.features.ssh_keys import ssh_key_watches
+from dynamo_operator.features.takeover.apply import (
+    adopted_components,
+    adopted_set,
+    set_starts_to_drain,
+    without_new_drains,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import GraphPlan, plan_graph, runs_on_withheld_grove
+from dynamo_operator.graph.read import GraphSnapshot, read_graph
+from dynamo_operator.graph.render import (
+    graph_model_objects,
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+    retained_pvcs,
+)
+from dynamo_operator.graph.replicas import graph_scale
+from dynamo_operator.graph.status import (
+    GraphStatus,
+    component_views,
+    configuration_warning,
+    graph_status,
+    graph_stop,
+    stopped_status,
+)
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.names import GROVE, grove_names_of, is_on_grove, is_paused, recorded
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import (
+    Facts,
+    InferencePool,
+    ModelService,
+    PodCliqueSet,
+    VirtualService,
+)
+from dynamo_operator.shared.conditions import GraphReason, GraphState, too_expensive
+from dynamo_operator.shared.patches import FINALIZER, patch_metadata
+from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, load_for_reconcile
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import Result
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.core import ConfigMap, PersistentVolumeClaim, Service, ServiceAccount
+from kube_runtime.times import rfc3339
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Ingress,
+    PersistentVolumeClaim,
+    PodDisruptionBudget,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+)
 from kube_runtime.types.meta import Resource
-from kube_runtime.types.networking import Ingress
-from kube_runtime.types.policy import PodDisruptionBudget
-from kube_runtime.types.rbac import Role, RoleBinding
+
+
+def compute_status(
+    graph: DynamoGraphDeployment,
+    plan: GraphPlan,
+    snapshot: GraphSnapshot,
+    applied: Applied,
+    now: datetime,
+) -> GraphStatus:
+    """Compute the status of `graph`: the user's spec with the newest metadata."""
+    step, suspended = plan.step, plan.step.suspension.condition
+    views = _views(step.graph, plan.rollout, snapshot, applied, now)
+    computed = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
+    scale = graph_scale(graph, snapshot.inputs.services)
+    rollout = rolling_update(graph, plan.rollout, rfc3339(now))
+    status = structs.replace(
+        computed.status,
+        conditions=(
+            *computed.status.conditions,
+            *configuration_warning(graph, istio_served=snapshot.inputs.facts.istio_served),
+            *((suspended,) if suspended else ()),
+        ),
+        restart=step.restart.status,
+        rolling_update=rollout or graph.status.rolling_update,
+        replicas=scale.replicas,
+        selector=graph_selector(graph, scale.covered),
+    )
+    return GraphStatus(status, computed.requeue_after_seconds)
+
+
+def _views(
+    graph: DynamoGraphDeployment,
+    rollout: Rollout,
+    snapshot: GraphSnapshot,
+    applied: Applied,
+    now: datetime,
+) -> Mapping[str, ServiceView]:
+    if is_on_grove(graph):
+        diagnoses = {
+            key: diagnose(snapshot.pods.get(key, ()), nodes=service.nodes, now=now)
+            for key, service in graph.spec.services.items()
+        }
+        clique_set = applied.get(PodCliqueSet, grove_names_of(graph).set)
+        return grove_views(graph, clique_set, with_wanted(graph, snapshot.members), diagnoses)
+    names = {
+        key: worker_component_name(graph, key, rollout.workers)
+        for key in sorted(graph.spec.services)
+    }
+    components = {
+        key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
+    }
+    return component_views(graph, components, rollout)
 
 
 @dataclass(frozen=True, slots=True)

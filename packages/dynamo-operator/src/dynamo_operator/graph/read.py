@@ -7,29 +7,32 @@ from itertools import chain
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.annotations import is_on_grove, is_paused
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import LEADER_SUFFIX, grove_names_of, workload_name
-from dynamo_graphs.plan.graph import GraphInputs
-from dynamo_graphs.plan.provider import with_provider
-from dynamo_graphs.plan.replicas import Observed, ServiceObserved
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.status.services_on_components import is_current, is_ready
-from dynamo_graphs.status.services_on_grove import GroveMember, is_settled
-from dynamo_graphs.types.grove import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
-from dynamo_operator.reconcile.grove import members
-from dynamo_operator.reconcile.pods import PodIndex
-from dynamo_operator.reconcile.read import LiveObjects, live_objects, read_facts_for_graph
-from dynamo_operator.reconcile.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
-from dynamo_operator.scaling.read import AdapterInputs, read_adapters
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.read import LiveObjects, live_objects, read_facts_for_graph
+from dynamo_operator.features.grove.read import members
+from dynamo_operator.features.grove.status import GroveMember, is_settled
+from dynamo_operator.features.scaling.controller import AdapterInputs, read_adapters
+from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import GraphInputs, with_provider
+from dynamo_operator.graph.replicas import Observed, ServiceObserved
+from dynamo_operator.graph.status import is_current, is_ready
+from dynamo_operator.names import (
+    LEADER_SUFFIX,
+    grove_names_of,
+    is_on_grove,
+    is_paused,
+    workload_name,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from kube_runtime.apply.result import controls
-from kube_runtime.apply.suppression import WriteSuppression
-from kube_runtime.cache.cache import Cache
+from kube_runtime.apply.status import WriteSuppression
+from kube_runtime.cache.store import Cache
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.apps import ControllerRevision
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import ControllerRevision, Pod
 from kube_runtime.types.meta import R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))

@@ -1,80 +1,653 @@
-"""Compute the status of a graph from its inputs, the plan and the result of the apply."""
+"""The progress of a graph towards its newest spec, and its progress deadline.
 
-from collections.abc import Mapping
+The status records the most ready replicas so far and since when; it changes only when more become ready or
+the spec changes. So it survives a restart of the operator without constant writes. A change of replicas does
+not restart the clock: an adapter that scales all day would postpone the deadline forever.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
-from msgspec.structs import replace
+import msgspec
+from msgspec import structs
 
-from dynamo_graphs.api.annotations import is_on_grove
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import grove_names_of
-from dynamo_graphs.api.revision import worker_component_name
-from dynamo_graphs.plan.graph import GraphPlan
-from dynamo_graphs.plan.replicas import graph_scale
-from dynamo_graphs.plan.rollout_plan import Rollout
-from dynamo_graphs.status.configuration import configuration_warning
-from dynamo_graphs.status.diagnosis import diagnose
-from dynamo_graphs.status.graph import GraphStatus, graph_status
-from dynamo_graphs.status.rollout import rolling_update
-from dynamo_graphs.status.scaling import graph_selector
-from dynamo_graphs.status.service import ServiceView
-from dynamo_graphs.status.services_on_components import component_views
-from dynamo_graphs.status.services_on_grove import grove_views
-from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_operator.graph.read import GraphSnapshot
-from dynamo_operator.reconcile.grove import with_wanted
-from kube_runtime.apply.result import Applied
-from kube_runtime.times import rfc3339
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    BlockedPod,
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.component.framework import frameworks, gpus
+from dynamo_operator.component.pods import (
+    ServiceView,
+    cause,
+    is_updating,
+    ready_replicas,
+    unexplained,
+)
+from dynamo_operator.component.status import NO_ORCHESTRATOR
+from dynamo_operator.component.validate import lacks_orchestrator
+from dynamo_operator.features.rollouts.plan import Rollout
+from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
+from dynamo_operator.features.suspension import TYPE as SUSPENDED
+from dynamo_operator.features.suspension import SuspensionReason
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentStatus,
+    ProgressStatus,
+)
+from dynamo_operator.graph.plan import is_available
+from dynamo_operator.graph.replicas import effective_replicas
+from dynamo_operator.graph.service import as_configured, base_replicas
+from dynamo_operator.graph.warnings import graph_inoperative
+from dynamo_operator.names import group_name, is_on_grove, is_paused, kai_queue
+from dynamo_operator.shared.cluster import (
+    GROVE,
+    INFERENCE_POOL,
+    LEADER_WORKER_SET,
+    Facts,
+    InferencePool,
+    withheld_text,
+)
+from dynamo_operator.shared.conditions import (
+    MESSAGE_LIMIT,
+    ComponentReason,
+    GraphReason,
+    GraphState,
+    Stated,
+    Stop,
+    new_condition,
+    refused,
+)
+from dynamo_operator.shared.problems import Problem, service_path
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.text import fitted
+from kube_runtime.times import rfc3339, seconds_between
+from kube_runtime.types.meta import Condition, condition
+
+TYPE: Final = "ConfigurationWarning"
 
 
-def compute_status(
-    graph: DynamoGraphDeployment,
-    plan: GraphPlan,
-    snapshot: GraphSnapshot,
-    applied: Applied,
+def configuration_warning(
+    graph: DynamoGraphDeployment, *, istio_served: bool = True
+) -> tuple[Condition, ...]:
+    """The condition of a graph without problems; empty if it has no warnings and never had any."""
+    warnings = [str(problem) for problem in graph_inoperative(graph)]
+    if not istio_served:
+        warnings += [str(problem) for problem in _without_istio(graph)]
+    if not warnings and condition(graph.status.conditions, TYPE) is None:
+        return ()
+    if warnings:
+        text = fitted(warnings, MESSAGE_LIMIT)
+        return (new_condition(graph, TYPE, "True", GraphReason.INOPERATIVE, text),)
+    text = "The spec has no known configuration problem"
+    return (new_condition(graph, TYPE, "False", GraphReason.NO_WARNING, text),)
+
+
+def _without_istio(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Warn of VirtualServices that are not created because Istio is missing."""
+    for key, service in sorted(graph.spec.services.items()):
+        ingress = service.ingress
+        if ingress is None or not (ingress.enabled and ingress.use_virtual_service):
+            continue
+        if ingress.virtual_service_gateway:
+            text = "no VirtualService is created: Istio is not installed, or withheld from the operator"
+            yield Problem(f"{service_path(key)}.ingress.useVirtualService", text)
+
+
+DEADLINE_SECONDS = 7800
+"""The default deadline: more than the two hours that a model may take to load."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphProgress:
+    """Progress of a graph, and whether its deadline has passed.
+
+    `stored` goes into the status; None once the graph is ready. `requeue_after_seconds` is the time until the
+    deadline; None if none is running.
+    """
+
+    stored: ProgressStatus | None = None
+    is_overdue: bool = False
+    requeue_after_seconds: float | None = None
+
+
+def graph_progress(
+    stored: ProgressStatus | None,
+    *,
+    ready: int | None,
+    generation: int,
+    goal: str,
     now: datetime,
-) -> GraphStatus:
-    """Compute the status of `graph`: the user's spec with the newest metadata."""
-    step, suspended = plan.step, plan.step.suspension.condition
-    views = _views(step.graph, plan.rollout, snapshot, applied, now)
-    computed = graph_status(step.sized, views, applied.blocked, now=now, suspended=suspended)
-    scale = graph_scale(graph, snapshot.inputs.services)
-    rollout = rolling_update(graph, plan.rollout, rfc3339(now))
-    status = replace(
-        computed.status,
-        conditions=(
-            *computed.status.conditions,
-            *configuration_warning(graph, istio_served=snapshot.inputs.facts.istio_served),
-            *((suspended,) if suspended else ()),
-        ),
-        restart=step.restart.status,
-        rolling_update=rollout or graph.status.rolling_update,
-        replicas=scale.replicas,
-        selector=graph_selector(graph, scale.covered),
+    deadline_seconds: int | None,
+) -> GraphProgress:
+    """The progress from now on.
+
+    `stored` is that in the status. `ready` counts replicas of the newest spec; None once the graph is ready.
+    `goal` is the `goal_hash` of the desired state.
+    """
+    if ready is None:
+        return GraphProgress()
+    deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
+    passed = seconds_between(stored.since, now) if stored else None
+    if (
+        stored is None
+        or passed is None
+        or not _is_about(stored, goal, generation)
+        or ready > stored.ready_replicas
+    ):
+        time = rfc3339(now)
+        return GraphProgress(
+            ProgressStatus(ready, time, generation, goal), requeue_after_seconds=float(deadline)
+        )
+    left = deadline - passed
+    if left <= 0:
+        return GraphProgress(stored, is_overdue=True)
+    return GraphProgress(stored, requeue_after_seconds=left)
+
+
+def _is_about(stored: ProgressStatus, goal: str, generation: int) -> bool:
+    """Whether the goal is still the same. Older CRDs drop the hash, so then the generation decides."""
+    if stored.spec_hash is None:
+        return stored.observed_generation == generation
+    return stored.spec_hash == goal
+
+
+def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
+    """Hash of the desired state, without replica counts."""
+    services = {
+        key: structs.replace(service, replicas=None) for key, service in graph.spec.services.items()
+    }
+    spec = structs.replace(graph.spec, services=services, replicas=None)
+    return names.short_hash(f"{is_suspending} {msgspec.json.encode(spec, order='deterministic')!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One row: the desired replicas of a service, and what the status reports.
+
+    None means unknown; for `ready`, that its workload has no such count.
+    """
+
+    name: str
+    desired: int
+    ready: int | None = None
+    updated: int | None = None
+    ready_of_newest: int = 0
+    reason: str = ""
+    message: str = ""
+    blocked_pods: tuple[BlockedPod, ...] = ()
+
+
+def services(stated: Stated) -> list[Service]:
+    """The services of a graph or component, by name; other kinds have none."""
+    match stated:
+        case DynamoGraphDeployment():
+            return _of_graph(stated)
+        case DynamoComponentDeployment(spec=spec, status=status):
+            desired = spec.desired_replicas
+            return [_service(spec.service_name or stated.metadata.name, desired, status.service)]
+        case _:
+            return []
+
+
+def _of_graph(graph: DynamoGraphDeployment) -> list[Service]:
+    # The operator copies the replicas of scaling adapters into the spec, so adapters are not read here.
+    suspended = condition(graph.status.conditions, SUSPENDED)
+    is_at_zero = suspended is not None and suspended.status == "True"
+    replicas = effective_replicas(graph, {}, graph.spec.services if is_at_zero else ())
+    return [
+        _service(
+            key,
+            base_replicas(graph, key) if desired is None else desired,
+            graph.status.services.get(key),
+        )
+        for key, desired in sorted(replicas.items())
+    ]
+
+
+def _service(name: str, desired: int, counts: ServiceReplicaStatus | None) -> Service:
+    if counts is None:
+        return Service(name, desired)
+    return Service(
+        name,
+        desired,
+        ready=ready_replicas(counts),
+        updated=counts.updated_replicas,
+        ready_of_newest=ServiceView(name, counts, desired).ready_of_newest,
+        reason=counts.reason or "",
+        message=counts.message or "",
+        blocked_pods=counts.blocked_pods,
     )
-    return GraphStatus(status, computed.requeue_after_seconds)
 
 
-def _views(
+_OBSTACLE_REASONS = {
+    Obstacle.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
+    Obstacle.REJECTED: GraphReason.REJECTED,
+    Obstacle.NOT_SERVED: GraphReason.FAILED,
+    Obstacle.NOT_ALLOWED: GraphReason.NOT_ALLOWED,
+    Obstacle.FORBIDDEN: GraphReason.API_FORBIDDEN,
+}
+
+_AT_ZERO = frozenset((SuspensionReason.SUSPENDING, SuspensionReason.SUSPENDED))
+"""Without `RESUMING`: a graph that resumes is like any other that is not ready yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStatus:
+    """A status to write, and when it may differ without a change of any object; None means never."""
+
+    status: DynamoGraphDeploymentStatus
+    requeue_after_seconds: float | None = None
+
+
+def graph_status(
     graph: DynamoGraphDeployment,
-    rollout: Rollout,
-    snapshot: GraphSnapshot,
-    applied: Applied,
+    services: Mapping[str, ServiceView],
+    blocked: Sequence[Blocked],
+    *,
     now: datetime,
-) -> Mapping[str, ServiceView]:
-    if is_on_grove(graph):
-        diagnoses = {
-            key: diagnose(snapshot.pods.get(key, ()), nodes=service.nodes, now=now)
+    suspended: Condition | None = None,
+) -> GraphStatus:
+    """The status after an apply.
+
+    `graph` has the desired replicas in its spec, and `services` are by its keys. `suspended` is its condition
+    `Suspended`; None if it was never suspended.
+    """
+    is_blocked = any(not obstacle.passes_by_itself for obstacle in blocked)
+    is_suspended = suspended is not None and suspended.reason in _AT_ZERO and not is_blocked
+    suspension = suspended.reason if suspended and is_suspended else None
+    progress = _progress(graph, services, blocked, now=now, suspension=suspension)
+    views = _explained(graph, services, is_overdue=progress.is_overdue)
+    unready = {key: view for key, view in views.items() if not view.is_ready}
+    state, reason, text = _state_and_reason(graph, views, unready, blocked)
+    if suspended and suspension:
+        state, reason, text = GraphState.PENDING, GraphReason.SUSPENDED, suspended.message
+    ready = ready_condition(graph, state, reason, text)
+    serving = 0 if suspension == SuspensionReason.SUSPENDED else len(views) - len(unready)
+    observed, generation = graph.status.observed_generation, graph.metadata.generation
+    status = structs.replace(
+        graph.status,
+        state=str(state),
+        conditions=(ready, _progressing(graph, views, progress, suspension)),
+        services={key: view.counts for key, view in views.items()},
+        backend_framework=frameworks(graph),
+        ready_services=f"{serving}/{len(views)}",
+        gpus=sum(
+            gpus(as_configured(graph, key)) * service.nodes * service.desired_replicas
             for key, service in graph.spec.services.items()
-        }
-        clique_set = applied.get(PodCliqueSet, grove_names_of(graph).set)
-        return grove_views(graph, clique_set, with_wanted(graph, snapshot.members), diagnoses)
-    names = {
-        key: worker_component_name(graph, key, rollout.workers)
-        for key in sorted(graph.spec.services)
+        ),
+        progress=progress.stored,
+        # The newest spec that was applied without an obstacle.
+        observed_generation=observed if is_blocked else generation,
+    )
+    times = [
+        progress.requeue_after_seconds,
+        *(view.requeue_after_seconds for view in views.values()),
+    ]
+    return GraphStatus(
+        status, min((seconds for seconds in times if seconds is not None), default=None)
+    )
+
+
+def _progress(
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceView],
+    blocked: Sequence[Blocked],
+    *,
+    now: datetime,
+    suspension: str | None,
+) -> GraphProgress:
+    """The progress of the graph. `suspension` is the reason of `Suspended`; None if it is not suspended."""
+    is_ready = not blocked and all(view.is_ready for view in services.values())
+    is_done = is_ready if suspension is None else suspension == SuspensionReason.SUSPENDED
+    ready = sum(view.ready_of_newest for view in services.values())
+    return graph_progress(
+        graph.status.progress,
+        ready=None if is_done else ready,
+        generation=graph.metadata.generation,
+        goal=goal_hash(graph, is_suspending=suspension is not None),
+        now=now,
+        deadline_seconds=graph.spec.progress_deadline_seconds,
+    )
+
+
+def _state_and_reason(
+    graph: DynamoGraphDeployment,
+    views: Mapping[str, ServiceView],
+    unready: Mapping[str, ServiceView],
+    blocked: Sequence[Blocked],
+) -> tuple[GraphState, GraphReason, str]:
+    """`status.state`, and reason and message of `Ready`."""
+    if lasting := [obstacle for obstacle in blocked if not obstacle.passes_by_itself]:
+        text = "; ".join(obstacle.message for obstacle in lasting)
+        return GraphState.FAILED, _OBSTACLE_REASONS[lasting[0].obstacle], text
+    waiting = GraphState.INITIALIZING if _is_new(graph, views) else GraphState.PENDING
+    if blocked:
+        text = "; ".join(obstacle.message for obstacle in blocked)
+        return waiting, GraphReason.SOME_NOT_READY, text
+    if unready:
+        return waiting, *_unready_reason(unready)
+    return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
+
+
+def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
+    """Whether no workload exists, and none ever did."""
+    is_first = graph.status.state in (None, GraphState.INITIALIZING)
+    return is_first and bool(services) and not any(view.exists for view in services.values())
+
+
+def _unready_reason(unready: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
+    """Reason and message of a graph with services that are not ready."""
+    reasons = {view.counts.reason for view in unready.values() if view.counts.reason is not None}
+    if not reasons:
+        causes: dict[str, set[str]] = defaultdict(set)
+        for view in unready.values():
+            causes[view.name].update(view.obstacles)
+        lines = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
+        return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(lines)}"
+    texts = [
+        f"{key}: {view.ready_of_newest}/{view.desired} ready; {view.counts.message}"
+        for key, view in sorted(unready.items())
+    ]
+    reason = GraphReason(reasons.pop()) if len(reasons) == 1 else GraphReason.MIXED
+    return reason, fitted(texts, MESSAGE_LIMIT, between=" | ")
+
+
+def _explained(
+    graph: DynamoGraphDeployment, services: Mapping[str, ServiceView], *, is_overdue: bool
+) -> dict[str, ServiceView]:
+    """The services, each with the reason and the message that its status shows.
+
+    `updating` hides the pods' own reason during a rollout, but not once the graph `is_overdue`.
+    """
+    is_same = graph.status.observed_generation == graph.metadata.generation
+    ready = condition(graph.status.conditions, "Ready")
+    was_ready = ready is not None and ready.status == "True"
+    views = {}
+    for key, view in sorted(services.items()):
+        if view.is_ready:
+            views[key] = replace(view, counts=unexplained(view.counts))
+            continue
+        updates = view.counts.reason == GraphReason.UPDATING or is_updating(
+            graph.status.services.get(key),
+            is_same=is_same,
+            was_ready=was_ready,
+            is_rolling=view.is_rolling,
+            has_older=view.has_older,
+        )
+        reason = cause(view.counts.reason, updates=updates and not is_overdue)
+        message = view.counts.message or f"{view.name}: {'; '.join(view.obstacles)}"
+        counts = structs.replace(view.counts, reason=reason, message=message)
+        views[key] = replace(view, counts=counts)
+    return views
+
+
+def _progressing(
+    graph: DynamoGraphDeployment,
+    services: Mapping[str, ServiceView],
+    progress: GraphProgress,
+    suspension: str | None,
+) -> Condition:
+    """`Progressing`: the progress of the graph towards its newest spec."""
+    reached = progress.stored
+    if reached is None:
+        is_suspended = suspension == SuspensionReason.SUSPENDED
+        text = "The graph is suspended" if is_suspended else "All services run the newest spec"
+        return new_condition(graph, "Progressing", "True", GraphReason.UPDATE_COMPLETE, text)
+    if suspension is not None:
+        text = f"Suspending the graph, since {reached.since}"
+    else:
+        desired = sum(view.desired for view in services.values())
+        text = (
+            f"{reached.ready_replicas} of {desired} replicas of the newest spec are ready, "
+            f"since {reached.since}"
+        )
+    if progress.is_overdue:
+        text, reason = f"No progress within the deadline: {text}", GraphReason.DEADLINE_EXCEEDED
+        return new_condition(graph, "Progressing", "False", reason, text)
+    return new_condition(graph, "Progressing", "True", GraphReason.UPDATING, text)
+
+
+def ready_condition(
+    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, message: str
+) -> Condition:
+    """`Ready`, which is true in the state `successful` only."""
+    ready = "True" if state is GraphState.SUCCESSFUL else "False"
+    return new_condition(graph, "Ready", ready, reason, message)
+
+
+_REFUSED = "Validation failed: "
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A prerequisite that does not exist, with the state, reason and message of a graph that needs it."""
+
+    state: GraphState
+    reason: GraphReason
+    message: str
+
+
+def graph_stop(
+    graph: DynamoGraphDeployment, facts: Facts, problems: Sequence[Problem]
+) -> Stop | None:
+    """Why nothing may be applied for a graph with its workload provider on it; None if it may be."""
+    provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+    if not is_available(provider, facts):
+        forbidden = withheld_text(facts.withheld, (GROVE,)) if is_on_grove(graph) else ""
+        text = f'workload provider "{provider}" is not available'
+        text = f"{text}: {forbidden}" if forbidden else text
+        status = stopped_status(graph, GraphState.FAILED, GraphReason.PROVIDER_UNAVAILABLE, text)
+        return Stop(status, "WorkloadProviderUnavailable", [text])
+    if problems:
+        return refused(refused_status(graph, problems), problems)
+    if lacks := missing(graph, facts):
+        texts = [lack.message for lack in lacks]
+        status = stopped_status(graph, lacks[0].state, lacks[0].reason, "; ".join(texts))
+        return Stop(status, "PrerequisiteMissing", texts)
+    return None
+
+
+def refused_status(
+    graph: DynamoGraphDeployment, problems: Sequence[Problem]
+) -> DynamoGraphDeploymentStatus:
+    """The status of a graph with an invalid spec."""
+    texts = [str(problem) for problem in problems]
+    text = _REFUSED + fitted(texts, MESSAGE_LIMIT - len(_REFUSED))
+    return stopped_status(graph, GraphState.FAILED, GraphReason.VALIDATION_FAILED, text)
+
+
+def stopped_status(
+    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, text: str
+) -> DynamoGraphDeploymentStatus:
+    """The status of a graph for which the operator does nothing until a user acts.
+
+    The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
+    conditions name the generation that was not.
+    """
+    ready = ready_condition(graph, state, reason, text)
+    progressing = structs.replace(ready, type="Progressing", status="False")
+    return structs.replace(
+        graph.status, state=str(state), conditions=(ready, progressing), progress=None
+    )
+
+
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
+    """All missing prerequisites of a graph, those that fail it first."""
+    return (*_missing_apis(graph, facts), *_missing_objects(graph, facts))
+
+
+def _missing_apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    services = graph.spec.services.values()
+    if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
+        forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
+        text = f"failed to reconcile Dynamo components deployments: {forbidden or NO_ORCHESTRATOR}"
+        reason = GraphReason.API_FORBIDDEN if forbidden else GraphReason.NO_ORCHESTRATOR
+        yield Missing(GraphState.FAILED, reason, text)
+    has_picker = any(service.component_type == "epp" for service in services)
+    if has_picker and not facts.inference_pools_served:
+        if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
+            yield Missing(GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden)
+            return
+        text = (
+            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
+            "picker requires the Gateway API inference extension"
+        )
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
+
+
+def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+    if facts.ssh_keys_refusal:
+        yield Missing(GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal)
+    elif facts.missing_ssh_keys:
+        text = (
+            f"Secret {facts.missing_ssh_keys} not found or not readable: it holds the SSH keys "
+            "for multinode TensorRT-LLM"
+        )
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
+    queue = kai_queue(graph)
+    if is_on_grove(graph) and facts.kai_served and queue not in facts.kai_queues:
+        text = (
+            f"queue '{queue}' not found in cluster. "
+            "Ensure the queue exists before using kai-scheduler"
+        )
+        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
+    for claim in graph.spec.pvcs:
+        if not claim.create and claim.name not in facts.claims:
+            text = f"PersistentVolumeClaim {claim.name} not found: create it, or set create: true"
+            yield Missing(GraphState.PENDING, GraphReason.SOME_NOT_READY, text)
+
+
+def component_views(
+    graph: DynamoGraphDeployment,
+    components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],
+    rollout: Rollout | None = None,
+) -> dict[str, ServiceView]:
+    """The services of a graph with the desired replicas in its spec.
+
+    `components` maps each service to the name of its DynamoComponentDeployment and to the live object, or
+    None if it does not exist. `rollout` has the components of older revisions.
+    """
+    old = rollout.revisions.old if rollout else ()
+    remaining: dict[str, list[str]] = defaultdict(list)
+    if rollout:
+        for member in old:
+            remaining[member.service].append(f"{member.name}: {why_it_remains(member, rollout)}")
+    reported = {
+        key: _replicas(name, component, graph.spec.services.get(key))
+        for key, (name, component) in components.items()
     }
-    components = {
-        key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
+    counts = with_old_revisions(reported, old)
+    return {
+        key: _view(
+            name,
+            component,
+            counts[key],
+            graph.spec.services.get(key),
+            remaining[key],
+            newest=reported[key],
+        )
+        for key, (name, component) in components.items()
     }
-    return component_views(graph, components, rollout)
+
+
+def _view(
+    name: str,
+    component: DynamoComponentDeployment | None,
+    counts: ServiceReplicaStatus,
+    service: ComponentSpec | None,
+    older: Sequence[str],
+    newest: ServiceReplicaStatus,
+) -> ServiceView:
+    obstacle = _obstacle(component)
+    refusal = _refusal(component) if obstacle else None
+    hides_pods = refusal is not None or obstacle == _PAUSED
+    if component is not None and _is_behind(component):
+        newest = structs.replace(newest, updated_replicas=0)  # counts of an older spec
+    if hides_pods:
+        counts = structs.replace(counts, reason=refusal, message=f"{name}: {obstacle}")
+    return ServiceView(
+        name=name,
+        newest=newest,
+        counts=counts,
+        desired=service.desired_replicas if service else 0,
+        obstacles=(*([obstacle] if obstacle else []), *older),
+        exists=bool(older) or (component is not None and bool(component.status.conditions)),
+        is_rolling=component is None or _is_behind(component) or bool(older),
+        has_older=bool(older),
+    )
+
+
+def is_ready(component: DynamoComponentDeployment) -> bool:
+    """Whether the component reports its newest spec as ready."""
+    return _obstacle(component) is None
+
+
+def is_current(component: DynamoComponentDeployment) -> bool:
+    """Whether the counts of a component describe its newest spec.
+
+    Those of a paused one do, because no newer ones will come. If a component without desired replicas is not
+    ready, the controller of its workload has not observed that yet.
+    """
+    if is_paused(component):
+        return True
+    available = condition(component.status.conditions, "Available")
+    if available is None or _is_behind(component):
+        return False
+    return component.spec.desired_replicas > 0 or available.reason not in _UNREADY
+
+
+_UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
+
+
+def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
+    """Why a component is not ready; None if it is."""
+    if component is None:
+        return "it is being created"
+    available = condition(component.status.conditions, "Available")
+    paused = is_paused(component)
+    if available is None:
+        return _PAUSED if paused else "it has no status yet"
+    if _is_behind(component):
+        return _PAUSED if paused else "the operator has not observed its newest spec yet"
+    return None if available.status == "True" else available.message
+
+
+_PAUSED = f"it is paused (annotation {labels.PAUSED})"
+
+
+_REFUSALS: dict[str, GraphReason] = {
+    ComponentReason.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
+    ComponentReason.REJECTED: GraphReason.REJECTED,
+}
+"""Why a component's objects cannot be written; its pods, if any, do not show that."""
+
+
+def _refusal(component: DynamoComponentDeployment | None) -> GraphReason | None:
+    available = condition(component.status.conditions, "Available") if component else None
+    if available is None or component is None or _is_behind(component):
+        return None
+    return _REFUSALS.get(available.reason)
+
+
+def _is_behind(component: DynamoComponentDeployment) -> bool:
+    available = condition(component.status.conditions, "Available")
+    observed = available.observed_generation if available else None
+    return (observed or component.status.observed_generation) < component.metadata.generation
+
+
+def _replicas(
+    name: str, component: DynamoComponentDeployment | None, service: ComponentSpec | None
+) -> ServiceReplicaStatus:
+    """The counts that the component reports; before that, zeros with the required kind and name."""
+    if component is not None and component.status.service is not None:
+        return component.status.service
+    if service is None or service.nodes == 1:
+        return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
+    first = group_name(name, 0)
+    return ServiceReplicaStatus("LeaderWorkerSet", first, replicas=0, updated_replicas=0)

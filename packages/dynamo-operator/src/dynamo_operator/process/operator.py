@@ -2,37 +2,283 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import structlog
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.product import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
-from dynamo_graphs.settings import Settings
-from dynamo_operator.process.controllers import Parts, control_all
-from dynamo_operator.process.informers import informers, unselected
-from dynamo_operator.process.scope import Scope
-from dynamo_operator.process.servers import own_namespace, serve_all
+from dynamo_operator import labels
+from dynamo_operator.admission.certificates import metrics_certificate
+from dynamo_operator.admission.decide import OperatorIdentity
+from dynamo_operator.admission.webhooks import Webhooks, webhooks
+from dynamo_operator.component.controller import ComponentController
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.features.scaling.controller import ScalingController
+from dynamo_operator.features.ssh_keys import SshKeyController, creates_ssh_keys
+from dynamo_operator.features.suspension import TYPE as SUSPENDED
+from dynamo_operator.graph.controller import GraphController
+from dynamo_operator.models.calls import ModelCalls, worker_api
+from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
+from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
+from dynamo_operator.observability import (
+    METRICS,
+    Access,
+    CallMetrics,
+    RolloutMetrics,
+    health_server,
+    listen_address,
+    metrics_server,
+    register,
+    register_scope,
+)
+from dynamo_operator.process.scope import Scope, informers, unselected
 from dynamo_operator.process.startup import StartupWatch, prepared, until_stopped
-from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.transforms import is_controlled_by_us
-from kube_runtime.apply.unselected import UnselectedObjects
-from kube_runtime.apply.writer import Writer
-from kube_runtime.cache.cache import Cache
-from kube_runtime.client.congestion import Congestion
-from kube_runtime.client.connect import connect
-from kube_runtime.client.instrumented import InstrumentedTransport
-from kube_runtime.client.requests import Client
+from dynamo_operator.requests.controller import RequestActions, RequestController
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import Settings, usable
+from dynamo_operator.shared.conditions import GraphState
+from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, report_refusal
+from dynamo_operator.shared.transforms import is_controlled_by_us
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.status import StatusRateLimit
+from kube_runtime.apply.writer import ManagedFieldsUpgrade, UnselectedObjects, Writer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client import http as in_cluster
+from kube_runtime.client.client import Client, Congestion, InstrumentedTransport
+from kube_runtime.client.kubeconfig import connect, is_own_cluster
+from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
-from kube_runtime.controller.manager import Manager
+from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.controller.stall import StallWatch
-from kube_runtime.controller.worker_pool import WorkerPool
-from kube_runtime.coordination.leader_election import Election, Terms
-from kube_runtime.coordination.leader_election import identity as candidate
+from kube_runtime.controller.workers import WorkerPool
+from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
+from kube_runtime.leases import Election, Terms
+from kube_runtime.leases import identity as candidate
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
+from kube_runtime.types.meta import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What controllers share. `holds_lease` returns whether this process may write in a namespace now."""
+
+    manager: Manager
+    client: Client
+    cache: Cache
+    writer: Writer
+    events: EventWriter
+    settings: Settings
+    metrics: RuntimeMetrics
+    holds_lease: Callable[[str], bool]
+    offload: Offload
+
+    @property
+    def options(self) -> ControllerOptions:
+        """The options of a controller that no other one feeds."""
+        return ControllerOptions(resync_seconds=self.settings.resync_period_seconds)
+
+    def options_reporting(self, type_: type[Resource], reporter: Reporter) -> ControllerOptions:
+        """The same for a controller that reports on objects of its kind which of its writes fails."""
+        report = partial(report_refusal, type_, self.cache, reporter)
+        return replace(self.options, report=report)
+
+    def applier(self) -> Applier:
+        """A new applier for the objects of controllers."""
+        take_over = ManagedFieldsUpgrade(self.writer, labels.LAST_APPLIED_GENERATION)
+        return Applier(self.writer, labels.LAST_APPLIED_HASH, labels.OWNER_GENERATION, take_over)
+
+    def reporter(self, component: str, limit: StatusRateLimit) -> Reporter:
+        """A reporter for one kind, whose Events name `component` as their source."""
+        return Reporter(self.writer, self.events.recorder(component), limit, self.client)
+
+
+def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile all kinds; those of the older generation if they are enabled. `dial` is for models."""
+    pods = control_graphs(parts)
+    control_models(parts, dial)
+    control_requests(parts)
+    if parts.settings.legacy_kinds:
+        from dynamo_legacy.process import control
+
+        control(parts, pods)
+
+
+def control_graphs(parts: Parts) -> PodIndex:
+    """Reconcile graphs, components, scaling adapters, and SSH keys of multinode components."""
+    manager, settings = parts.manager, parts.settings.render
+    applier, pods = parts.applier(), PodIndex(parts.cache)
+    of_graphs = StatusRateLimit(
+        goal="Ready",
+        first_at_once=True,
+        never_delayed=("restart", "rollingUpdate", SUSPENDED),
+        transient_states=(GraphState.INITIALIZING, GraphState.PENDING),
+        activity=parts.events.activity,
+    )
+    of_components = StatusRateLimit(goal="Available", activity=parts.events.activity)
+    rollouts = RolloutMetrics(parts.metrics.registry)
+    component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
+    graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
+    graph_reporter = replace(graph_reporter, written=rollouts.written)
+    writer, cache, offload = parts.writer, parts.cache, parts.offload
+    read = (pods, settings, ValidationCache(), offload)
+    components = ComponentController(cache, applier, component_reporter, *read)
+    graphs = GraphController(writer, cache, applier, graph_reporter, *read)
+    # Graphs create components, so they wait while the component controller has a backlog.
+    options = parts.options_reporting(components.reconciles, component_reporter)
+    is_ahead = manager.control(components, options).has_backlog
+    options = parts.options_reporting(graphs.reconciles, graph_reporter)
+    wake = manager.control(graphs, replace(options, is_ahead=is_ahead)).wake
+    memories = (applier.forget, parts.events.forget, graphs.validated.forget)
+    for type_ in dict.fromkeys((*components.owns, *graphs.owns, graphs.reconciles)):
+        cache.subscribe_deleted(type_, *memories)
+    reporter = parts.reporter("dgdscalingadapter", StatusRateLimit())
+    scaling = ScalingController(cache, reporter)
+    manager.control(scaling, parts.options_reporting(scaling.reconciles, reporter))
+    if creates_ssh_keys(settings):
+        keys = SshKeyController(writer, cache, settings, applier.suppression, wake)
+        manager.control(keys, parts.options)
+    return pods
+
+
+def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
+    """Reconcile models. `dial` maps the base URL of a worker to the one to connect to; None: the same."""
+    model_settings = usable(parts.settings.models)
+    calls = ModelCalls(
+        partial(worker_api, model_settings, dial or str),
+        silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
+        at_once=model_settings.calls_at_once,
+        may_call=parts.holds_lease,
+        observe=CallMetrics(parts.metrics.registry).called,
+    )
+    reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
+    models = ModelController(parts.cache, reporter, calls)
+    options = parts.options_reporting(models.reconciles, reporter)
+    calls.wake = parts.manager.control(models, options).wake
+    parts.manager.serve(calls)
+
+
+def control_requests(parts: Parts) -> None:
+    """Reconcile DynamoGraphDeploymentRequests."""
+    settings = parts.settings.render
+    accepts_all = parts.settings.webhooks.graphs_elsewhere
+    grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
+    reader = RequestReader(parts.client, parts.cache, settings, grants, parts.offload)
+    role = settings.dgdr_profiling_nodes_cluster_role_name
+    gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
+    actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
+    reporter = parts.reporter("dynamographdeploymentrequest", StatusRateLimit())
+    requests = RequestController(parts.cache, actions, reporter)
+    parts.manager.control(requests, parts.options_reporting(requests.reconciles, reporter))
+
+
+def lora_disabled_reason(settings: Settings, *, is_dialled: bool) -> str:
+    """Why the operator calls no workers; "" if it does."""
+    if settings.models.calls == "never":
+        return "LoRA calls are off (--model-calls=never)"
+    if settings.models.calls == "always" or is_dialled:
+        return ""
+    if is_own_cluster(Path(settings.kubeconfig) if settings.kubeconfig else None):
+        return ""
+    return (
+        "the operator runs outside the cluster and calls no workers, because pod addresses may "
+        "belong to other machines there (--model-calls=always calls them)"
+    )
+
+
+def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> None:
+    """Serve webhooks, probes and metrics. `user` is our user name at the API server."""
+    manager, registry = parts.manager, parts.metrics.registry
+    register(registry, parts.cache)
+    register_scope(registry, scope.excluded, lambda: bool(leads and leads.rival))
+    ready: list[Callable[[], Health]] = [manager.ready]
+    if hooks := _admission(parts, scope, user):
+        hooks.join(manager)
+        ready.append(hooks.rotation.ready)
+    elif leads:
+        ready.append(partial(_leader_health, leads))
+    _serve_probes(parts, ready)
+    _serve_metrics(parts)
+
+
+def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
+    """The admission webhooks; None if they are off."""
+    webhook_settings = parts.settings.webhooks
+    address = listen_address("webhooks.bindAddress", webhook_settings.bind_address)
+    if not webhook_settings.enabled or address is None:
+        return None
+    hooks = webhooks(
+        OperatorIdentity(parts.client, user),
+        parts.cache,
+        parts.metrics.registry,
+        address,
+        own_namespace(webhook_settings.namespace, "webhooks.namespace", "--webhook-namespace"),
+        parts.settings,
+        is_excluded=scope.is_excluded,
+    )
+    parts.metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
+    return hooks
+
+
+def _serve_probes(parts: Parts, ready: Sequence[Callable[[], Health]]) -> None:
+    """Serve `/healthz` and `/readyz`; ready if no check in `ready` has problems."""
+
+    def all_ready() -> Health:
+        return Health(tuple(problem for check in ready for problem in check().problems))
+
+    address = listen_address("health.bindAddress", parts.settings.health.bind_address)
+    if address is not None:
+        parts.manager.serve(health_server(address, alive=parts.manager.alive, ready=all_ready))
+
+
+def _serve_metrics(parts: Parts) -> None:
+    """Serve `/metrics`, by default over TLS and to authorized clients only."""
+    metrics_settings = parts.settings.metrics
+    manager, registry = parts.manager, parts.metrics.registry
+    address = listen_address("metrics.bindAddress", metrics_settings.bind_address)
+    if address is None:
+        return
+    if not metrics_settings.secure:
+        manager.serve(metrics_server(address, registry))
+        return
+    namespace = ""
+    if metrics_settings.secret_name and not metrics_settings.certificate_folder:
+        namespace = own_namespace(
+            parts.settings.webhooks.namespace, "webhooks.namespace", "--webhook-namespace"
+        )
+    rotation = metrics_certificate(metrics_settings, parts.client, parts.cache, namespace)
+    rotation.join(manager)
+    parts.metrics.observe_certificate("metrics", lambda: rotation.certificate.expires)
+    access = Access(parts.client, METRICS) if metrics_settings.access == "reviewed" else None
+    manager.serve(
+        metrics_server(address, registry, certificate=rotation.certificate, access=access)
+    )
+
+
+def _leader_health(election: Election) -> Health:
+    """Not ready while another installation leads.
+
+    Not used with webhooks: the API server calls them, and stores nothing without them.
+    """
+    rival = election.rival
+    return Health((f"another installation of the operator leads: {rival}",) if rival else ())
+
+
+def own_namespace(configured: str, setting: str, flag: str) -> str:
+    """The configured namespace, else that of this pod.
+
+    Raises: ConfigError outside a pod.
+    """
+    if configured:
+        return configured
+    if in_cluster.is_in_cluster(os.environ):
+        return in_cluster.namespace()
+    raise ConfigError(setting, f"is needed outside a pod: {flag}")
+
 
 _log = structlog.get_logger()
 

@@ -14,14 +14,13 @@ from typing import Any, Final, NoReturn, TypeVar
 import structlog
 from msgspec.structs import replace
 
-from dynamo_graphs.api.component import GROUP, VERSION
-from dynamo_graphs.settings import Settings
-from dynamo_operator.admission.identity import account_of, own_user, subject_of
-from dynamo_operator.observability.server import health_server, listen_address
+from dynamo_operator.admission.decide import account_of, own_user, subject_of
+from dynamo_operator.component.api import GROUP, VERSION
+from dynamo_operator.observability import health_server, listen_address
 from dynamo_operator.process.scope import Scope, scope_of
+from dynamo_operator.settings import Settings
 from kube_runtime.cache.informer import Informer
-from kube_runtime.client.requests import Client
-from kube_runtime.clock import loop_time
+from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Health
 from kube_runtime.errors import (
     ConfigError,
@@ -34,6 +33,7 @@ from kube_runtime.errors import (
     Untrusted,
 )
 from kube_runtime.rate_limits import Backoff
+from kube_runtime.times import loop_time
 
 T = TypeVar("T")
 

@@ -5,42 +5,196 @@ cannot be reverted, so it is read from the API server before.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from dynamo_graphs.api import labels, names
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.profiling import STATUS_FILE
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest, DynamoGraphDeploymentRequestSpec
-from dynamo_graphs.api.request_record import accepted_generation, accepted_spec, recorded
-from dynamo_graphs.plan.request import (
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    STATUS_FILE,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    JobInFull,
+    JobPod,
+    JobPodInFull,
+    Output,
+    accepted_generation,
+    accepted_spec,
+    recorded,
+)
+from dynamo_operator.requests.plan import (
     Destination,
     RequestFacts,
     Stage,
     end_of,
     is_job_of,
     is_of_request,
+    stage,
     was_created,
 )
-from dynamo_graphs.plan.request_graph import target
-from dynamo_graphs.plan.request_output import STATUS_LIMIT, named_config_maps
-from dynamo_graphs.render.profiling_config import model_cache, profiler_config_bytes
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.profiling import JobInFull, JobPod, JobPodInFull, Output
-from dynamo_graphs.validation.request import request_problems
-from dynamo_graphs.validation.syntax import is_subdomain
-from dynamo_operator.reconcile.offload import Offload
-from dynamo_operator.reconcile.transforms import slim, slimmed
-from dynamo_operator.requests.cross_namespace import Grants, not_granted
+from dynamo_operator.requests.render import model_cache, profiler_config_bytes
+from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, target
+from dynamo_operator.requests.validate import request_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import is_subdomain
+from dynamo_operator.shared.report import Offload
+from dynamo_operator.shared.transforms import slim, slimmed
 from kube_runtime.apply.result import controls
-from kube_runtime.cache.cache import Cache
+from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
-from kube_runtime.client.requests import Client
-from kube_runtime.errors import NotFound, TooLarge
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
+from kube_runtime.errors import Forbidden, NotFound, TooLarge
 from kube_runtime.kind import Key, Object
-from kube_runtime.types.batch import Job
-from kube_runtime.types.core import PersistentVolumeClaim, Pod
+from kube_runtime.types.kinds import (
+    ClusterRoleBinding,
+    Job,
+    PersistentVolumeClaim,
+    Pod,
+    Subject,
+    SubjectAccessReview,
+    question,
+)
 from kube_runtime.types.meta import Resource, metadata_type
+
+_BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
+"""The state is not enough: a request that could not start is Failed, and may be starting right now."""
+
+
+@dataclass(slots=True)
+class GpuDiscoveryRbac:
+    """The subjects of the ClusterRoleBinding of that name."""
+
+    client: Client
+    writer: Writer
+    cache: Cache
+    name: str
+    _listed: set[str] | None = field(default=None, init=False)
+    """None: not read yet."""
+
+    async def admit(self, request: DynamoGraphDeploymentRequest) -> str:
+        """Add the ServiceAccount of the request's Job, and remove those that need it no longer.
+
+        Returns why that is not possible; "" if it succeeded.
+
+        Raises:
+            Conflict: another client wrote the subjects; the caller retries.
+            OperatorError: the API server could not be reached or failed.
+        """
+        try:
+            await self._write(self._searching(request))
+        except (NotFound, Forbidden) as error:
+            return (
+                "profiling may not read nodes, which spec.enableGpuDiscovery requires: "
+                f"{error.message}"
+            )
+        return ""
+
+    async def withdraw(self) -> None:
+        """Remove the ServiceAccounts of namespaces without GPU discovery.
+
+        Sends no request if there is none to remove, except once after the start of the process.
+
+        Raises:
+            Conflict: another client wrote the subjects; the caller retries.
+            OperatorError: the API server could not be reached or failed.
+        """
+        desired = self._searching()
+        if not self.name or (self._listed is not None and self._listed <= desired):
+            return
+        with suppress(NotFound, Forbidden):  # without the binding, nothing is granted
+            await self._write(desired)
+        self._listed = desired
+
+    async def _write(self, desired: set[str]) -> None:
+        key = Key("", self.name)
+        binding = await self.client.get(ClusterRoleBinding, key)
+        if set(binding.subjects) != {_subject(namespace) for namespace in desired}:
+            body: Object = {
+                "metadata": {"resourceVersion": binding.metadata.resource_version},
+                "subjects": [_account(namespace) for namespace in sorted(desired)],
+            }
+            await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=binding.metadata.uid)
+        self._listed = desired
+
+    def _searching(self, *requests: DynamoGraphDeploymentRequest) -> set[str]:
+        """The namespaces of all requests whose Jobs discover GPUs, or may start to."""
+        requests = (*requests, *self.cache.list(DynamoGraphDeploymentRequest))
+        return {request.metadata.namespace for request in requests if may_search(request)}
+
+
+def may_search(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the Job of the request discovers GPUs, or may start to."""
+    record = recorded(request)
+    has_ended = record is not None and (record.created or record.results)
+    if request.spec is None or has_ended or stage(request) not in _BEFORE_THE_END:
+        return False
+    spec = accepted_spec(request)
+    return bool(spec.enable_gpu_discovery) and not spec.profiling_config.service_account_name
+
+
+def _subject(namespace: str) -> Subject:
+    return Subject("ServiceAccount", names.PROFILING_SERVICE_ACCOUNT, namespace)
+
+
+def _account(namespace: str) -> Object:
+    subject = _subject(namespace)
+    return {"kind": subject.kind, "name": subject.name, "namespace": subject.namespace}
+
+
+CREATED: tuple[tuple[str, str], ...] = (
+    ("nvidia.com", "dynamographdeployments"),
+    ("", "configmaps"),
+)
+"""API group and resource of what the operator creates for a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """RBAC of target namespaces. `accepts_all`: the administrator accepts all requests in all namespaces."""
+
+    client: Client
+    accepts_all: bool = False
+    is_restricted: bool = False
+
+    async def missing(self, source: str, target: str) -> tuple[str, ...]:
+        """The resources that ServiceAccounts of `source` may not create in `target`; empty if accepted.
+
+        Raises:
+            OperatorError: an access review failed.
+        """
+        if self.accepts_all:
+            return ()
+        names = tuple(f"{resource}.{group}".rstrip(".") for group, resource in CREATED)
+        if self.is_restricted:
+            return names
+        try:
+            allowed = [await self._may_create(source, target, *resource) for resource in CREATED]
+        except Forbidden:  # the operator cannot verify it, so nothing is accepted
+            return names
+        return tuple(name for name, may in zip(names, allowed, strict=True) if not may)
+
+    async def _may_create(self, source: str, target: str, group: str, resource: str) -> bool:
+        of_source = f"system:serviceaccounts:{source}"
+        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": target}
+        access = {
+            "groups": ["system:serviceaccounts", of_source, "system:authenticated"],
+            "resourceAttributes": attributes,
+        }
+        body = question(SubjectAccessReview.KIND, access)
+        return (await self.client.create(SubjectAccessReview, body)).status.allowed
+
+
+def not_granted(source: str, target: str, missing: tuple[str, ...]) -> str:
+    """The message about a namespace that does not accept graphs from requests in `source`."""
+    return (
+        f"spec.deploymentOverrides.namespace: namespace {target} does not accept graphs from "
+        f"requests in {source} (expected a RoleBinding in {target} that allows the group "
+        f"system:serviceaccounts:{source} to create {' and '.join(missing)}): remove the field, "
+        f"or ask an administrator of {target}"
+    )
+
 
 R = TypeVar("R", bound=Resource)
 

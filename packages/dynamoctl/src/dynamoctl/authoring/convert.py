@@ -8,16 +8,14 @@ from typing import TypeVar
 
 import msgspec
 
-from dynamo_graphs.api.component import GROUP
-from dynamo_graphs.api.crd import filled, whole_schema
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.files.yaml_writer import write_json, write_yaml
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.settings import RenderSettings
-from dynamo_legacy.api.deployment import DynamoDeployment
-from dynamo_legacy.api.nim import DynamoNim, DynamoNimSpec
-from dynamo_legacy.api.nim_deployment import DynamoNimDeployment
-from dynamo_legacy.api.nim_request import DynamoNimRequest
+from dynamo_legacy.api import (
+    DynamoDeployment,
+    DynamoNim,
+    DynamoNimDeployment,
+    DynamoNimRequest,
+    DynamoNimSpec,
+)
 from dynamo_legacy.convert import (
     Conversion,
     ConversionContext,
@@ -25,15 +23,19 @@ from dynamo_legacy.convert import (
     converted_component,
     converted_deployment,
 )
-from dynamo_legacy.generate import services_only
-from dynamo_legacy.graph_config import GraphConfig, parse_graph_config
 from dynamo_legacy.names import DYNAMO_TAG, GRAPH_CONFIG, GRAPH_CONFIG_KEY, nim_name
+from dynamo_legacy.render import GraphConfig, parse_graph_config, services_only
 from dynamo_legacy.settings import read_legacy_settings
-from dynamo_operator.cli.configuration import text_of
-from dynamoctl.authoring.manifests import Manifest
+from dynamo_operator.component.api import GROUP
+from dynamo_operator.crds import filled, whole_schema
+from dynamo_operator.documents import write_json, write_yaml
+from dynamo_operator.process.flags import text_of
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamoctl.authoring.render import Manifest
 from dynamoctl.installation.manifests import render_settings
 from dynamoctl.options import ConvertOptions, Where
-from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.commandline import ExitCode
 from kube_runtime.decode import decode
 from kube_runtime.errors import ConfigError, DecodeError
 from kube_runtime.kind import Object
@@ -101,9 +103,9 @@ async def convert_cluster(where: Where, choices: ConvertOptions) -> ExitCode:
 
     Raises: OperatorError; ExceptionGroup of ConfigError.
     """
-    from dynamo_graphs.files.yaml_reader import documents
+    from dynamo_operator.documents import documents
     from dynamoctl.cluster.target import cluster
-    from kube_runtime.types.core import ConfigMap
+    from kube_runtime.types.kinds import ConfigMap
 
     values: list[Object] = []
     async with cluster(where) as at:

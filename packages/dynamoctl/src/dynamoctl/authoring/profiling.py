@@ -10,11 +10,10 @@ from pathlib import Path
 from cyclopts import CycloptsError
 
 from dynamo_graphs import Latency
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_graphs.validation.syntax import is_subdomain
-from dynamo_profiler.charts import COLUMNS, row
-from dynamo_profiler.pareto import Candidate
-from dynamo_profiler.progress import Progress
+from dynamo_operator.documents import write_yaml
+from dynamo_operator.shared.problems import is_subdomain
+from dynamo_profiler.charts import COLUMNS, Candidate, row
+from dynamo_profiler.run import Progress
 from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table

@@ -1,18 +1,335 @@
 """`dynamoctl render`: the objects that the controllers would apply, from the same code, without a cluster."""
 
+import base64
+import binascii
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.files.yaml_writer import write_json, write_yaml
-from dynamo_graphs.offline import NOTHING, RENDERED, expanded, identity
-from dynamo_graphs.settings import RenderSettings
-from dynamoctl.authoring.facts_file import surroundings, with_facts_file
-from dynamoctl.authoring.manifests import DEFAULT_NAMESPACE, Manifest, readable
+import msgspec
+from cyclopts import CycloptsError
+
+from dynamo_graphs.offline import NOTHING, RENDERED, Beside, expanded, identity
+from dynamo_graphs.schema import schema_problems
+from dynamo_legacy.api import RESOURCES as LEGACY
+from dynamo_operator.component.api import GROUP
+from dynamo_operator.component.read import namespace_facts
+from dynamo_operator.crds import RESOURCES, custom_resource_definition
+from dynamo_operator.documents import Document, documents, write_json, write_yaml
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.process.flags import text_of
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, PullSecret
+from dynamo_operator.shared.problems import nearest
+from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.manifests import render_settings
-from kube_runtime.errors import ConfigError
+from kube_runtime.crd import definition_of
+from kube_runtime.errors import ConfigError, leaves
 from kube_runtime.kind import Object
+from kube_runtime.types.kinds import ServiceAccount
+from kube_runtime.types.meta import Resource
+
+STANDARD_INPUT = "-"
+DEFAULT_NAMESPACE = "default"
+"""The namespace of objects where neither they nor the command line name one."""
+KINDS = frozenset(resource.KIND.name for resource in RESOURCES)
+_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An object and its position: a document, or an item of a List."""
+
+    value: Object
+    document: Document
+    prefix: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the object is of our kinds, is probably meant to be, or has no kind at all."""
+        version, kind = self.value.get("apiVersion"), self.value.get("kind")
+        if not isinstance(version, str) or not isinstance(kind, str) or kind in KINDS:
+            return True
+        if version.partition("/")[0] != GROUP:
+            return False  # of another project, even with a similar name
+        return kind.startswith("Dynamo") or bool(nearest(kind, KINDS))
+
+    @property
+    def metadata(self) -> Object:
+        """The metadata; {} unless it is a mapping."""
+        metadata = self.value.get("metadata")
+        return metadata if isinstance(metadata, dict) else {}
+
+    @property
+    def source(self) -> str:
+        """The file that contains it."""
+        return self.document.source
+
+    def problem(self, path: str, message: str) -> ConfigError:
+        """A problem of one field, with its position."""
+        return ConfigError(self.place(path), f"{path}: {message}")
+
+    def placed(self, given: str, default: str) -> Object:
+        """The object with its namespace: its own, else the given one, else the default.
+
+        Raises: ConfigError if its own differs from the given one.
+        """
+        metadata = self.value.get("metadata")
+        if not isinstance(metadata, dict):
+            return self.value
+        own = metadata.get("namespace")
+        if own and given and own != given:
+            message = f'"{own}" does not match the namespace "{given}" of the command line'
+            raise self.problem("metadata.namespace", message)
+        return {**self.value, "metadata": {**metadata, "namespace": own or given or default}}
+
+    def place(self, path: str = "") -> str:
+        """The file, line and column of a field, or of the object."""
+        parts = filter(None, (self.prefix, path))
+        return self.document.place(".".join(parts))
+
+
+def read_manifests(files: Sequence[str]) -> list[Manifest]:
+    """The objects in files, in the YAML and JSON files of folders, and in standard input (`-`).
+
+    Raises: ExceptionGroup of ConfigError, one for each mistake in any of them.
+    """
+    entries = readable(files)
+    if mistakes := [entry for entry in entries if isinstance(entry, ConfigError)]:
+        raise ExceptionGroup("manifests", mistakes)
+    return [entry for entry in entries if isinstance(entry, Manifest)]
+
+
+def readable(files: Sequence[str]) -> list[Manifest | ConfigError]:
+    """The objects as of `read_manifests`, with the mistakes of those that cannot be read, in their order."""
+    entries: list[Manifest | ConfigError] = []
+    for file in files:
+        try:
+            sources = _sources(file)
+        except ConfigError as error:
+            entries.append(error)
+            continue
+        for source in sources:
+            try:
+                entries += _objects(source)
+            except ConfigError as error:
+                entries.append(error)
+            except ExceptionGroup as group:
+                entries += (error for error in leaves(group) if isinstance(error, ConfigError))
+    if not entries:
+        names = ("<stdin>" if file == STANDARD_INPUT else file for file in files)
+        entries.append(ConfigError(", ".join(names), "no objects found"))
+    return entries
+
+
+def _sources(file: str) -> Sequence[str]:
+    """The file itself, or the files of a folder by name, without its subfolders.
+
+    Raises: ConfigError for a folder that cannot be read, or without YAML and JSON files.
+    """
+    folder = Path(file)
+    if file == STANDARD_INPUT or not folder.is_dir():
+        return [file]
+    try:
+        files = [str(path) for path in sorted(folder.iterdir()) if path.suffix in _SUFFIXES]
+    except OSError as error:
+        raise ConfigError(file, f"cannot read it: {error.strerror}") from error
+    if not files:
+        raise ConfigError(file, "no YAML or JSON file found")
+    return files
+
+
+def _objects(source: str) -> Iterator[Manifest]:
+    if source == STANDARD_INPUT:
+        name, text = "<stdin>", _standard_input()
+    else:
+        name, text = source, text_of(Path(source))
+    for document in documents(name, text):
+        yield from _unlisted(document)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError("<stdin>", "expected UTF-8 text") from error
+
+
+def _unlisted(document: Document) -> Iterator[Manifest]:
+    """The object of a document, or each item of a List: kubectl prints several objects as one."""
+    value = document.value
+    is_list = isinstance(value, dict) and value.get("kind") == "List"
+    items: object = value.get("items") if is_list else None
+    entries = enumerate(items) if isinstance(items, list) else [(None, value)]
+    for index, body in entries:
+        prefix = "" if index is None else f"items[{index}]"
+        if not isinstance(body, dict):
+            raise ConfigError(
+                document.place(prefix), ("expected an object with apiVersion and kind")
+            )
+        yield Manifest(body, document, prefix)
+
+
+def print_crds(kinds: Sequence[str], *, legacy: bool, output: str) -> None:
+    """Print the CustomResourceDefinitions of these kinds, or of all current kinds.
+
+    Raises: CycloptsError for an unknown kind.
+    """
+    chosen = dict.fromkeys((*selected(kinds), *(LEGACY if legacy else ())))
+    definitions = [custom_resource_definition(resource) for resource in chosen]
+    (write_yaml if output == "yaml" else write_json)(definitions, sys.stdout)
+
+
+def selected(names: Sequence[str]) -> tuple[type[Resource], ...]:
+    """The kinds with these names, in this order; without names, all current kinds.
+
+    Raises: CycloptsError for a name that no kind has.
+    """
+    by_name = kinds_by_name((*RESOURCES, *LEGACY))
+    for name in names:
+        if name.lower() not in by_name:
+            kinds = ", ".join(resource.KIND.name for resource in RESOURCES)
+            raise CycloptsError(f'unknown kind "{name}" (expected one of {kinds})')
+    return tuple(dict.fromkeys(by_name[name.lower()] for name in names)) or RESOURCES
+
+
+def kinds_by_name(resources: Sequence[type[Resource]]) -> dict[str, type[Resource]]:
+    """The kinds by every name that kubectl accepts, in lower case."""
+    return {
+        name.lower(): resource
+        for resource in resources
+        for name in (
+            resource.KIND.name,
+            resource.KIND.plural,
+            str(resource.KIND),
+            *definition_of(resource).short_names,
+        )
+    }
+
+
+_PULL_SECRET = "kubernetes.io/dockerconfigjson"  # noqa: S105  the type of one
+
+
+class FactsFile(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """The facts that a user can state; None keeps the default.
+
+    `pull_secrets` are names of Secrets by registry host.
+    """
+
+    grove_served: bool | None = None
+    kai_served: bool | None = None
+    lws_served: bool | None = None
+    istio_served: bool | None = None
+    component_service_account: str = ""
+    pull_secrets: dict[str, tuple[str, ...]] = {}
+
+
+def with_facts_file(facts: Facts, file: Path) -> Facts:
+    """The facts, overridden by those of a file.
+
+    Raises: ConfigError, or ExceptionGroup of ConfigError, one for each mistake.
+    """
+    parsed = documents(str(file), text_of(file))
+    if len(parsed) > 1:
+        raise ConfigError(parsed[1].place(""), "expected one document in a facts file")
+    if not parsed:
+        return facts
+    overrides = _decoded(parsed[0])
+    changes = {
+        name: value
+        for name, value in msgspec.structs.asdict(overrides).items()
+        if value is not None
+    }
+    return replace(facts, **changes)
+
+
+def _decoded(document: Document) -> FactsFile:
+    if not isinstance(document.value, dict):
+        raise ConfigError(document.place(""), "expected a mapping")
+    names = tuple(field.encode_name for field in msgspec.structs.fields(FactsFile))
+    for key in document.value:
+        if key not in names:
+            hint = nearest(str(key), names)
+            raise ConfigError(document.place(str(key)), f"unknown fact {key}{hint}")
+    try:
+        return msgspec.convert(document.value, FactsFile)
+    except msgspec.ValidationError as error:
+        raise ConfigError(document.place(""), str(error)) from error
+
+
+def surroundings(
+    objects: Sequence[Object], facts: Facts, namespace: str
+) -> dict[str, tuple[Facts, Beside]]:
+    """By namespace, the facts and the other objects, as found in the files.
+
+    `namespace` is that of objects that name none. Malformed objects of other kinds are ignored: the API
+    server refuses them.
+    """
+    groups: dict[str, list[Object]] = defaultdict(list)
+    for body in objects:
+        metadata = body.get("metadata")
+        if isinstance(metadata, dict) and isinstance(metadata.get("name"), str):
+            groups[str(metadata.get("namespace") or namespace)].append(body)
+    return {place: (_with_objects(facts, group), _beside(group)) for place, group in groups.items()}
+
+
+def _with_objects(facts: Facts, objects: Sequence[Object]) -> Facts:
+    """The facts, with the pull secrets and the ServiceAccount among the objects."""
+    declared = namespace_facts(
+        [registries_only(secret) for secret in map(_pull_secret, objects) if secret is not None],
+        [
+            msgspec.convert(body, ServiceAccount)
+            for body in objects
+            if (body.get("apiVersion"), body.get("kind")) == ("v1", "ServiceAccount")
+        ],
+    )
+    secrets = {
+        host: tuple(
+            sorted({*facts.pull_secrets.get(host, ()), *declared.pull_secrets.get(host, ())})
+        )
+        for host in {*facts.pull_secrets, *declared.pull_secrets}
+    }
+    account = declared.component_service_account or facts.component_service_account
+    return replace(facts, pull_secrets=secrets, component_service_account=account)
+
+
+def _pull_secret(body: Object) -> PullSecret | None:
+    """The pull secret in a manifest, from `data` and `stringData`."""
+    if body.get("kind") != "Secret" or body.get("type") != _PULL_SECRET:
+        return None
+    written, encoded = (_texts(body.get(field)) for field in ("stringData", "data"))
+    try:
+        for text in encoded.values():
+            base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+    more = {name: base64.b64encode(text.encode()).decode() for name, text in written.items()}
+    metadata = {"name": body["metadata"]["name"]}
+    return msgspec.convert({"metadata": metadata, "data": encoded | more}, PullSecret)
+
+
+def _beside(objects: Sequence[Object]) -> Beside:
+    adapters: dict[str, dict[str, DynamoGraphDeploymentScalingAdapter]] = defaultdict(dict)
+    config_maps: dict[str, dict[str, str]] = {}
+    for body in objects:
+        if body.get("kind") == DynamoGraphDeploymentScalingAdapter.KIND.name:
+            if schema_problems(body):
+                continue  # reported as problems of that object
+            adapter = msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
+            if adapter.spec is not None:
+                reference = adapter.spec.dgd_ref
+                adapters[reference.name][reference.service_name] = adapter
+        elif (body.get("apiVersion"), body.get("kind")) == ("v1", "ConfigMap"):
+            config_maps[body["metadata"]["name"]] = _texts(body.get("data"))
+    return Beside(dict(adapters), config_maps)
+
+
+def _texts(value: object) -> dict[str, str]:
+    """The string entries of a mapping; others are left out."""
+    entries = value.items() if isinstance(value, dict) else ()
+    return {name: text for name, text in entries if isinstance(text, str)}
 
 
 def print_objects(

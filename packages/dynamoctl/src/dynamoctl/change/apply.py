@@ -9,17 +9,16 @@ from typing import Literal
 
 import msgspec
 
-from dynamo_graphs.status.readiness import Stated, is_ready
-from dynamo_graphs.validation.versions import later_version
-from dynamoctl.authoring.manifests import Manifest
+from dynamo_operator.shared.conditions import Stated, is_ready
+from dynamo_operator.shared.problems import later_version
+from dynamoctl.authoring.render import Manifest
 from dynamoctl.change.edits import MANAGER
 from dynamoctl.cluster.target import STATED, Cluster, Target, cluster
-from dynamoctl.inspect.views import explained, once_ready, print_explanation
+from dynamoctl.inspect.tree import explained, once_ready, print_explanation
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
-from kube_runtime.client.requests import APPLY_PATCH
-from kube_runtime.client.transport import Request
-from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.client.client import APPLY_PATCH, Request
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError, Conflict, NotFound
 from kube_runtime.kind import Kind, Object, key_of
 

@@ -12,23 +12,21 @@ from io import StringIO
 
 from rich.text import Text
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.facts import Facts
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_graphs.settings import RenderSettings
-from dynamo_graphs.types.optional_apis import OPTIONAL_APIS
-from dynamoctl.authoring.manifests import Manifest
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.documents import write_yaml
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import OPTIONAL_APIS, Facts
+from dynamoctl.authoring.render import Manifest
 from dynamoctl.change.apply import bodies_of, comparable, server_apply
-from dynamoctl.change.restarts import Effect, effects, workloads
-from dynamoctl.cluster.members import served_groups
-from dynamoctl.cluster.target import cluster
+from dynamoctl.change.edits import Effect, effects, workloads
+from dynamoctl.cluster.target import cluster, served_groups
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.manifests import render_settings
-from dynamoctl.installation.running import running_settings
+from dynamoctl.installation.upgrade import running_settings
 from dynamoctl.options import Where
 from dynamoctl.screen import Styled, show, show_json, table, warn
-from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, ConfigError
 from kube_runtime.kind import Kind, Object, key_of
 

@@ -12,23 +12,25 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_graphs.plan.history import CHANGE_CAUSE, SIZE_OF_SERVICE, SIZES, spec_of, without_sizes
-from dynamoctl.ages import short_age
+from dynamo_operator import labels
+from dynamo_operator.documents import write_yaml
+from dynamo_operator.features.history import (
+    CHANGE_CAUSE,
+    SIZE_OF_SERVICE,
+    SIZES,
+    spec_of,
+    without_sizes,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.change.apply import comparable
 from dynamoctl.change.diff import Change, print_changes, with_effects
-from dynamoctl.change.edits import MANAGER, print_edit
-from dynamoctl.change.patches import Unwritable, obstacles
-from dynamoctl.change.restarts import differences
+from dynamoctl.change.edits import MANAGER, Unwritable, differences, obstacles, print_edit
 from dynamoctl.cluster.target import GRAPHS, Target, target_of
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, show, show_json, table
-from kube_runtime.client.requests import MERGE_PATCH
-from kube_runtime.client.transport import Request
+from dynamoctl.screen import Cell, Styled, short_age, show, show_json, table
+from kube_runtime.client.client import MERGE_PATCH, Request
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import ControllerRevision
+from kube_runtime.types.kinds import ControllerRevision
 
 _MOST_PATHS = 3
 """Changed fields that a line of the history names."""

@@ -7,19 +7,18 @@ and components. Without an operator nothing removes it, and the object and its n
 import sys
 from dataclasses import dataclass, field
 
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_operator.reconcile.patches import FINALIZER
-from dynamoctl.ages import counted
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.shared.patches import FINALIZER
 from dynamoctl.cluster.target import cluster
 from dynamoctl.installation.cluster_reader import Reading, StoredObject, stored_type
-from dynamoctl.installation.running import ELECTION_LEASE, operators
+from dynamoctl.installation.upgrade import ELECTION_LEASE, operators
 from dynamoctl.options import Where
-from kube_runtime.commandline.errors import ExitCode, visible
+from dynamoctl.screen import counted
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Object
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
-from kube_runtime.types.coordination import Lease
+from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 
 _GROUP_SUFFIX = ".nvidia.com"
 

@@ -9,21 +9,20 @@ from pathlib import Path
 import msgspec
 
 from dynamo_graphs import ApiObject, Graph, InvalidObject
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.status.readiness import is_ready
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.conditions import is_ready
 from dynamoctl.change.apply import Applied, applied
 from dynamoctl.change.diff import Change, planned_changes
 from dynamoctl.change.edits import Scaled, scaled
 from dynamoctl.cluster.target import NAME, Cluster, Target, cluster
 from dynamoctl.cluster.watching import states
-from dynamoctl.frontend.chat import ignore
-from dynamoctl.frontend.completions import Completion, completion, served_model
-from dynamoctl.frontend.proxy import frontend_of
+from dynamoctl.frontend.chat import Completion, completion, ignore, served_model
+from dynamoctl.frontend.forward import frontend_of
 from dynamoctl.inspect.explanation import Explanation
 from dynamoctl.inspect.logs import PodLog, log_query, pod_selector, pods_of
-from dynamoctl.inspect.views import explained
-from dynamoctl.log_lines import LogLine
+from dynamoctl.inspect.tree import explained
 from dynamoctl.options import LogOptions, Where
+from dynamoctl.screen import LogLine
 from kube_runtime.errors import ApiError, ConfigError, OperatorError
 from kube_runtime.kind import Key, Object
 

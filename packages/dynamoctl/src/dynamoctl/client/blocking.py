@@ -16,8 +16,7 @@ from dynamoctl.change.apply import Applied
 from dynamoctl.change.diff import Change
 from dynamoctl.change.edits import Scaled
 from dynamoctl.client.asynchronous import AsyncCluster, Logs
-from dynamoctl.frontend.chat import ignore
-from dynamoctl.frontend.completions import Completion
+from dynamoctl.frontend.chat import Completion, ignore
 from dynamoctl.inspect.explanation import Explanation
 
 T = TypeVar("T")

@@ -1,6 +1,8 @@
 """The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
 
+import asyncio
 import re
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,19 +10,142 @@ from typing import Any, Generic, TypeVar
 
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.component import ComponentSpec, DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.product import user_agent
-from dynamo_graphs.status.readiness import Stated
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.names import user_agent
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.cluster import (
+    SET_NAME,
+    InferencePool,
+    LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+    VirtualService,
+)
+from dynamo_operator.shared.conditions import Stated
 from dynamoctl.installation.cluster_reader import Reading, stored_type
 from dynamoctl.options import Where
-from kube_runtime.client.connect import connect, default_namespace
+from kube_runtime.client.client import Client
+from kube_runtime.client.kubeconfig import connect, default_namespace
 from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
 from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    EndpointSlice,
+    Ingress,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+    StatefulSet,
+)
 from kube_runtime.types.meta import Resource
+
+_OF_GRAPH = f"{labels.GRAPH}={{graph}}"
+_OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
+_OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
+"""The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
+
+_SELECTED: tuple[tuple[type[Resource], str], ...] = (
+    (ServiceAccount, _OURS),
+    (Role, _OURS),
+    (RoleBinding, _OURS),
+    (PersistentVolumeClaim, ""),
+    (DynamoGraphDeploymentScalingAdapter, ""),
+    (DynamoComponentDeployment, _OF_GRAPH),
+    (PodCliqueSet, ""),
+    (PodCliqueScalingGroup, ""),
+    (PodClique, ""),
+    (Deployment, _OF_GRAPH),
+    (ReplicaSet, _OF_GRAPH),
+    (PodGroup, ""),
+    (LeaderWorkerSet, _OF_GRAPH),
+    (StatefulSet, SET_NAME),
+    (Pod, _OF_GRAPH),
+    (Service, _OF_GRAPH),
+    (Service, _OF_MODEL),
+    (EndpointSlice, _OF_GRAPH),
+    (EndpointSlice, _OF_MODEL),
+    (ConfigMap, _OF_GRAPH),
+    (Ingress, _OF_GRAPH),
+    (VirtualService, _OF_GRAPH),
+    (InferencePool, _OF_GRAPH),
+    (PodDisruptionBudget, _OF_GRAPH),
+)
+"""Each kind with the selector of its objects, in the order of a tree."""
+
+ORDER: Mapping[type[Resource], int] = {
+    type_: position for position, (type_, _) in enumerate(_SELECTED)
+}
+"""Position of a kind in a tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The objects by the uid of each owner, and a line for whatever could not be read."""
+
+    by_owner: Mapping[str, list[Resource]]
+    unread: tuple[str, ...]
+
+
+async def members(client: Client, graph: Key) -> Members:
+    """Read the objects that may belong to the graph; a kind that the user may not list is reported.
+
+    Raises:
+        ExceptionGroup: of ApiError and Unreachable.
+    """
+    groups = await served_groups(client)
+    value = names.label_value(graph.name)
+    async with asyncio.TaskGroup() as together:
+        lists = [
+            together.create_task(
+                _listed(client, type_, graph.namespace, selector.format(graph=value))
+            )
+            for type_, selector in _SELECTED
+            if type_.KIND.group in groups
+        ]
+    by_owner: dict[str, list[Resource]] = defaultdict(list)
+    unread: dict[str, None] = {}
+    for resources, notes in (task.result() for task in lists):
+        unread.update(dict.fromkeys(notes))
+        for resource in resources:
+            for owner in {owner.uid for owner in resource.metadata.owner_references}:
+                by_owner[owner].append(resource)
+    return Members(by_owner, tuple(unread))
+
+
+async def served_groups(client: Client) -> set[str]:
+    """The API groups of the cluster; "" is the core group."""
+    answer = await client.get_json("apis")
+    return {"", *(group["name"] for group in answer["groups"])}
+
+
+async def _listed(
+    client: Client, type_: type[Resource], namespace: str, selector: str
+) -> tuple[list[Resource], list[str]]:
+    """The objects of a kind, and a line for whatever could not be read."""
+    resources: list[Resource] = []
+    notes: list[str] = []
+    try:
+        async for page in client.pages(type_, namespace=namespace, labels=selector):
+            resources += page.items
+            notes += (str(error) for error in page.broken)
+    except Forbidden as error:
+        notes.append(f"cannot list {type_.KIND}: {error.message}")
+    except NotFound:  # the group is served, but not this kind or version
+        return [], []
+    return resources, notes
+
 
 S = TypeVar("S", bound=Stated)
 
@@ -82,7 +207,7 @@ def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
     Raises:
         Missing: the graph has none; the message names those that it has.
     """
-    from dynamo_graphs.validation.syntax import nearest
+    from dynamo_operator.shared.problems import nearest
 
     services = graph.spec.services
     if name not in services:
@@ -173,7 +298,7 @@ class Target(Generic[S]):
 
     async def _hint(self) -> str:
         """A hint at what the user may have meant; "" if nothing is similar or visible to the user."""
-        from dynamo_graphs.validation.syntax import nearest
+        from dynamo_operator.shared.problems import nearest
 
         name, namespace = self.key.name, self.key.namespace
         kind = stored_type(self.type_.KIND)

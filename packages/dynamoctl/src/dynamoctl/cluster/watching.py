@@ -8,14 +8,22 @@ import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from kube_runtime.client.requests import Client
+from kube_runtime.cache.watch import (
+    Broken,
+    Changed,
+    Event,
+    Present,
+    Removed,
+    Selector,
+    Started,
+    Synced,
+    Watch,
+)
+from kube_runtime.client.client import Client
 from kube_runtime.errors import Expired, ServerFailure, Throttled, Unreachable
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
 from kube_runtime.types.meta import R
-from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.watch.machine import Watch
-from kube_runtime.watch.selector import Selector
 
 _OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
 _TRIES = 6

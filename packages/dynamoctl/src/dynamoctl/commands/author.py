@@ -27,7 +27,7 @@ def explain(
     output
         Output format: `text` for people, `json` prints its JSON schema.
     """
-    from dynamoctl.authoring.fields import print_field
+    from dynamoctl.authoring.lint import print_field
 
     print_field(field, output)
 
@@ -45,7 +45,7 @@ def schema(
     kinds
         Kinds, plurals or short names, for example dgd (default: all).
     """
-    from dynamoctl.authoring.fields import print_schema
+    from dynamoctl.authoring.lint import print_schema
 
     print_schema(kinds)
 
@@ -68,7 +68,7 @@ def crds(
     output
         Output format: `yaml` prints one document per object, `json` one List.
     """
-    from dynamoctl.authoring.crds import print_crds
+    from dynamoctl.authoring.render import print_crds
 
     print_crds(kinds, legacy=legacy, output=output)
 

@@ -40,7 +40,7 @@ def diff(
     exit_code
         Exit with 1 if anything would change, as `git diff --exit-code` does.
     """
-    from dynamoctl.authoring.manifests import read_manifests
+    from dynamoctl.authoring.render import read_manifests
     from dynamoctl.change.diff import print_diff
 
     # Not in the event loop, where the first Ctrl-C would not end a read of standard input.
@@ -70,9 +70,9 @@ def apply(
     timeout
         Longest wait, for example 90s, 30m or 2h.
     """
-    from dynamoctl.ages import seconds
-    from dynamoctl.authoring.manifests import read_manifests
+    from dynamoctl.authoring.render import read_manifests
     from dynamoctl.change.apply import print_applied
+    from dynamoctl.screen import seconds
 
     limit = seconds(timeout)
     manifests = read_manifests(all_files(paths, files))  # before the event loop, as above
@@ -100,7 +100,7 @@ def convert(
     """
     from dynamoctl.authoring.convert import convert as convert_manifests
     from dynamoctl.authoring.convert import convert_cluster
-    from dynamoctl.authoring.manifests import read_manifests
+    from dynamoctl.authoring.render import read_manifests
 
     if not cluster:
         return int(convert_manifests(read_manifests(all_files(paths, files)), choices))

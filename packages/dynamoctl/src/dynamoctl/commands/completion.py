@@ -13,9 +13,9 @@ from typing import Any
 
 from cyclopts import App
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamoctl.cluster.target import Namespace, cluster
 from dynamoctl.options import Where
 from kube_runtime.errors import OperatorError

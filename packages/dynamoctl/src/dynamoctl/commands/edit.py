@@ -16,7 +16,7 @@ from dynamoctl.options import (
     WhereAll,
     run,
 )
-from kube_runtime.commandline.application import application
+from kube_runtime.commandline import application
 
 _LARGEST = 2**31 - 1
 _Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False)]
@@ -101,7 +101,7 @@ def _status(
     Exits with 1 if the graph is deleted, 3 if the cluster does not answer.
     Example: dynamoctl rollout status chat
     """
-    from dynamoctl.inspect.views import print_status
+    from dynamoctl.inspect.tree import print_status
 
     return run(print_status(name, where, output, watch=True))
 

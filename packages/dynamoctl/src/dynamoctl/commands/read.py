@@ -18,7 +18,7 @@ from dynamoctl.options import (
     Where,
     run,
 )
-from kube_runtime.commandline.application import application
+from kube_runtime.commandline import application
 
 _Selector = Annotated[
     str, Parameter(name=["--selector", "-l"], metavar="LABELS", show_default=False)
@@ -121,7 +121,7 @@ def _listed_or_shown(
     if name and (everywhere or watch):
         raise CycloptsError("--all-namespaces and --watch list: expected no NAME")
     if name:
-        from dynamoctl.inspect.details import print_detail
+        from dynamoctl.inspect.tree import print_detail
 
         return run(print_detail(kind, name, where, output))
     from dynamoctl.inspect.listing import print_list
@@ -154,8 +154,8 @@ def _why(
     output
         Output format: `text` for people, `json` for machines; times in seconds.
     """
-    from dynamoctl.ages import interval_seconds
     from dynamoctl.inspect.measured import print_measured
+    from dynamoctl.screen import interval_seconds
 
     return run(print_measured(name, where, output, interval_seconds(interval)))
 

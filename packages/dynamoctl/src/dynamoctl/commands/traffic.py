@@ -145,8 +145,8 @@ def top(
     output
         Output format: `text` for people, `json` for machines; times in seconds.
     """
-    from dynamoctl.ages import interval_seconds
     from dynamoctl.inspect.top import print_top
+    from dynamoctl.screen import interval_seconds
 
     between = interval_seconds(interval)
     run(

@@ -14,14 +14,13 @@ from devcluster.addons import optional_crds
 from devcluster.images.build import ImageBuild
 from devcluster.instance import DEFAULT_NAME, Instance
 from devcluster.node.machine import require_node_support
-from devcluster.programs.binaries import find
+from devcluster.programs import find
 from devcluster.progress import Silent, shown
-from kube_runtime.commandline.application import application
-from kube_runtime.commandline.errors import ExitCode
+from kube_runtime.commandline import ExitCode, application
 from kube_runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dynamoctl.dev.playground.control import Playground
+    from dynamoctl.dev.playground import Playground
 
 
 _CHUNK = 1 << 16
@@ -290,7 +289,7 @@ def install(*names: str, instance: InstanceOption = DEFAULT_NAME) -> None:
 
 
 def _playground(instance: Instance) -> "Playground":
-    from dynamoctl.dev.playground.control import Playground
+    from dynamoctl.dev.playground import Playground
 
     return Playground(instance)
 

@@ -17,17 +17,17 @@ from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.files.yaml_reader import ShallowLoader
-from dynamo_graphs.product import user_agent
-from dynamo_graphs.status.readiness import is_ready, summary
-from dynamoctl.cluster.members import members
+from dynamo_operator.documents import ShallowLoader
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import user_agent
+from dynamo_operator.shared.conditions import is_ready, summary
+from dynamoctl.cluster.target import members
 from dynamoctl.cluster.watching import states
 from dynamoctl.dev.commands import print_next, program
-from dynamoctl.dev.playground.control import Playground
+from dynamoctl.dev.playground import Playground
 from dynamoctl.inspect.tree import drawn, tree_of
-from kube_runtime.client.connect import connect
-from kube_runtime.client.requests import Client
+from kube_runtime.client.client import Client
+from kube_runtime.client.kubeconfig import connect
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Object, key_of
 

@@ -8,35 +8,35 @@ from typing import TypeVar
 from cyclopts import CycloptsError
 from rich.text import Text
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.crd import RESOURCES
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.types.grove import PodCliqueSet
-from dynamo_graphs.types.optional_apis import (
+from dynamo_operator import labels
+from dynamo_operator.crds import RESOURCES
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import (
     GROVE,
     LEADER_WORKER_SET,
     OPTIONAL_APIS,
     LeaderWorkerSet,
+    PodCliqueSet,
     PodGroup,
+    PullSecret,
 )
-from dynamo_graphs.types.secrets import PullSecret
-from dynamo_operator.reconcile.transforms import registries_only
+from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.cluster.target import NAME, cluster
-from dynamoctl.installation import checks, closed, kinds, reviews, upgrade, webhooks
+from dynamoctl.installation import checks, upgrade
+from dynamoctl.installation import checks as closed
+from dynamoctl.installation import checks as webhooks
+from dynamoctl.installation import cluster_reader as kinds
+from dynamoctl.installation import cluster_reader as reviews
 from dynamoctl.installation.checks import CheckResult, Finding, ResourceQuota, StorageClass
-from dynamoctl.installation.cluster_reader import Reading
-from dynamoctl.installation.kinds import PROJECTS, Definition
+from dynamoctl.installation.cluster_reader import PROJECTS, Definition, Reading
 from dynamoctl.installation.permissions import MARKER_LEASE
-from dynamoctl.installation.running import ELECTION_LEASE, operators, running_settings
-from dynamoctl.installation.upgrade_preview import PULL_SECRETS
+from dynamoctl.installation.upgrade import ELECTION_LEASE, PULL_SECRETS, operators, running_settings
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
-from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
 from kube_runtime.kind import Kind, Object
-from kube_runtime.types.admission import ValidatingWebhookConfiguration
-from kube_runtime.types.coordination import Lease
-from kube_runtime.types.core import Node, Pod
+from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration
 
 T = TypeVar("T")
 

@@ -4,14 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dynamoctl.ages import short_age
-from dynamoctl.cluster.members import members
-from dynamoctl.cluster.target import GRAPHS, target_of
+from dynamoctl.cluster.target import GRAPHS, members, target_of
 from dynamoctl.options import Where
-from dynamoctl.screen import Styled, show, show_json, table, warn
-from kube_runtime.commandline.errors import ExitCode
+from dynamoctl.screen import Styled, short_age, show, show_json, table, warn
+from kube_runtime.commandline import ExitCode
 from kube_runtime.kind import Fields, Object
-from kube_runtime.types.core import Event
+from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Resource
 
 _HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")

@@ -10,26 +10,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from dynamo_graphs.api.annotations import is_paused
-from dynamo_graphs.api.component import GROUP, BlockedPod, DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.model import DynamoModel
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.plan.request import RequestConditionType, RequestReason
-from dynamo_graphs.status import configuration
-from dynamo_graphs.status.catalog import meaning, pod_advice
-from dynamo_graphs.status.catalog.row import NO_ACTION
-from dynamo_graphs.status.readiness import (
+from dynamo_operator.catalog import NO_ACTION, meaning, pod_advice
+from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph import status as configuration
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.status import Service, services
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.names import is_paused
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.plan import RequestConditionType, RequestReason
+from dynamo_operator.shared.conditions import (
+    ComponentReason,
+    GraphReason,
+    PauseReason,
+    ScalingReason,
     Stated,
     is_behind,
     is_ready,
     seen_generation,
     summary,
 )
-from dynamo_graphs.status.reasons import ComponentReason, GraphReason, PauseReason, ScalingReason
-from dynamo_graphs.status.service_rows import Service, services
-from dynamoctl.ages import age, ago, since
+from dynamoctl.screen import age, ago, since
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition
 

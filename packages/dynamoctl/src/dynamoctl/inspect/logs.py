@@ -13,20 +13,17 @@ from cyclopts import CycloptsError
 from rich.console import Console
 from rich.text import Text
 
-from dynamo_graphs.api import labels
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import label_value
-from dynamoctl.ages import seconds
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import label_value
 from dynamoctl.cluster.target import GRAPHS, Missing, Target, parse_service, service_of, target_of
-from dynamoctl.log_lines import LogLine, bounded_lines, log_line
 from dynamoctl.options import LogOptions, Where
-from dynamoctl.screen import console, warn
-from kube_runtime.client.api_errors import error_of_answer
-from kube_runtime.client.transport import Request, Transport
-from kube_runtime.commandline.errors import ExitCode, visible
+from dynamoctl.screen import LogLine, bounded_lines, console, log_line, seconds, warn
+from kube_runtime.client.client import Request, Transport, error_of_answer
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, NotFound, Unreachable
 from kube_runtime.kind import Key
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Pod
 
 _AGAIN_SECONDS = 1.0
 """Pause before the next request for the log of a container that ended or has not started."""
@@ -208,7 +205,7 @@ async def _follow(
     at: Target[DynamoGraphDeployment], selector: str, query: Mapping[str, str], printer: LogPrinter
 ) -> None:
     from dynamoctl.cluster.watching import snapshots
-    from kube_runtime.watch.selector import Selector
+    from kube_runtime.cache.watch import Selector
 
     selection = Selector(at.key.namespace, labels=selector)
     followed: dict[str, asyncio.Task[None]] = {}

@@ -8,23 +8,20 @@ from dataclasses import asdict, dataclass, replace
 from rich.console import RenderableType
 from rich.table import Table
 
-from dynamo_graphs.api.component import is_worker
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import label_value
-from dynamo_graphs.api.request import DynamoGraphDeploymentRequest
-from dynamo_graphs.api.request_record import accepted_spec
-from dynamo_profiler.configuration import Targets, targets_of
-from dynamo_profiler.section import Section
+from dynamo_operator.component.api import is_worker
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import label_value
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, accepted_spec
+from dynamo_profiler.configuration import Section, Targets, targets_of
 from dynamoctl.cluster.target import Missing, target_of
-from dynamoctl.frontend.load import Load, load_of
-from dynamoctl.frontend.scrapes import frontends, samples
+from dynamoctl.frontend.load import Load, frontends, load_of, samples
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table, warn
-from kube_runtime.clock import loop_time
-from kube_runtime.commandline.errors import ExitCode, visible
+from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object
+from kube_runtime.times import loop_time
 
 _NOTABLE = 1.1
 """Factor over the promised length or load from which it explains a missed target."""

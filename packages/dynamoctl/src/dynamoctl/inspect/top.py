@@ -11,8 +11,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.names import label_value
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import label_value
 from dynamoctl.cluster.target import (
     GRAPHS,
     Cluster,
@@ -22,13 +22,12 @@ from dynamoctl.cluster.target import (
     namespace_in_words,
     parse_object,
 )
-from dynamoctl.frontend.load import Load, Sample, load_of
-from dynamoctl.frontend.scrapes import PodName, frontends, samples
+from dynamoctl.frontend.load import Load, PodName, Sample, frontends, load_of, samples
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
-from kube_runtime.clock import loop_time
-from kube_runtime.commandline.errors import visible
+from kube_runtime.commandline import visible
+from kube_runtime.times import loop_time
 
 _HEAD = ("GRAPH", "SERVICES", "GPUS", "REQUESTS/S", "IN FLIGHT", "TTFT", "ITL")
 

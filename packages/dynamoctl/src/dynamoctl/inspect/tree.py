@@ -1,26 +1,51 @@
 """The objects of a graph as a tree, with their readiness and what blocks a pod. Pure."""
 
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing, nullcontext
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
+from cyclopts import CycloptsError
+from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from dynamo_graphs.api.component import DynamoComponentDeployment
-from dynamo_graphs.api.graph import DynamoGraphDeployment
-from dynamo_graphs.api.scaling import DynamoGraphDeploymentScalingAdapter
-from dynamo_graphs.status import pods
-from dynamo_graphs.status.readiness import is_ready, summary
-from dynamo_graphs.status.workload import deployment_readiness
-from dynamo_graphs.types.grove import PodClique, PodCliqueScalingGroup
-from dynamo_graphs.types.optional_apis import LeaderWorkerSet, LeaderWorkerSetSpec
-from dynamoctl.cluster.members import ORDER
-from kube_runtime.commandline.errors import visible
+from dynamo_operator.component import pods
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.status import deployment_readiness
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel, EndpointInfo
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.cluster import (
+    LeaderWorkerSet,
+    LeaderWorkerSetSpec,
+    PodClique,
+    PodCliqueScalingGroup,
+)
+from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, summary
+from dynamoctl.cluster.target import (
+    GRAPHS,
+    NOUNS,
+    ORDER,
+    STATED,
+    Target,
+    cluster,
+    not_served,
+    target_of,
+    type_named,
+)
+from dynamoctl.inspect.listing import RAW, print_raw
+from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.options import Where
+from dynamoctl.screen import Cell, Styled, redrawing, short_age, show, show_json, table, warn
+from kube_runtime.commandline import ExitCode, visible
+from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object
-from kube_runtime.types.apps import Deployment, DeploymentSpec, ReplicaSet
-from kube_runtime.types.core import Pod
+from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
 from kube_runtime.types.meta import Resource
 
 
@@ -148,3 +173,249 @@ def _pod(pod: Pod, now: datetime) -> str:
     container = f"container {blockage.container}: " if blockage.container else ""
     message = f": {blockage.message}" if blockage.message else ""
     return f"{pod.status.phase}; {container}{blockage.word}{message}"
+
+
+if TYPE_CHECKING:
+    from dynamoctl.inspect.explanation import Explanation
+
+
+async def print_tree(name: str, where: Where, output: str) -> ExitCode:
+    """Print the objects of a graph; 0 if it is ready.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    from dynamoctl.cluster.target import members
+
+    async with target_of(name, where, GRAPHS) as at:
+        graph = await at.get()
+        dependents = await members(at.reading.client, graph.key)
+    node = tree_of(graph, dependents.by_owner, now=datetime.now(UTC))
+    for note in dependents.unread:
+        warn(note)
+    if output == "json":
+        show_json(tree_json(node))
+    else:
+        show(drawn(node))
+    return _code(is_ready(graph))
+
+
+async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
+    """Print the status of an object; with `watch` again on each change until it is ready.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    async with target_of(name, where, STATED) as at:
+        stated = await at.get()
+        if watch and not is_ready(stated):
+            stated = await once_ready(at, output)
+        else:
+            _print_status(stated, output)
+    return _code(is_ready(stated))
+
+
+async def print_reasons(
+    name: str, where: Where, output: str, *, every: bool = False, everywhere: bool = False
+) -> ExitCode:
+    """Explain an object, or with `every` each object that is not ready; 0 if everything is ready.
+
+    `every` leaves out components and scaling adapters of a graph: the graph names their causes.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    if bool(name) == every:
+        raise CycloptsError("expected either NAME or --all")
+    if everywhere and not every:
+        raise CycloptsError("--all-namespaces requires --all")
+    if every:
+        return await _why_all(where, output, everywhere=everywhere)
+    async with target_of(name, where, STATED) as at:
+        stated = await at.get()
+        explanation = await explained(at.reading, stated)
+    if output == "json":
+        show_json(_reasons_json(stated, explanation))
+    else:
+        print_explanation(explanation)
+    return _code(is_ready(stated))
+
+
+async def once_ready(at: Target[Stated], output: str) -> Stated:
+    """Print the object on each change, on a terminal in place, and return it once it is ready.
+
+    Raises:
+        Missing: it was deleted.
+        OperatorError: it may not be watched, or the API server does not answer.
+    """
+    from dynamoctl.cluster.watching import states
+    from dynamoctl.inspect.listing import overview
+
+    is_drawn = output == "text" and sys.stdout.isatty()
+    async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
+        with redrawing() if is_drawn else nullcontext() as live:
+            is_first = True
+            async for stated in stream:
+                if live is not None:
+                    live.update(Group(*overview(stated, now=datetime.now(UTC))), refresh=True)
+                else:
+                    if output == "text" and not is_first:
+                        print()
+                    _print_status(stated, output)
+                is_first = False
+                if is_ready(stated):
+                    return stated
+    raise at.missing()
+
+
+async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
+    late: list[tuple[Stated, Explanation]] = []
+    async with cluster(where) as at:
+        namespace = "" if everywhere else at.namespace
+        for type_ in STATED:
+            try:
+                every: Sequence[Stated] = await at.reading.all(type_, namespace=namespace)
+            except NotFound:
+                warn(str(not_served(type_)))
+                continue
+            for stated in every:
+                if not is_ready(stated) and stated.metadata.controller is None:
+                    late.append((stated, await explained(at.reading, stated)))
+    if output == "json":
+        show_json([_reasons_json(stated, explanation) for stated, explanation in late])
+        return _code(not late and not at.reading.unreadable)
+    for stated, explanation in late:
+        show(Styled(f"{NOUNS[type(stated)]} {stated.key}", "bold").drawn())
+        print_explanation(explanation)
+        print()
+    summary = [f"{len(late)} not ready"] if late else []
+    if at.reading.unreadable:
+        summary.append(f"{len(at.reading.unreadable)} unreadable")
+    print(", ".join(summary) or "All objects are ready.", file=sys.stderr)
+    return _code(not summary)
+
+
+async def explained(reading: Reading, stated: Stated) -> "Explanation":
+    """Why an object is not ready.
+
+    Raises: OperatorError.
+    """
+    from dynamoctl.inspect.explanation import changed_at, explanation
+
+    changed = None
+    if is_behind(stated):
+        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
+    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
+
+
+def print_explanation(explanation: "Explanation") -> None:
+    """Print why an object is not ready, for people."""
+    show(*map(visible, explanation.lines))
+
+
+def _reasons_json(stated: Stated, explanation: "Explanation") -> Object:
+    return {
+        "kind": stated.KIND.name,
+        "namespace": stated.metadata.namespace,
+        "name": stated.metadata.name,
+        "ready": is_ready(stated),
+        "said": explanation.said,
+        "advice": explanation.advice,
+    }
+
+
+def _print_status(stated: Stated, output: str) -> None:
+    from dynamoctl.inspect.listing import overview, overview_json
+
+    if output == "json":
+        show_json(overview_json(stated))
+    else:
+        show(*overview(stated, now=datetime.now(UTC)))
+
+
+def _code(is_well: bool) -> ExitCode:
+    return ExitCode.OK if is_well else ExitCode.PROBLEMS
+
+
+_ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
+
+
+async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitCode:
+    """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    async with target_of(name, where, (type_named(kind, STATED),)) as at:
+        if output in RAW:
+            body = await at.raw()
+            print_raw(at.type_.KIND, [body], body, output)
+            return ExitCode.OK
+        stated = await at.get()
+        parts: list[RenderableType] = []
+        if isinstance(stated, DynamoModel):
+            parts = model_parts(stated, datetime.now(UTC))
+        elif isinstance(stated, DynamoGraphDeploymentRequest):
+            parts = request_parts(stated)
+        show(*parts, "")
+        print_explanation(await explained(at.reading, stated))
+    return ExitCode.OK if is_ready(stated) else ExitCode.PROBLEMS
+
+
+def load_state(endpoint: EndpointInfo, *, is_lora: bool) -> str:
+    """The state of a model on an endpoint, in one to three words."""
+    if endpoint.ready:
+        return "loaded"
+    if not is_lora:
+        return "serves it"  # a base model is not loaded by requests
+    if endpoint.unable:
+        return "no LoRA API"
+    if endpoint.fallback_covered:
+        return "covered by workers"
+    if endpoint.reloading:
+        return "reloading"
+    return "failed" if endpoint.failures else "pending"
+
+
+def model_parts(model: DynamoModel, now: datetime) -> list[RenderableType]:
+    """The parts of a screen: the model, and a row for each pod that may have loaded it."""
+    spec, status = model.spec, model.status
+    parts: list[RenderableType] = []
+    if spec is not None:
+        source = f" from {spec.source.uri}" if spec.source else ""
+        parts.append(
+            visible(f"{spec.model_name}: {spec.model_type} of {spec.base_model_name}{source}")
+        )
+    is_lora = spec is not None and spec.model_type == "lora"
+    rows = [
+        _endpoint(endpoint, load_state(endpoint, is_lora=is_lora), now)
+        for endpoint in status.endpoints
+    ]
+    rows += [_endpoint(endpoint, "to be unloaded", now) for endpoint in status.former_endpoints]
+    if rows:
+        parts += ["", table(_ENDPOINTS, rows)]
+    return parts
+
+
+def request_parts(request: DynamoGraphDeploymentRequest) -> list[RenderableType]:
+    """The parts of a screen: the state, the profiling Job and the graph of a request."""
+    spec, status = request.spec, request.status
+    job = status.profiling_job_name
+    created = status.deployment
+    lines = [
+        ("Model", spec.model if spec else ""),
+        ("Backend", status.backend or ""),
+        ("State", status.state or "not reconciled yet"),
+        ("Phase", status.profiling_phase or ""),
+        ("Job", f"{job} (kubectl logs job/{job})" if job else ""),
+        ("Graph", f"{created.name}: {created.state}" if created else ""),
+        ("Message", status.message or ""),
+    ]
+    return [table((), [(title, text) for title, text in lines if text])]
+
+
+def _endpoint(endpoint: EndpointInfo, state: str, now: datetime) -> tuple[Cell, ...]:
+    return (
+        endpoint.pod_name or endpoint.address,
+        state,
+        endpoint.loaded_name or "-",
+        str(endpoint.failures),
+        short_age(endpoint.last_attempt_time, now),
+        endpoint.message,
+    )

@@ -3,22 +3,72 @@
 Scripts search for the first four names, which are those of the reference's `pre-deployment-check.sh`.
 """
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from enum import Enum
 
-from dynamo_graphs.facts import registry_of_image
-from dynamoctl.ages import counted
-from kube_runtime.kind import Key, Kind
+from cryptography import x509
+
+from dynamo_legacy.settings import LegacySettings
+from dynamo_operator.names import version
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import registry_of_image
+from dynamoctl.screen import counted
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.quantity import amount
 from kube_runtime.times import seconds_between
-from kube_runtime.types.coordination import Lease
-from kube_runtime.types.core import Node, Pod
+from kube_runtime.types.kinds import Lease, Node, Pod, ValidatingWebhookConfiguration, Webhook
 from kube_runtime.types.meta import Resource, Struct
+
+OPERATOR = "dynamo-operator"
+NATS = "nats:2.14.9-alpine"
+ETCD = "quay.io/coreos/etcd:v3.6.8"
+
+
+def images(release: str, registry: str = "") -> tuple[str, ...]:
+    """The images of a version: the operator's, then those that only some graphs or chart values need.
+
+    `registry` replaces the registry of each, as the chart's `global.imageRegistry` does.
+    """
+    older = LegacySettings()
+    builders = (older.buildkit_image, older.buildkit_rootless_image)
+    originals = (f"{OPERATOR}:{release}", RenderSettings().debugger_image, NATS, ETCD, *builders)
+    return tuple(from_registry(image, registry) for image in originals)
+
+
+def from_registry(image: str, registry: str) -> str:
+    """The image's name in another registry; "" keeps its own."""
+    if not registry:
+        return image
+    first, slash, rest = image.partition("/")
+    has_host = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    return f"{registry.rstrip('/')}/{rest if has_host else image}"
+
+
+def print_images(registry: str, output: str) -> None:
+    """Print the images, one per line; as `pairs` with their names in the registry.
+
+    Raises: ConfigError for `pairs` without a registry.
+    """
+    if output == "names":
+        for image in images(version(), registry):
+            print(image)
+        return
+    if not registry:
+        raise ConfigError(
+            "dynamoctl images",
+            ("--output=pairs requires --registry, the registry to copy the images to"),
+        )
+    for source, target in zip(images(version()), images(version(), registry), strict=True):
+        print(f"{source} {target}")
+
 
 CONNECTIVITY = "kubectl Connectivity"
 STORAGE = "Default StorageClass"
@@ -248,3 +298,130 @@ def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
     text = "; ".join(f"{host} (as in {image})" for host, image in sorted(missing.items()))
     remedy = "public images need none; otherwise: kubectl create secret docker-registry"
     return Finding(PULL_SECRETS, CheckResult.WARNING, f"missing for {text}", remedy)
+
+
+GRAPHS = "Graphs where the operator may not write"
+POLICY = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
+VALUE = "dynamo-operator.namespacePolicy.releaseNamespace=false"
+UNOBSERVED_SECONDS = 60.0
+"""How old an object is before it counts as observed by no controller."""
+
+_POLICY_SUFFIX = "-excluded-namespaces"
+_MOST_NAMED = 5
+
+
+def closed_namespaces(policies: Iterable[Object]) -> set[str]:
+    """The namespaces in which a policy of the chart refuses the operator's writes."""
+    return {
+        namespace
+        for policy in policies
+        if policy["metadata"]["name"].endswith(_POLICY_SUFFIX)
+        for term in policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+        for namespace in term["values"]
+    }
+
+
+def graphs_in_closed(by_namespace: Mapping[str, Sequence[str]], *, is_before: bool) -> Finding:
+    """Whether there are graphs in closed namespaces, which are those with an entry.
+
+    Before an upgrade the policy is not there yet, and the namespaces are those of the operators that run.
+    """
+    named = [f"{space}/{name}" for space, names in sorted(by_namespace.items()) for name in names]
+    if not named:
+        return Finding(GRAPHS, CheckResult.OK, "none")
+    more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    will = "after the upgrade their pods keep running, but " if is_before else ""
+    text = f"{', '.join(named[:_MOST_NAMED])}{more}: {will}the operator does not change them"
+    remedy = (
+        "create them in another namespace, or, if they are in the namespace of the release: "
+        f"helm upgrade with --set {VALUE}"
+    )
+    return Finding(GRAPHS, CheckResult.WARNING, text, remedy)
+
+
+def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Finding | None:
+    """The objects without a status that are old enough to have one; None if there are none."""
+    named = sorted(
+        f"{body['kind']} {body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
+        for body in objects
+        if not body.get("status") and _is_old(body, now)
+    )
+    if not named:
+        return None
+    more = f" and {counted(len(named) - 1, 'other object')}" if len(named) > 1 else ""
+    text = f"no controller has observed {named[0]}{more}"
+    remedy = f"check that the controller of {project} runs: its CRDs alone create no pods"
+    return Finding(project, CheckResult.WARNING, text, remedy)
+
+
+def _is_old(body: Object, now: datetime) -> bool:
+    seconds = seconds_between(body["metadata"].get("creationTimestamp"), now)
+    return seconds is not None and seconds > UNOBSERVED_SECONDS
+
+
+AUTHORITIES = "Webhook Authorities"
+ADMISSION = "Admission"
+_SOON = timedelta(days=7)
+_CALLING = "failed calling webhook"
+_REFUSED = "denied the request"
+
+
+def authorities(configurations: Sequence[ValidatingWebhookConfiguration], now: datetime) -> Finding:
+    """Whether each of our webhooks has a CA that does not expire soon."""
+    ends: list[datetime] = []
+    for configuration in configurations:
+        for webhook in configuration.webhooks:
+            try:
+                ends.append(max(_ends(webhook)))
+            except ValueError as error:
+                name = f"{configuration.metadata.name}/{webhook.name}"
+                remedy = "see the log of the operator, or of cert-manager"
+                return Finding(AUTHORITIES, CheckResult.FAIL, f"{name} {error}", remedy)
+    if not ends:
+        return Finding(AUTHORITIES, CheckResult.OK, "no Dynamo webhook is registered")
+    first = min(ends)
+    text = f"the first expires on {first:%Y-%m-%d}"
+    if first - now >= _SOON:
+        return Finding(AUTHORITIES, CheckResult.OK, text)
+    result = CheckResult.FAIL if first <= now else CheckResult.WARNING
+    remedy = "check that the operator that renews it is running"
+    return Finding(AUTHORITIES, result, text, remedy)
+
+
+def _ends(webhook: Webhook) -> Iterable[datetime]:
+    """Raises: ValueError with what is wrong."""
+    if not webhook.client_config.ca_bundle:
+        raise ValueError("has no caBundle")
+    try:
+        text = base64.b64decode(webhook.client_config.ca_bundle, validate=True)
+        return [
+            certificate.not_valid_after_utc for certificate in x509.load_pem_x509_certificates(text)
+        ]
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("has a caBundle that is not PEM") from error
+
+
+def admission(trial: str, *, is_expected: bool) -> Finding:
+    """Check a dry run that a webhook should refuse; `trial` is the API server's error, "" if it accepted."""
+    if _CALLING in trial:
+        remedy = (
+            "check that a replica of the operator is ready and that the API server can "
+            "reach its Service"
+        )
+        return Finding(ADMISSION, CheckResult.FAIL, trial, remedy)
+    if _REFUSED in trial:
+        return Finding(
+            ADMISSION, CheckResult.OK, "the API server calls the webhooks and trusts them"
+        )
+    if trial:
+        return Finding(ADMISSION, CheckResult.WARNING, f"the check failed: {trial}")
+    if is_expected:
+        remedy = "check that the webhook is registered for this namespace"
+        return Finding(ADMISSION, CheckResult.FAIL, "no webhook refused an invalid graph", remedy)
+    return Finding(ADMISSION, CheckResult.OK, "no webhooks; conditions report errors")

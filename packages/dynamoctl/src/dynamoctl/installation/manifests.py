@@ -15,11 +15,11 @@ import msgspec
 import yaml
 from cyclopts import CycloptsError
 
-from dynamo_graphs.api.crd import custom_resource_definitions
-from dynamo_graphs.files.yaml_writer import write_yaml
-from dynamo_graphs.settings import RenderSettings, fields
-from dynamo_graphs.validation.syntax import is_dns_label
-from dynamo_operator.cli.configuration import read_settings
+from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.documents import write_yaml
+from dynamo_operator.process.flags import read_settings
+from dynamo_operator.settings import RenderSettings, fields
+from dynamo_operator.shared.problems import is_dns_label
 from dynamoctl.installation.permissions import RULES
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object

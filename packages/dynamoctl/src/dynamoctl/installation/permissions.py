@@ -4,9 +4,115 @@ Kubernetes lets no client grant permissions that it does not hold. So the operat
 discovery Role, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
 """
 
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
 
-from dynamoctl.installation.rule import Feature, Name, Rule, Where
+from kube_runtime.kind import Object
+
+
+class Where(Enum):
+    """Where the objects of a rule are; each place has its own role."""
+
+    GRAPHS = "graphs"
+    """Namespaces with graphs: all of them, or the one of a restricted operator."""
+    OWN = "own"
+    """The operator's own namespace."""
+    ELECTION = "election"
+    """The namespace of the Lease by which replicas choose their leader."""
+    CLUSTER = "cluster"
+    """Cluster-scoped objects."""
+
+
+class Feature(Enum):
+    """A feature of an installation; without it the rule is left out."""
+
+    ALWAYS = "always"
+    CLUSTER_WIDE = "clusterWide"
+    RESTRICTED = "restricted"
+    WEBHOOKS = "webhooks"
+    OWN_CERTIFICATE = "ownCertificate"
+    OWN_BUNDLE = "ownBundle"
+    METRICS_CERTIFICATE = "metricsCertificate"
+    METRICS_REVIEW = "metricsReview"
+    SSH_KEYS = "sshKeys"
+    GROVE = "grove"
+    KAI = "kai"
+    LEADER_WORKER_SET = "leaderWorkerSet"
+    ISTIO = "istio"
+    INFERENCE_POOL = "inferencePool"
+    LEGACY_KINDS = "legacyKinds"
+
+
+class Name(Enum):
+    """Placeholders for object names that an installation chooses."""
+
+    ELECTION_LEASE = "$electionLease"
+    SSH_SECRET = "$sshSecret"  # noqa: S105  the name of one
+    WEBHOOK_SECRET = "$webhookSecret"  # noqa: S105  the name of one
+    METRICS_SECRET = "$metricsSecret"  # noqa: S105  the name of one
+    WEBHOOK_CONFIGURATION = "$webhookConfiguration"
+    PLANNER_ROLE = "$plannerRole"
+    EPP_ROLE = "$eppRole"
+    PROFILING_ROLE = "$profilingRole"
+    PROFILING_NODES = "$profilingNodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule of a role, and why the operator needs it.
+
+    `names` limits it to these objects; empty is all objects of the resources.
+    """
+
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+    where: Where = Where.GRAPHS
+    feature: Feature = Feature.ALWAYS
+    names: tuple[Name | str, ...] = ()
+
+    def as_policy(self, names: Mapping[Name, str]) -> Object:
+        """The rule as roles have it."""
+        rule: Object = {
+            "apiGroups": [self.group],
+            "resources": list(self.resources),
+            "verbs": list(self.verbs),
+        }
+        if self.names:
+            rule["resourceNames"] = [
+                names[name] if isinstance(name, Name) else name for name in self.names
+            ]
+        return rule
+
+
+def needed(rules: Iterable[Rule], features: Collection[Feature], where: Where) -> Iterator[Rule]:
+    """The rules of one role in an installation that has these features."""
+    for rule in rules:
+        if rule.where is where and (rule.feature is Feature.ALWAYS or rule.feature in features):
+            yield rule
+
+
+def policy(
+    rules: Iterable[Rule],
+    features: Collection[Feature],
+    where: Where,
+    names: Mapping[Name, str],
+) -> list[Object]:
+    """The `rules` of one role in an installation that has these features and names."""
+    return [rule.as_policy(names) for rule in needed(rules, features, where)]
+
+
+def as_data(rule: Rule) -> Object:
+    """The rule as the chart reads it."""
+    return {
+        "why": rule.why,
+        "where": rule.where.value,
+        "feature": rule.feature.value,
+        **rule.as_policy({name: name.value for name in Name}),
+    }
+
 
 _READ = ("get", "list", "watch")
 # An apply is a patch; of an object that is not there yet, it is a create as well.
@@ -371,3 +477,93 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """The permissions of the operator."""
+
+
+_ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
+_WHOLE_CLUSTER = Feature.CLUSTER_WIDE
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A role of such pods; `name` is the suffix of the ClusterRole.
+
+    `account`, `role` and `binding` are the names in a restricted installation.
+    """
+
+    name: str
+    account: str
+    role: str
+    binding: str
+    rules: tuple[Rule, ...]
+
+
+_FIND_WORKERS = (
+    Rule("discovery.k8s.io", ("endpointslices",), _READ, "Discovers workers."),
+    Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Discovers workers, and registers itself."),
+)
+
+PLANNER = Granted(
+    "planner",
+    "planner-serviceaccount",
+    "planner-role",
+    "planner-binding",
+    (
+        Rule(
+            NVIDIA,
+            ("dynamographdeployments", "dynamocomponentdeployments"),
+            ("get", "list", "create", "update", "patch"),
+            "Scales the services of its graph.",
+        ),
+        Rule(
+            NVIDIA,
+            ("dynamographdeploymentscalingadapters/scale",),
+            ("patch",),
+            "Scales services that have an adapter.",
+        ),
+        *_FIND_WORKERS,
+    ),
+)
+EPP = Granted(
+    "epp",
+    "epp-serviceaccount",
+    "epp-role",
+    "epp-binding",
+    (
+        Rule(
+            "inference.networking.x-k8s.io",
+            ("inferencepools", "inferenceobjectives", "inferencemodelrewrites"),
+            _READ,
+            "Reads its picking rules.",
+        ),
+        Rule("inference.networking.k8s.io", ("inferencepools",), _READ, "Reads its pool."),
+        Rule("", ("pods",), _READ, "Reads the pods to pick from."),
+        *_FIND_WORKERS,
+    ),
+)
+PROFILING = Granted(
+    "dgdr-profiling",
+    "dgdr-profiling-job",
+    "dgdr-profiling-job",
+    "dgdr-profiling-job",
+    (
+        Rule(
+            "",
+            ("configmaps",),
+            ("create", "get", "update", "patch", "delete"),
+            "Writes its results.",
+        ),
+        Rule(NVIDIA, ("dynamographdeploymentrequests",), ("get",), "Reads its request."),
+        Rule(
+            NVIDIA,
+            ("dynamographdeployments",),
+            ("get", "list", "watch", "create", "delete"),
+            "Creates temporary graphs.",
+        ),
+        # Not `create`: a pod may name any ServiceAccount of its namespace, the operator's too.
+        Rule("", ("pods",), ("get", "list", "delete"), "Watches and deletes their pods."),
+        Rule("", ("pods/log",), ("get",), "Reads why one failed."),
+    ),
+)
+PROFILING_NODES = (Rule("", ("nodes",), _READ, "Discovers GPUs.", feature=_WHOLE_CLUSTER),)
+"""Separate, because nodes are cluster-scoped: a RoleBinding cannot grant them."""
+GRANTED = (PLANNER, EPP, PROFILING)

@@ -5,20 +5,23 @@ might not be that of the last write. The store decides how long it shows an answ
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Any, NoReturn
 from weakref import WeakValueDictionary
 
-from kube_runtime.cache.cache import Cache
-from kube_runtime.cache.pending_writes import InFlightWrite
-from kube_runtime.cache.store import FETCHED_SECONDS
-from kube_runtime.client.requests import Client
-from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
-from kube_runtime.coordination.leader_election import LeadershipLost
-from kube_runtime.errors import Conflict, Forbidden, NotFound
+import structlog
+
+from kube_runtime.cache.store import FETCHED_SECONDS, Cache, InFlightWrite
+from kube_runtime.cache.watch import Selector
+from kube_runtime.client.client import Client
+from kube_runtime.errors import Conflict, Forbidden, NotFound, OperatorError
 from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.types.meta import R, Resource
+from kube_runtime.leases import LeadershipLost, NamespaceExcluded
+from kube_runtime.rate_limits import Backoff
+from kube_runtime.types.meta import R, Resource, metadata_type
 
 
 class Writer:
@@ -182,3 +185,178 @@ class Writer:
         """Have the stores of the kind's other types show no state that this write has made old."""
         for store in self.cache.others_of_kind(type_):
             store.end_unwatched(key)
+
+
+SHOWN_SECONDS = 300.0
+"""How long such an object stays in the cache, unless a write adds the label: its owner's time to act."""
+
+AGAIN_SECONDS = 60.0
+"""Seconds between two lists of a kind of which an object of ours was found."""
+
+_RETRY = Backoff(first_seconds=1, limit_seconds=60)
+
+_log = structlog.get_logger()
+
+
+class UnselectedObjects:
+    """Puts such objects into the cache. Run it as a server of the manager, while leading.
+
+    `selectors` select, by type, the objects that the watch of the type leaves out (see `complement`).
+    `is_ours` decides by the metadata which of them belong to this operator.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        *,
+        selectors: Mapping[type[Resource], Selector],
+        is_ours: Callable[[Resource], bool],
+    ) -> None:
+        self._writer = writer
+        self._selectors = selectors
+        self._is_ours = is_ours
+
+    async def run(self) -> NoReturn:
+        """List them until none of ours is left, for `SHOWN_SECONDS` at most; then wait to be cancelled."""
+        left = [type_ for type_ in self._selectors if self._writer.cache.serves(type_)]
+        for _ in range(round(SHOWN_SECONDS / AGAIN_SECONDS)):
+            left = [type_ for type_ in left if await self._finds(type_, self._selectors[type_])]
+            if not left:
+                break
+            await asyncio.sleep(AGAIN_SECONDS)
+        await asyncio.Event().wait()
+        raise AssertionError("the event is never set")
+
+    async def _finds(self, type_: type[Resource], selector: Selector) -> bool:
+        """List until the API server answers; return whether there is one of ours."""
+        failures = 0
+        while True:
+            try:
+                return await self._list(type_, selector)
+            except (Forbidden, NotFound):
+                return False  # not installed, or not ours to read: the watch reports it
+            except OperatorError as error:
+                failures += 1
+                seconds = _RETRY.seconds(failures, 0.5)
+                _log.warning(
+                    "objects without their label not listed",
+                    kind=str(type_.KIND),
+                    error=str(error),
+                    retry_in_seconds=round(seconds, 1),
+                )
+                await asyncio.sleep(seconds)
+
+    async def _list(self, type_: type[Resource], selector: Selector) -> bool:
+        has_ours = False
+        async for page in self._writer.client.pages(metadata_type(type_), **selector.query()):
+            for live in page.items:
+                if self._is_ours(live):
+                    has_ours = True
+                    _log.info("object lacks its label", kind=str(type_.KIND), name=str(live.key))
+                    await self._writer.read_existing(
+                        *(type_, live.key), is_ours=self._is_ours, seconds=SHOWN_SECONDS
+                    )
+        return has_ours
+
+
+def complement(labels: str) -> str:
+    """The label selector for the objects that a selector of one label leaves out.
+
+    Raises:
+        ValueError: the selector is neither `a` nor `a=b`.
+    """
+    [rule] = Selector(labels=labels).rules
+    if rule.is_negated:
+        raise ValueError(f"label selector {labels!r} is negated")
+    return f"!{rule.name}" if rule.value is None else f"{rule.name}!={rule.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedFieldsUpgrade:
+    """Makes us the manager of what an earlier operator set; `mark` is an annotation that it wrote."""
+
+    writer: Writer
+    mark: str
+
+    def is_due(self, live: Resource) -> bool:
+        """Whether the earlier operator wrote an object, and we have not applied it since."""
+        return self.mark in live.metadata.annotations
+
+    async def __call__(self, live: R) -> R:
+        """Become the manager of the fields of an object: one read and at most one patch.
+
+        Raises:
+            Conflict: it has changed since it was read; the caller retries at once.
+            OperatorError: the API server is unreachable or failed.
+        """
+        try:
+            stored = await self.writer.client.get_raw(live.KIND, live.key)
+        except NotFound:
+            return live  # the apply that follows fails
+        metadata = stored["metadata"]
+        entries = with_manager(
+            metadata.get("managedFields", ()),
+            mark=self.mark,
+            manager=self.writer.client.field_manager,
+        )
+        if entries is None:
+            return live
+        version = metadata["resourceVersion"]
+        patch: Object = {"metadata": {"resourceVersion": version, "managedFields": entries}}
+        uid = live.metadata.uid
+        taken = await self.writer.merge_patch(type(live), live.key, patch, uid=uid)
+        _log.info("taken over from an earlier operator", kind=str(live.KIND), object=str(live.key))
+        return taken
+
+
+def with_manager(entries: Sequence[Object], *, mark: str, manager: str) -> list[Object] | None:
+    """Move the fields that the writer of `mark` updated to those that `manager` applied.
+
+    Entries of others, of subresources and of other API versions stay as they are. None means: nothing to
+    move.
+    """
+    marked = [entry for entry in entries if _is("Update", entry) and _owns(entry, mark)]
+    if not marked:
+        return None
+    ours = [entry for entry in entries if _is("Apply", entry) and entry["manager"] == manager]
+    version = (ours or marked)[0]["apiVersion"]
+    earlier = {entry["manager"] for entry in marked}
+    theirs = [entry for entry in entries if _is("Update", entry) and entry["manager"] in earlier]
+    moved = [entry for entry in theirs if entry["apiVersion"] == version]
+    if not moved:
+        return None
+    fields: Object = {}
+    for entry in (*ours, *moved):
+        fields = _union(fields, entry["fieldsV1"])
+    latest = max((*ours, *moved), key=lambda entry: entry.get("time") or "")
+    merged = {**latest, "manager": manager, "operation": "Apply", "fieldsV1": fields}
+    return [*(entry for entry in entries if entry not in ours and entry not in moved), merged]
+
+
+def _is(operation: str, entry: Object) -> bool:
+    """Whether an entry is about that operation, and not about a subresource."""
+    is_readable = entry.get("fieldsType") == "FieldsV1" and {"fieldsV1", "manager"} <= entry.keys()
+    return is_readable and not entry.get("subresource") and entry.get("operation") == operation
+
+
+def _owns(entry: Object, annotation: str) -> bool:
+    fields: Any = entry["fieldsV1"]
+    return f"f:{annotation}" in fields.get("f:metadata", {}).get("f:annotations", {})
+
+
+def _union(left: Object, right: Object) -> Object:
+    """The union of two sets of fields in the format FieldsV1.
+
+    A field with members is itself in a set if it has the member ".".
+    """
+    result = dict(left)
+    for name, theirs in right.items():
+        ours = left.get(name)
+        if ours is None:
+            result[name] = theirs
+        elif not ours or not theirs:
+            inside = ours or theirs
+            result[name] = {".": {}, **inside} if inside else {}
+        else:
+            result[name] = _union(ours, theirs)
+    return result

@@ -6,22 +6,157 @@ are recorded but not shown yet, so at rest the store equals the state of the wat
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator
+import builtins
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias
+from itertools import chain
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import structlog
 from msgspec.structs import replace
 
-from kube_runtime.cache.index import Index
-from kube_runtime.cache.pending_writes import InFlightWrite, Overlay, Relist
+from kube_runtime.cache.watch import (
+    EVERYTHING,
+    Broken,
+    Changed,
+    Event,
+    Present,
+    Removed,
+    Selector,
+    Started,
+    Synced,
+)
 from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Key
 from kube_runtime.times import utc_now
 from kube_runtime.types.meta import R, Resource, equal_but_for_version
-from kube_runtime.watch.events import Broken, Changed, Event, Present, Removed, Started, Synced
-from kube_runtime.watch.selector import EVERYTHING, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Relist(Generic[R]):
+    """A complete list: the states of an object before and in it, and uids removed while it was sent."""
+
+    before: R | None
+    listed: R | None
+    gone: Collection[str] = ()
+
+    def is_newer(self, written: Resource, older: set[str]) -> bool:
+        """Whether the list is newer than `written`, with which it raced.
+
+        Where the facts leave it open, the answer is the one whose error is corrected sooner: yes if the list
+        has another state of the same object (the watch follows at once), no if it lacks the object (the
+        overlay expires).
+        """
+        uid = written.metadata.uid
+        if uid in self.gone:
+            return True
+        if self.listed is None or self.listed.metadata.uid != uid:
+            return self.before is not None and self.before.metadata.uid == uid
+        return self.listed.metadata.resource_version not in older
+
+
+@dataclass(slots=True)
+class InFlightWrite(Generic[R]):
+    """A write without a response yet, and what the watch brought for its key meanwhile.
+
+    `known_versions` are those known when the write was sent, and those that the watch has brought since. If
+    the result is not among them, they are all older. `relists` are the lists that ended meanwhile.
+    """
+
+    known_versions: set[str] = field(default_factory=set[str])
+    relists: list[Relist[R]] = field(default_factory=list[Relist[R]])
+
+    def is_overtaken(self, written: Resource) -> bool:
+        """Whether the store is at `written` already, or beyond it."""
+        return written.metadata.resource_version in self.known_versions or any(
+            relist.is_newer(written, self.known_versions) for relist in self.relists
+        )
+
+
+@dataclass(slots=True)
+class Overlay(Generic[R]):
+    """A state from our own write that is shown until the watch brings it.
+
+    `watched` is the state of the watch meanwhile, None if it has no such object. `older` are versions that
+    are older than the shown state, and that a list may still bring. `is_selected`: the watch brings the shown
+    state itself; otherwise only later ones.
+    """
+
+    shown: R
+    watched: R | None
+    older: set[str]
+    timer: asyncio.TimerHandle
+    is_deletion: bool = False
+    is_selected: bool = True
+    is_older_than_list: bool = False  # the running list began after the response
+
+    def ends_with(self, event_state: Resource) -> bool:
+        """Whether the watch has brought the shown state, or one after it."""
+        if self.is_deletion:
+            same = event_state.metadata.uid == self.shown.metadata.uid
+            return same and event_state.metadata.deletion_timestamp is not None
+        if not self.is_selected:
+            return event_state.metadata.resource_version not in self.older
+        return event_state.metadata.resource_version == self.shown.metadata.resource_version
+
+    def ends_with_list(self, listed: R | None, gone: Collection[str] = ()) -> bool:
+        """Whether a complete list with this state (None: without the object) is newer than our write."""
+        if self.is_older_than_list or (listed is not None and self.ends_with(listed)):
+            return True
+        return Relist(self.watched, listed, gone).is_newer(self.shown, self.older)
+
+
+_Outer = TypeVar("_Outer")
+_Inner = TypeVar("_Inner")
+_Value = TypeVar("_Value")
+
+
+class Index(Generic[R]):
+    """Lookups, consistent with each other. Returned iterators do not change with the index."""
+
+    def __init__(self) -> None:
+        self._namespaces: dict[str, dict[str, R]] = {}
+        self._owned: dict[str, dict[Key, R]] = {}
+
+    def __len__(self) -> int:
+        """Number of objects."""
+        return sum(map(len, self._namespaces.values()))
+
+    def get(self, key: Key) -> R | None:
+        """The object with that key, if there is one."""
+        return self._namespaces.get(key.namespace, {}).get(key.name)
+
+    def list(self, namespace: str = "") -> Iterator[R]:
+        """The objects of a namespace; by default of all."""
+        if namespace:
+            return iter(tuple(self._namespaces.get(namespace, {}).values()))
+        return iter(tuple(chain.from_iterable(map(dict.values, self._namespaces.values()))))
+
+    def owned_by(self, uid: str) -> Iterator[R]:
+        """The objects with an owner reference to this uid."""
+        return iter(tuple(self._owned.get(uid, {}).values()))
+
+    def put(self, key: Key, new: R | None) -> None:
+        """Replace the object with that key by `new`; None removes it."""
+        old = self.get(key)
+        if old is not None:
+            for owner in old.metadata.owner_references:
+                _drop(self._owned, owner.uid, key)
+        if new is None:
+            _drop(self._namespaces, key.namespace, key.name)
+            return
+        self._namespaces.setdefault(key.namespace, {})[key.name] = new
+        for owner in new.metadata.owner_references:
+            self._owned.setdefault(owner.uid, {})[key] = new
+
+
+def _drop(nested: dict[_Outer, dict[_Inner, _Value]], outer: _Outer, inner: _Inner) -> None:
+    members = nested.get(outer, {})
+    members.pop(inner, None)
+    if not members:
+        nested.pop(outer, None)
+
 
 _log = structlog.get_logger()
 
@@ -355,3 +490,132 @@ def _is_bare(state: Resource) -> bool:
 
 def _version(state: Resource | None) -> str:
     return state.metadata.resource_version if state else ""
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Derived:
+    """A derived value, and the revisions of the types that it was computed from."""
+
+    revisions: tuple[int, ...]
+    values: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+
+
+class Cache:
+    """The watched objects by type. They are frozen and shared by all readers.
+
+    Raises:
+        LookupError: the type is not watched; from every method but `serves`, `forbids` and `holds`.
+    """
+
+    def __init__(self, stores: Iterable[Store[Any]] = ()) -> None:
+        self._stores: dict[type[Resource], Store[Any]] = {store.type_: store for store in stores}
+        self._derived: dict[tuple[type[Resource], ...], _Derived] = {}
+
+    def add(self, store: Store[Any]) -> None:
+        """Add the store of one more type.
+
+        Raises:
+            ValueError: the type has a store already; two watches of one type would contradict each other.
+        """
+        if store.type_ in self._stores:
+            raise ValueError(f"{store.type_.__name__} is watched twice")
+        self._stores[store.type_] = store
+
+    def holds(self, type_: type[Resource]) -> bool:
+        """Whether the type is watched."""
+        return type_ in self._stores
+
+    def store(self, type_: type[R]) -> Store[R]:
+        """The store of a type."""
+        store = self._stores.get(type_)
+        if store is None:
+            raise LookupError(f"{type_.__name__} is not watched")
+        return cast("Store[R]", store)
+
+    def others_of_kind(self, type_: type[Resource]) -> Iterator[Store[Any]]:
+        """The stores of the other types of the same kind."""
+        return (
+            store
+            for other, store in self._stores.items()
+            if other is not type_ and other.KIND == type_.KIND
+        )
+
+    def get(self, type_: type[R], key: Key) -> R | None:
+        """The object with that key, if there is one."""
+        return self.store(type_).shown.get(key)
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
+        """The objects of a namespace; by default of all."""
+        return self.store(type_).shown.list(namespace)
+
+    def owned_by(
+        self, uid: str, types: Iterable[type[Resource]], namespace: str = ""
+    ) -> builtins.list[Resource]:
+        """The objects of these types with an owner reference to this uid, as controller or not.
+
+        A namespace excludes objects of others: Kubernetes knows no owners across namespaces, but any user
+        may write the uid of an owner into an object in a namespace of their own.
+        """
+        return [
+            resource
+            for type_ in types
+            for resource in self.store(type_).shown.owned_by(uid)
+            if not namespace or resource.metadata.namespace == namespace
+        ]
+
+    def derived(
+        self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
+    ) -> T:
+        """The value of `compute`, recomputed only when an object of these types has changed.
+
+        For values that every reconcile reads and few changes affect. A change of one object drops all values
+        derived from these types.
+        """
+        revisions = tuple(self.store(type_).revision for type_ in types)
+        derived = self._derived.get(types)
+        if derived is None or derived.revisions != revisions:
+            derived = self._derived[types] = _Derived(revisions)
+        try:
+            value: T = derived.values[name]
+        except KeyError:
+            value = derived.values[name] = compute()
+        return value
+
+    def broken(self, type_: type[Resource], key: Key) -> DecodeError | None:
+        """Why the newest state of an object cannot be decoded, if so; `get` returns the last good one."""
+        return self.store(type_).broken.get(key)
+
+    def subscribe_deleted(self, type_: type[Resource], *handlers: Callable[[str], None]) -> None:
+        """Call the handlers with the uid of each deleted object of that type."""
+
+        def on_change(change: Change[Any]) -> None:
+            if change.new is None and change.old is not None:
+                for handler in handlers:
+                    handler(change.old.metadata.uid)
+
+        self.subscribe(type_, on_change)
+
+    def subscribe_broken(self, type_: type[Resource], handler: Callable[[Key], None]) -> None:
+        """Call `handler` when an object of that type becomes `broken`, or readable again."""
+        self.store(type_).subscribe_broken(handler)
+
+    def serves(self, type_: type[Resource]) -> bool:
+        """Whether the type is watched, and the API server serves its kind."""
+        store = self._stores.get(type_)
+        return store is not None and store.is_served
+
+    def forbids(self, type_: type[Resource]) -> bool:
+        """Whether the type is watched and its kind is installed, but may not be read."""
+        store = self._stores.get(type_)
+        return store is not None and store.is_forbidden
+
+    def subscribe(self, type_: type[R], handler: Handler[R]) -> None:
+        """Call `handler` for each change of that type, once it is stored."""
+        self.store(type_).subscribe(handler)
+
+    def subscribe_served(self, type_: type[Resource], handler: Callable[[], None]) -> None:
+        """Call `handler` when `serves` changes, or, while it is false, `forbids`."""
+        self.store(type_).subscribe_served(handler)

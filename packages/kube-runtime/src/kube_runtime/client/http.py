@@ -5,16 +5,119 @@ aiohttp has some twenty errors for a missing response; each becomes one line tha
 
 import asyncio
 import socket
+import ssl
+import tempfile
 from asyncio.sslproto import SSLProtocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Self
+from pathlib import Path
+from typing import Protocol, Self
 
 import aiohttp
 from yarl import URL
 
-from kube_runtime.client.auth import ClientConfig, Credentials
-from kube_runtime.client.transport import Answer, Request
+from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError, NoAnswer, Unreachable, Untrusted
+from kube_runtime.times import loop_time
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """The address of the API server, how to trust it, and the credentials to present."""
+
+    server: str
+    """Its URL, without a slash at the end."""
+    headers: Mapping[str, str] = field(repr=False)
+    """The headers that authenticate a request."""
+    tls: ssl.SSLContext | None = None
+    """None for plain HTTP."""
+    tls_server_name: str | None = None
+    """The name in the server's certificate, if it is not the host of the URL."""
+    proxy: str | None = None
+    """URL of the proxy, if there is one."""
+
+
+class Credentials(Protocol):
+    """A source of `ClientConfig`, which may change over time."""
+
+    async def config(self) -> ClientConfig:
+        """The configuration for the next request, renewed first if it is about to expire.
+
+        Raises:
+            ConfigError: they cannot be renewed.
+        """
+        ...
+
+    async def refresh(self) -> None:
+        """Renew the credentials, because the API server has just refused them.
+
+        Raises:
+            ConfigError: they cannot be renewed.
+        """
+        ...
+
+
+def bearer(token: str, source: str) -> str:
+    """The Authorization header for a token; strips the newline at the end of a file.
+
+    Raises:
+        ConfigError: the text cannot be a token; names `source`.
+    """
+    token = token.strip()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigError(source, "the token is empty or has characters that no token has")
+    return f"Bearer {token}"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsMaterial:
+    """PEM of the trusted CAs, and of the client certificate with its key.
+
+    None means: the CAs of the system; no client certificate.
+    """
+
+    authorities: bytes | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+    verify: bool = True
+
+    def context(self, source: str) -> ssl.SSLContext:
+        """Build the TLS context. It reads and writes files: not for the event loop.
+
+        Raises:
+            ConfigError: not PEM, or key and certificate do not match; names `source`.
+        """
+        try:
+            context = ssl.create_default_context(
+                cadata=self.authorities.decode("ascii", "ignore") if self.authorities else None
+            )
+        except (ssl.SSLError, ValueError) as error:
+            raise ConfigError(source, f"unusable certificate authority: {error}") from error
+        # Python 3.13 turned this on. Some clusters have CAs that fail it, and kubectl accepts them.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if not self.verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.certificate and self.key:
+            _load_pair(context, self.certificate, self.key, source)
+        elif self.certificate or self.key:
+            raise ConfigError(source, "a client certificate and its key come together")
+        return context
+
+
+def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes, source: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="client-certificate-") as folder:  # 0700
+        pair = Path(folder, "pair.pem")
+        pair.touch(mode=0o600)
+        pair.write_bytes(key.rstrip() + b"\n" + certificate)
+        try:
+            # Without a password, OpenSSL would prompt for one.
+            context.load_cert_chain(pair, password="")
+        except (ssl.SSLError, ValueError) as error:
+            message = f"unusable client certificate or key: {error}"
+            raise ConfigError(source, message) from error
+
 
 USER_AGENT = "kube-runtime"
 CONNECT_SECONDS = 10.0
@@ -235,3 +338,83 @@ def _why_not_connected(
         case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
             return f"nothing listens on {address}: connection refused"
     return f"no connection to {address}: {error.os_error}"
+
+
+FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REREAD_SECONDS = 60.0
+
+
+def is_in_cluster(environ: Mapping[str, str], folder: Path = FOLDER) -> bool:
+    """Whether this process runs in a pod with a ServiceAccount."""
+    return "KUBERNETES_SERVICE_HOST" in environ and (folder / "token").exists()
+
+
+class InCluster:
+    """Credentials from the mounted ServiceAccount."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        folder: Path = FOLDER,
+        *,
+        reread_seconds: float = REREAD_SECONDS,
+    ) -> None:
+        host = environ["KUBERNETES_SERVICE_HOST"]
+        host = f"[{host}]" if ":" in host else host  # IPv6
+        self.server = f"https://{host}:{environ.get('KUBERNETES_SERVICE_PORT', '443')}"
+        self.folder = folder
+        self._reread_seconds = reread_seconds
+        self._material: TlsMaterial | None = None
+        self._config: ClientConfig | None = None
+        self._read_at = float("-inf")
+
+    async def config(self) -> ClientConfig:
+        """The configuration for the next request, its token read within the last minute.
+
+        Raises:
+            ConfigError: a file of the ServiceAccount cannot be used.
+        """
+        if self._config is None or loop_time() - self._read_at >= self._reread_seconds:
+            return await self._renewed()
+        return self._config
+
+    async def refresh(self) -> None:
+        """Read the token and the CA again.
+
+        Raises:
+            ConfigError: a file of the ServiceAccount cannot be used.
+        """
+        await self._renewed()
+
+    async def _renewed(self) -> ClientConfig:
+        self._config = await asyncio.to_thread(self._read)
+        self._read_at = loop_time()
+        return self._config
+
+    def _read(self) -> ClientConfig:
+        token = self.folder / "token"
+        authorization = bearer(_content(token).decode("utf-8", "replace"), str(token))
+        material = TlsMaterial(authorities=_content(self.folder / "ca.crt"))
+        tls = self._config.tls if self._config else None
+        if material != self._material:  # a new context means new connections
+            tls, self._material = material.context(str(self.folder / "ca.crt")), material
+        return ClientConfig(self.server, {"Authorization": authorization}, tls)
+
+
+def namespace(folder: Path = FOLDER) -> str:
+    """The namespace of this pod.
+
+    Raises:
+        ConfigError: the file of the ServiceAccount cannot be read.
+    """
+    return _content(folder / "namespace").decode("utf-8", "replace").strip()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from error
+    if not content.strip():
+        raise ConfigError(str(path), "the file is empty")
+    return content

@@ -8,16 +8,385 @@ material is the same.
 import asyncio
 import base64
 import binascii
-from collections.abc import Sequence
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-from kube_runtime.client.auth import ClientConfig, TlsMaterial
-from kube_runtime.client.kubeconfig_file import Cluster, Named, User, choose
-from kube_runtime.client.login import Login, login_of
+import msgspec
+import yaml
+
+from kube_runtime.client.http import (
+    FOLDER,
+    USER_AGENT,
+    AiohttpTransport,
+    ClientConfig,
+    Credentials,
+    InCluster,
+    TlsMaterial,
+    bearer,
+    is_in_cluster,
+)
+from kube_runtime.client.http import namespace as own_namespace
 from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Object
+
+T = TypeVar("T")
+_QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
+"""Content of the file in an error of the YAML reader; its own words look like `'<block end>'`."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="kebab"):
+    """Base of the parts of a kubeconfig; names in the file have dashes."""
+
+
+class Cluster(_Part, frozen=True):
+    """The address of an API server, and how to trust it."""
+
+    server: str | None = None
+    certificate_authority: str | None = None
+    certificate_authority_data: str | None = None
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str | None = None
+    proxy_url: str | None = None
+    extensions: list[Object] | None = None
+
+
+class ExecVariable(_Part, frozen=True):
+    """An environment variable of an exec plugin."""
+
+    name: str
+    value: str
+
+
+class ExecPlugin(_Part, frozen=True, rename="camel"):
+    """A program that prints credentials."""
+
+    command: str
+    api_version: str
+    args: list[str] | None = None
+    env: list[ExecVariable] | None = None
+    install_hint: str | None = None
+    provide_cluster_info: bool = False
+
+
+class AuthProvider(_Part, frozen=True):
+    """A login that the client does itself."""
+
+    name: str
+    config: dict[str, str] | None = None
+
+
+class User(_Part, frozen=True):
+    """The credentials of a user."""
+
+    client_certificate: str | None = None
+    client_certificate_data: str | None = None
+    client_key: str | None = None
+    client_key_data: str | None = None
+    token: str | None = None
+    token_file: str | None = msgspec.field(name="tokenFile", default=None)
+    username: str | None = None
+    password: str | None = None
+    exec: ExecPlugin | None = None
+    auth_provider: AuthProvider | None = None
+
+
+class _Context(_Part, frozen=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str | None = None
+
+
+class _NamedCluster(_Part, frozen=True):
+    name: str
+    cluster: Cluster | None = None
+
+
+class _NamedUser(_Part, frozen=True):
+    name: str
+    user: User | None = None
+
+
+class _NamedContext(_Part, frozen=True):
+    name: str
+    context: _Context | None = None
+
+
+class _File(_Part, frozen=True):
+    current_context: str | None = None
+    contexts: list[_NamedContext] | None = None
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Named(Generic[T]):
+    """A named entry of a kubeconfig, and the file that contains it."""
+
+    path: Path
+    name: str
+    value: T
+
+    def content(self, field: str, file: str) -> bytes:
+        """Read a file that this entry refers to.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        path = self.path.parent / Path(file).expanduser()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            message = f"{self.name}: {field} {path}: {error.strerror or error}"
+            raise ConfigError(str(self.path), message) from error
+
+
+class Choice(NamedTuple):
+    """The entries of a context; the namespace is empty if the context has none."""
+
+    cluster: Named[Cluster]
+    user: Named[User]
+    namespace: str
+
+
+def choose(paths: Sequence[Path], context: str | None) -> Choice:
+    """Read the files and resolve a context; by default the current context of the first file that has one.
+
+    Raises:
+        ConfigError: a file cannot be used, or refers to an entry that does not exist.
+    """
+    files = {path: _read(path) for path in paths}
+    source = ":".join(str(path) for path in paths)
+    current = context or next((f.current_context for f in files.values() if f.current_context), "")
+    if not current:
+        raise ConfigError(source, "no current-context is set; name a context")
+    contexts = [
+        Named(path, entry.name, entry.context or _Context())
+        for path, file in files.items()
+        for entry in file.contexts or ()
+    ]
+    clusters = [
+        Named(path, entry.name, entry.cluster or Cluster())
+        for path, file in files.items()
+        for entry in file.clusters or ()
+    ]
+    users = [
+        Named(path, entry.name, entry.user or User())
+        for path, file in files.items()
+        for entry in file.users or ()
+    ]
+    chosen = _named(contexts, current, "context", source)
+    cluster = _named(clusters, chosen.value.cluster, "cluster", source)
+    user = Named(chosen.path, "(no user)", User())
+    if chosen.value.user:
+        user = _named(users, chosen.value.user, "user", source)
+    return Choice(cluster, user, chosen.value.namespace or "")
+
+
+def _named(entries: list[Named[T]], name: str, section: str, source: str) -> Named[T]:
+    for entry in entries:
+        if entry.name == name:
+            return entry
+    names = ", ".join(sorted({entry.name for entry in entries})) or "none"
+    raise ConfigError(source, f"there is no {section} {name!r}; known: {names}")
+
+
+def _read(path: Path) -> _File:
+    try:
+        content = yaml.safe_load(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(str(path), error.strerror or str(error)) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        # Without its cause, whose text quotes the line: it may contain a token.
+        raise ConfigError(str(path), f"not YAML: {_where(error)}") from None
+    if content is None:
+        raise ConfigError(str(path), "the file is empty")
+    try:
+        return msgspec.convert(content, _File)
+    except msgspec.ValidationError as error:
+        raise ConfigError(str(path), f"not a kubeconfig: {error}") from error
+
+
+def _where(error: Exception) -> str:
+    """The problem and its position, without content of the file."""
+    match error:
+        case yaml.MarkedYAMLError(problem=str() as problem, problem_mark=yaml.Mark() as mark):
+            detail = _QUOTED.sub("(…)", problem)
+            return f"line {mark.line + 1}, column {mark.column + 1}: {detail}"
+        case yaml.reader.ReaderError():
+            return f"position {error.position}: {error.reason}"
+        case UnicodeDecodeError():
+            return f"position {error.start}: {error.reason}"
+    return type(error).__name__
+
+
+REREAD_SECONDS = 60.0
+EXEC_SECONDS = 60.0
+"""How long an exec plugin may take: every request waits for it."""
+INTERACTIVE_SECONDS = 300.0
+"""The same at a terminal, where a person may have to log in."""
+_MARGIN = timedelta(seconds=30)
+_PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
+"""The extension of a cluster that is meant for plugins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What to present to the API server. A `due` of None: it does not expire, as far as is known."""
+
+    authorization: str | None = None
+    certificate: bytes | None = None
+    key: bytes | None = None
+    due: datetime | None = None
+
+
+def login_of(cluster: Named[Cluster], user: Named[User]) -> Login:
+    """Log in as that user. Runs plugins and calls login servers: not for the event loop.
+
+    Raises:
+        ConfigError: it failed.
+    """
+    auth_info, source = user.value, str(user.path)
+    if auth_info.token_file:
+        # As in client-go, the file wins over the token beside it, and is read again every minute.
+        token = user.content("tokenFile", auth_info.token_file).decode("utf-8", "replace")
+        soon = datetime.now(UTC) + timedelta(seconds=REREAD_SECONDS)
+        return Login(bearer(token, source), due=soon)
+    if auth_info.token:
+        return Login(bearer(auth_info.token, source))
+    if auth_info.auth_provider:
+        return _provider_login(user, auth_info.auth_provider)
+    if auth_info.exec:
+        return _plugin_login(cluster, user, auth_info.exec)
+    if auth_info.username and auth_info.password is not None:
+        pair = f"{auth_info.username}:{auth_info.password}".encode()
+        return Login(f"Basic {base64.b64encode(pair).decode()}")
+    return Login()
+
+
+def renewal_time(expiry: datetime | None) -> datetime | None:
+    """When to renew: a little before the expiry, but not at once when the lifetime is short."""
+    if expiry is None:
+        return None
+    if expiry.tzinfo is None:
+        expiry = expiry.replace(tzinfo=UTC)
+    return expiry - min(_MARGIN, max(expiry - datetime.now(UTC), timedelta(0)) / 10)
+
+
+def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
+    try:
+        from kube_runtime.client.login_provider import provider_login
+    except ModuleNotFoundError as error:
+        message = "login providers need the package kubernetes: pip install kubernetes"
+        raise ConfigError(str(user.path), message) from error
+    return provider_login(user, provider)
+
+
+class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The credentials that a plugin prints."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
+    """The object that a plugin prints."""
+
+    api_version: str
+    kind: str
+    status: _ExecStatus
+
+
+def _plugin_login(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> Login:
+    source = str(user.path)
+    try:
+        status = _plugin_status(cluster, user, plugin)
+    except (ValueError, OSError, subprocess.TimeoutExpired) as error:
+        why = str(error)
+        if isinstance(error, subprocess.TimeoutExpired):
+            why = f"no answer within {error.timeout:g} s, ended"
+        hint = f". {plugin.install_hint}" if plugin.install_hint else ""
+        line = f"exec plugin {plugin.command}: {why}{hint}"
+        raise ConfigError(source, " ".join(line.split())) from error
+    if not status.token and not status.client_certificate_data:
+        raise ConfigError(source, f"exec plugin {plugin.command}: neither token nor certificate")
+    return Login(
+        authorization=bearer(status.token, source) if status.token else None,
+        certificate=(status.client_certificate_data or "").encode() or None,
+        key=(status.client_key_data or "").encode() or None,
+        due=renewal_time(status.expiration_timestamp),
+    )
+
+
+def _plugin_status(cluster: Named[Cluster], user: Named[User], plugin: ExecPlugin) -> _ExecStatus:
+    """Run a plugin, and return what it prints.
+
+    Raises:
+        ValueError: it failed, or printed something else.
+        OSError: it cannot be started.
+        subprocess.TimeoutExpired: it took too long.
+    """
+    command = plugin.command
+    if (
+        "/" in command
+    ):  # as in kubectl: relative to the kubeconfig; a bare name is looked up in PATH
+        command = str(user.path.parent / command)
+    is_interactive = sys.stdout.isatty()
+    spec: Object = {"interactive": is_interactive}
+    if plugin.provide_cluster_info:
+        spec["cluster"] = _cluster_info(cluster)
+    request = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    variables = {variable.name: variable.value for variable in plugin.env or ()}
+    ended = subprocess.run(  # noqa: S603  # what the user's own kubeconfig names
+        [command, *(plugin.args or ())],
+        stdout=subprocess.PIPE,
+        stderr=None if is_interactive else subprocess.PIPE,
+        stdin=None if is_interactive else subprocess.DEVNULL,
+        env={**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(request)},
+        timeout=INTERACTIVE_SECONDS if is_interactive else EXEC_SECONDS,
+        check=False,
+    )
+    if ended.returncode:
+        message = (ended.stderr or b"").decode("utf-8", "replace")
+        raise ValueError(f"process returned {ended.returncode}. {message}".rstrip(" ."))
+    try:
+        credential = msgspec.json.decode(ended.stdout, type=_ExecCredential)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"unexpected output: {error}") from error
+    if credential.api_version != plugin.api_version:
+        answer = credential.api_version
+        raise ValueError(f"answered with apiVersion {answer!r} (expected {plugin.api_version!r})")
+    return credential.status
+
+
+def _cluster_info(cluster: Named[Cluster]) -> Object:
+    """The cluster as a plugin gets it; the extension for plugins becomes `config`."""
+    value = cluster.value
+    info: Object = {
+        "server": value.server,
+        "tls-server-name": value.tls_server_name,
+        "insecure-skip-tls-verify": value.insecure_skip_tls_verify or None,
+        "certificate-authority-data": value.certificate_authority_data,
+        "proxy-url": value.proxy_url,
+        "extensions": value.extensions,
+    }
+    if value.certificate_authority and not value.certificate_authority_data:
+        pem = cluster.content("certificate-authority", value.certificate_authority)
+        info["certificate-authority-data"] = base64.b64encode(pem).decode()
+    for extension in value.extensions or ():
+        if extension["name"] == _PLUGIN_EXTENSION:
+            info["config"] = extension["extension"]
+    return {name: field for name, field in info.items() if field is not None}
 
 
 class Kubeconfig:
@@ -153,3 +522,81 @@ def _pem(
             message = f"{entry.name}: {field}-data is not base64: {error}"
             raise ConfigError(str(entry.path), message) from error
     return entry.content(field, file) if file else None
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    user_agent: str = USER_AGENT,
+    environ: Mapping[str, str] = os.environ,
+    home: Path | None = None,
+    service_account: Path = FOLDER,
+) -> AiohttpTransport:
+    """Load credentials and return the transport to the API server. It sends no request yet.
+
+    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the ServiceAccount of a pod (unless a
+    `context` is given), `~/.kube/config`. `user_agent`, such as `greetings/1.0`, appears in audit logs.
+
+    Raises:
+        ConfigError: there are no usable credentials.
+    """
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, environ, home, service_account
+    )
+    await credentials.config()
+    return AiohttpTransport(credentials, user_agent=user_agent)
+
+
+async def default_namespace(transport: AiohttpTransport) -> str:
+    """The namespace that kubectl would use: that of the context, that of the pod, else `default`.
+
+    Raises:
+        ConfigError: a file of the ServiceAccount or a kubeconfig cannot be used.
+    """
+
+    match transport.credentials:
+        case Kubeconfig() as kubeconfig:
+            return await kubeconfig.namespace() or "default"
+        case InCluster(folder=folder):
+            return await asyncio.to_thread(own_namespace, folder)
+        case _:
+            return "default"
+
+
+def _credentials(
+    kubeconfig: Path | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    home: Path | None,
+    service_account: Path,
+) -> Credentials:
+    named = [path for path in environ.get("KUBECONFIG", "").split(":") if path]
+    if kubeconfig is not None:
+        paths = [kubeconfig]
+    elif named:
+        listed = [Path(path).expanduser() for path in named]
+        paths = [path for path in listed if path.exists()]
+        if not paths:
+            raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
+    elif context is None and is_in_cluster(environ, service_account):
+        return InCluster(environ, service_account)
+    else:
+        paths = [(home or Path.home()) / ".kube" / "config"]
+        if not paths[0].exists():
+            text = f"no --kubeconfig, KUBECONFIG is not set, not in a pod, no {paths[0]}"
+            raise ConfigError("credentials", f"none found: {text}")
+    # Imported here, because a pod needs neither kubeconfig files nor logins.
+
+    return Kubeconfig(paths, context)
+
+
+def is_own_cluster(
+    kubeconfig: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = FOLDER,
+) -> bool:
+    """Whether the credentials are those of a pod, so that the process runs in the cluster itself."""
+    if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):
+        return False
+    return is_in_cluster(environ, service_account)

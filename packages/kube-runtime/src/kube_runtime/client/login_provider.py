@@ -20,8 +20,7 @@ from kubernetes.config.kube_config import KubeConfigLoader
 from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from urllib3.exceptions import HTTPError
 
-from kube_runtime.client.kubeconfig_file import AuthProvider, Named, User
-from kube_runtime.client.login import Login, renewal_time
+from kube_runtime.client.kubeconfig import AuthProvider, Login, Named, User, renewal_time
 from kube_runtime.errors import ConfigError
 
 _LOGIN_ERRORS = (ConfigException, HTTPError, OAuth2Error, OSError, KeyError, ValueError)

@@ -15,19 +15,18 @@ from typing import Any, ClassVar, Protocol
 
 import structlog
 
-from kube_runtime.cache.cache import Cache
 from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Change
-from kube_runtime.client.retry import RequestCount, counting_requests
-from kube_runtime.clock import loop_time
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.client.client import RequestCount, counting_requests
+from kube_runtime.controller.queue import Priority, WorkQueue, retry
 from kube_runtime.controller.stall import doing
-from kube_runtime.controller.work_queue import Priority, WorkQueue, retry
-from kube_runtime.controller.worker_slots import WORKER_SLOTS, WorkerSlots
-from kube_runtime.coordination.excluded_namespaces import NamespaceExcluded
+from kube_runtime.controller.workers import WORKER_SLOTS, WorkerSlots
 from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.kind import Key
+from kube_runtime.leases import NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
+from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()

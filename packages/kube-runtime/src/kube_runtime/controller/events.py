@@ -20,8 +20,7 @@ from typing import Final, NamedTuple, Self
 
 import structlog
 
-from kube_runtime.client.requests import Client
-from kube_runtime.clock import loop_time
+from kube_runtime.client.client import Client
 from kube_runtime.errors import (
     ApiError,
     Conflict,
@@ -36,8 +35,8 @@ from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import TokenBucket, WriteActivity
 from kube_runtime.text import fitted
-from kube_runtime.times import rfc3339
-from kube_runtime.types.core import Event
+from kube_runtime.times import loop_time, rfc3339
+from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Resource
 
 _log = structlog.get_logger()

@@ -1,1 +1,0 @@
-"""The programs of the control plane and of its tools: downloaded, or built from pinned Go modules."""

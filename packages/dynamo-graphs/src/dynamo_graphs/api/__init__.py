@@ -1,1 +1,0 @@
-"""The kinds of `nvidia.com/v1alpha1`, one module each, and what follows from their fields alone."""

@@ -1,1 +1,0 @@
-"""YAML files: read as kubectl reads them, with the place of every value."""

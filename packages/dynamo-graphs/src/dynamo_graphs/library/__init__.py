@@ -1,1 +1,0 @@
-"""The Python library: graphs as objects to build, check, draw, render, read and write."""

@@ -1,0 +1,343 @@
+"""The other kinds as Python objects: components, models, requests and scaling adapters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+
+from dynamo_graphs.objects import ApiObject, Backend, ComponentFields, wire_fields
+from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
+from dynamo_operator.component.framework import LORA_FLAG
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import (
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.kind import Object
+
+if TYPE_CHECKING:
+    from dynamo_operator.settings import RenderSettings
+    from dynamo_operator.shared.cluster import Facts
+
+
+class Component(ApiObject):
+    """A DynamoComponentDeployment: one component on its own. The operator creates those of graphs."""
+
+    TYPE = DynamoComponentDeployment
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        namespace: str = "",
+        backend_framework: Backend | None = None,
+        **spec: Unpack[ComponentFields],
+    ) -> None:
+        """A component with these fields of its spec.
+
+        Raises: InvalidObject.
+        """
+        given = {**spec, "backend_framework": backend_framework}
+        self._start(name, namespace, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
+
+    @property
+    def typed(self) -> DynamoComponentDeployment:
+        """The whole component as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoComponentDeployment)
+
+
+class Model(ApiObject):
+    """A DynamoModel: a model on the pods that serve its base model."""
+
+    TYPE = DynamoModel
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model_name: str,
+        base_model_name: str,
+        model_type: str = "base",
+        uri: str = "",
+        namespace: str = "",
+    ) -> None:
+        """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`.
+
+        Raises: InvalidObject.
+        """
+        spec: Object = {
+            "modelName": model_name,
+            "baseModelName": base_model_name,
+            "modelType": model_type,
+        }
+        if uri:
+            spec["source"] = {"uri": uri}
+        self._start(name, namespace, spec)
+
+    @classmethod
+    def lora(cls, name: str, *, model: str, base: str, uri: str, namespace: str = "") -> "Model":
+        """A LoRA that all workers of the base model load; requests ask for it as `model`.
+
+        Raises: InvalidObject.
+        """
+        return cls(
+            name,
+            model_name=model,
+            base_model_name=base,
+            model_type="lora",
+            uri=uri,
+            namespace=namespace,
+        )
+
+    @property
+    def typed(self) -> DynamoModel:
+        """The whole model as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoModel)
+
+    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        from dynamo_operator.models.validate import model_problems
+
+        return super()._step_problems(document) or model_problems(
+            self._made(document)._typed(DynamoModel)  # noqa: SLF001  of this class
+        )
+
+    def problems(
+        self,
+        settings: "RenderSettings | None" = None,  # noqa: ARG002  models do not depend on settings
+        facts: "Facts | None" = None,  # noqa: ARG002  or facts
+    ) -> tuple[Problem, ...]:
+        """Everything for which the operator would refuse it, by path; () if there is nothing."""
+        return self._step_problems(self._document)
+
+
+class RequestFields(TypedDict, total=False):
+    """Fields of `DynamoGraphDeploymentRequestSpec` other than model and backend."""
+
+    profiling_config: ProfilingConfig
+    use_mocker: bool
+    enable_gpu_discovery: bool
+    auto_apply: bool
+    deployment_overrides: DeploymentOverrides | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Targets for requests of this length: milliseconds to the first token, and between two tokens."""
+
+    first_token_ms: float
+    next_token_ms: float
+    input_tokens: int
+    output_tokens: int
+
+
+class Request(ApiObject):
+    """A DynamoGraphDeploymentRequest: asks the operator for a graph that meets latency targets."""
+
+    TYPE = DynamoGraphDeploymentRequest
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str,
+        backend: Backend = "vllm",
+        namespace: str = "",
+        **spec: Unpack[RequestFields],
+    ) -> None:
+        """A request with these fields of its spec; `for_latency` takes the usual ones in a short form.
+
+        Raises: InvalidObject.
+        """
+        given = {"model": model, "backend": backend, **spec}
+        self._start(name, namespace, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
+
+    @classmethod
+    def for_latency(
+        cls,
+        name: str,
+        *,
+        model: str,
+        profiler_image: str,
+        latency: Latency,
+        backend: Backend = "vllm",
+        namespace: str = "",
+        config: Mapping[str, object] | None = None,
+        **spec: Unpack[RequestFields],
+    ) -> "Request":
+        """A request for a graph that meets this latency.
+
+        `config` are further sections of the profiler's configuration, such as `hardware`.
+
+        Raises: InvalidObject.
+        """
+        sla = {
+            "isl": latency.input_tokens,
+            "osl": latency.output_tokens,
+            "ttft": latency.first_token_ms,
+            "itl": latency.next_token_ms,
+        }
+        spec["profiling_config"] = ProfilingConfig(
+            profiler_image, config={"sla": sla, **(config or {})}
+        )
+        return cls(name, model=model, backend=backend, namespace=namespace, **spec)
+
+    @property
+    def typed(self) -> DynamoGraphDeploymentRequest:
+        """The whole request as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoGraphDeploymentRequest)
+
+    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
+        from dynamo_operator.requests.render import profiler_config_bytes
+        from dynamo_operator.requests.validate import request_problems
+        from dynamo_operator.settings import installed_settings
+
+        if problems := super()._step_problems(document):
+            return problems
+        request = self._made(document).typed
+        spec = request.spec
+        size = 0 if spec is None else profiler_config_bytes(spec, request.metadata.namespace)
+        return request_problems(request, installed_settings(), size)
+
+
+class ScalingAdapter(ApiObject):
+    """A DynamoGraphDeploymentScalingAdapter. The operator creates them; use this class to read one."""
+
+    TYPE = DynamoGraphDeploymentScalingAdapter
+
+    def __init__(
+        self, name: str, *, graph: str, service: str, replicas: int, namespace: str = ""
+    ) -> None:
+        """The adapter of one service of a graph.
+
+        Raises: InvalidObject.
+        """
+        reference = {"name": graph, "serviceName": service}
+        self._start(name, namespace, {"replicas": replicas, "dgdRef": reference})
+
+    @property
+    def typed(self) -> DynamoGraphDeploymentScalingAdapter:
+        """The whole adapter as structs.
+
+        Raises: InvalidObject, if a value has the wrong type.
+        """
+        return self._typed(DynamoGraphDeploymentScalingAdapter)
+
+
+IMAGES = "nvcr.io/nvidia/ai-dynamo"
+"""Registry and project of NVIDIA's runtime images."""
+
+RELEASE = "0.9.0"
+"""Version of Dynamo of these images and flags."""
+
+Role: TypeAlias = Literal["", "prefill", "decode"]
+"""The half of each request that a worker computes; "" for both."""
+
+_MODE = "--disaggregation-mode"
+_SGLANG_APART = (
+    *("--disaggregation-transfer-backend", "nixl"),
+    *("--disaggregation-bootstrap-port", "12345", "--host", "0.0.0.0"),  # noqa: S104  in a pod
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One inference engine of Dynamo.
+
+    `prefill` and `decode` are the flags of workers for one half of a request, `aggregated` those of
+    workers on one GPU for both, `common` those of all, `lora` those of workers that load LoRAs.
+    `tensor_parallel` is the flag for the GPUs that
+    share each layer.
+    """
+
+    name: str
+    image: str
+    folder: str
+    model_flags: tuple[str, ...]
+    tensor_parallel: str
+    common: tuple[str, ...] = ()
+    aggregated: tuple[str, ...] = ()
+    prefill: tuple[str, ...] = ()
+    decode: tuple[str, ...] = ()
+    lora: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command of a worker's container."""
+        return ("python3", "-m", f"dynamo.{self.name}")
+
+    def model_args(self, model: str) -> list[str]:
+        """The flags that name the model."""
+        return [word for flag in self.model_flags for word in (flag, model)]
+
+
+def engine_file(name: str) -> tuple[str, str]:
+    """The flag of a TensorRT-LLM worker for one of the engine configurations in its image."""
+    return "--extra-engine-args", f"./examples/backends/trtllm/engine_configs/qwen3/{name}.yaml"
+
+
+ENGINES = {
+    engine.name: engine
+    for engine in (
+        Engine(
+            name="vllm",
+            image=f"{IMAGES}/vllm-runtime:{RELEASE}",
+            folder="/workspace/examples/backends/vllm",
+            model_flags=("--model",),
+            tensor_parallel="--tensor-parallel-size",
+            prefill=("--is-prefill-worker",),
+            lora=(LORA_FLAG,),
+        ),
+        Engine(
+            name="sglang",
+            image=f"{IMAGES}/sglang-runtime:{RELEASE}",
+            folder="/workspace/examples/backends/sglang",
+            model_flags=("--model-path", "--served-model-name"),
+            tensor_parallel="--tp",
+            common=("--page-size", "16"),
+            prefill=(_MODE, "prefill", *_SGLANG_APART),
+            decode=(_MODE, "decode", *_SGLANG_APART),
+        ),
+        Engine(
+            name="trtllm",
+            image=f"{IMAGES}/tensorrtllm-runtime:{RELEASE}",
+            folder="/workspace",
+            model_flags=("--model-path", "--served-model-name"),
+            tensor_parallel="--tensor-parallel-size",
+            aggregated=engine_file("agg"),
+            prefill=(*engine_file("prefill"), _MODE, "prefill"),
+            decode=(*engine_file("decode"), _MODE, "decode"),
+        ),
+    )
+}
+"""By the value of `spec.backendFramework`."""
+
+
+def worker_args(engine: Engine, model: str, role: Role, *, gpus: int, nodes: int) -> list[str]:
+    """The arguments of a worker whose replicas have `gpus` GPUs on each of `nodes` nodes."""
+    args = [*engine.model_args(model), *engine.common]
+    flags = {"": engine.aggregated, "prefill": engine.prefill, "decode": engine.decode}[role]
+    match engine.name:
+        case "vllm":
+            if gpus > 1:
+                args += (engine.tensor_parallel, str(gpus))
+            if nodes > 1:
+                args += ("--pipeline-parallel-size", str(nodes))
+        case "sglang":
+            args += (engine.tensor_parallel, str(gpus * nodes))
+        case _ if gpus * nodes > 1 and role:  # the file of the role sets a size of its own
+            args += ("--override-engine-args", f'{{"tensor_parallel_size": {gpus * nodes}}}')
+        case _ if gpus * nodes > 1:  # the file is for one GPU
+            return [*args, engine.tensor_parallel, str(gpus * nodes)]
+    return [*args, *flags]

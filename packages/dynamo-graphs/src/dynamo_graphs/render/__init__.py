@@ -1,1 +1,0 @@
-"""From what users write to what Kubernetes gets. Pure: same input, same bytes, no I/O."""

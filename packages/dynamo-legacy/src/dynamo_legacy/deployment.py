@@ -1,0 +1,323 @@
+"""The controller of DynamoDeployment."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Final
+
+import msgspec
+
+from dynamo_legacy import names
+from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
+from dynamo_legacy.fetch import ArchiveStore, StoreError
+from dynamo_legacy.names import (
+    DYNAMO_TAG,
+    GRAPH_CONFIG,
+    GRAPH_CONFIG_KEY,
+    GraphConfigMap,
+    object_of,
+)
+from dynamo_legacy.render import (
+    GraphConfig,
+    GraphConfigError,
+    components,
+    graph_config_map,
+    parse_graph_config,
+    services_only,
+    unknown_services,
+)
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status import (
+    MESSAGE_LIMIT,
+    NIM_AVAILABLE,
+    DeploymentReason,
+    State,
+    deployment_status,
+    unresolved_status,
+    urls,
+)
+from dynamo_legacy.validation import deployment_problems, shared_size_problem
+from dynamo_operator.component.read import LiveObjects, live_objects
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import (
+    NOTHING,
+    Offload,
+    Reporter,
+    ValidationCache,
+    load_for_reconcile,
+)
+from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
+from kube_runtime.controller.controller import Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.text import fitted
+from kube_runtime.types.meta import Resource, condition
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentInputs:
+    """The inputs of one reconcile.
+
+    `nim_name` is the object name of its tag. `image` and `request` are the DynamoNim and the
+    DynamoNimRequest of that name. `config` is the configuration in the ConfigMap `config_name`; None if
+    that does not exist. `is_config_kept`: the operator has written it. `live` are the components that the
+    deployment owns.
+    """
+
+    nim_name: str
+    config_name: str
+    config: str | None = None
+    is_config_kept: bool = False
+    image: DynamoNim | None = None
+    request: DynamoNimRequest | None = None
+    live: LiveObjects = field(default_factory=dict)
+
+
+def read_deployment(deployment: DynamoDeployment, cache: Cache) -> DeploymentInputs:
+    """Read the inputs of a deployment with a valid tag."""
+    namespace = deployment.metadata.namespace
+    nim_name = names.nim_name(deployment.spec.dynamo_nim)
+    config_name = deployment.metadata.annotations.get(names.GRAPH_CONFIG) or nim_name
+    config = cache.get(GraphConfigMap, Key(namespace, config_name))
+    return DeploymentInputs(
+        nim_name,
+        config_name,
+        _text(config) if config else None,
+        config is not None and names.SHARED_BY in config.metadata.labels,
+        cache.get(DynamoNim, Key(namespace, nim_name)),
+        cache.get(DynamoNimRequest, Key(namespace, nim_name)),
+        live_objects(deployment, cache, (DynamoNimDeployment,)),
+    )
+
+
+def deployment_watches(cache: Cache) -> tuple[Watches, ...]:
+    """Wake deployments when an image, a build or a configuration that they name changes."""
+
+    def of_tag(changed: Resource) -> Iterator[Key]:
+        for deployment in cache.list(DynamoDeployment, changed.metadata.namespace):
+            if changed.metadata.name in _names(deployment):
+                yield deployment.key
+
+    return tuple(Watches(type_, of_tag) for type_ in (DynamoNim, DynamoNimRequest, GraphConfigMap))
+
+
+def _names(deployment: DynamoDeployment) -> tuple[str, ...]:
+    """The names of the objects that a deployment reads; none if its tag is invalid."""
+    try:
+        nim_name = names.nim_name(deployment.spec.dynamo_nim)
+    except ValueError:
+        return ()
+    return nim_name, deployment.metadata.annotations.get(names.GRAPH_CONFIG, "")
+
+
+def _text(config: GraphConfigMap) -> str:
+    """The configuration in the ConfigMap; "" if it has no such key."""
+    data = msgspec.json.decode(config.data, type=dict[str, str])
+    return data.get(names.GRAPH_CONFIG_KEY, "")
+
+
+RETRY_SECONDS: Final = 60.0
+"""Seconds until a store without the graph is queried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """The graph of a tag, or why there is none.
+
+    If `graph` is None, `problem` is the cause, `state` says whether waiting may help, and
+    `requeue_after_seconds` when to retry, None for never. `text` is the configuration that `graph` was parsed
+    from. `to_keep`: the text is stored in a ConfigMap of the deployments of that tag.
+    """
+
+    graph: GraphConfig | None = None
+    text: str = ""
+    to_keep: bool = False
+    state: State = State.FAILED
+    problem: str = ""
+    requeue_after_seconds: float | None = None
+
+
+class Resolver:
+    """Finds the graphs of deployments. `store` is None if no store is configured."""
+
+    def __init__(self, store: ArchiveStore | None, offload: Offload) -> None:
+        self._store, self._offload = store, offload
+
+    async def resolve(self, deployment: DynamoDeployment, inputs: DeploymentInputs) -> Resolution:
+        """Resolve the graph of a deployment: the first source that has one counts."""
+        if inputs.config is not None:
+            return await self._parsed(deployment, inputs.config, to_keep=inputs.is_config_kept)
+        if GRAPH_CONFIG in deployment.metadata.annotations:
+            return Resolution(problem=_no_config_map(inputs), state=State.PENDING)
+        if self._store is not None:
+            return await self._stored(self._store, deployment)
+        if deployment.spec.services and inputs.image is not None:
+            tag = deployment.metadata.annotations.get(DYNAMO_TAG, "")
+            return Resolution(services_only(deployment, tag))
+        return _waiting(inputs)
+
+    async def _stored(self, store: ArchiveStore, deployment: DynamoDeployment) -> Resolution:
+        try:
+            text = await store.graph_config(deployment.spec.dynamo_nim)
+        except StoreError as error:
+            return Resolution(problem=str(error), requeue_after_seconds=RETRY_SECONDS)
+        return await self._parsed(deployment, text, to_keep=True)
+
+    async def _parsed(
+        self, deployment: DynamoDeployment, text: str, *, to_keep: bool
+    ) -> Resolution:
+        if not text:
+            return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
+        try:
+            graph = await self._offload.one(
+                deployment, parse_graph_config, text, more_bytes=len(text)
+            )
+        except GraphConfigError as error:
+            return Resolution(problem=str(error))
+        return Resolution(graph, text, to_keep=to_keep)
+
+
+def _waiting(inputs: DeploymentInputs) -> Resolution:
+    """A resolution that waits for the build, or reports its failure."""
+    built = condition(inputs.request.status.conditions, NIM_AVAILABLE) if inputs.request else None
+    if built is not None and built.status == "False":
+        text = f"DynamoNimRequest {inputs.nim_name}: {built.message}"
+        return Resolution(problem=f"{_no_config_map(inputs)}; {text}")
+    text = (
+        f"{_no_config_map(inputs)}; no store of archives is configured (YATAI_ENDPOINT); waiting for "
+        f"DynamoNimRequest {inputs.nim_name}"
+    )
+    return Resolution(problem=text, state=State.PENDING)
+
+
+def _no_config_map(inputs: DeploymentInputs) -> str:
+    return f"ConfigMap {inputs.config_name} with the label {GRAPH_CONFIG} not found"
+
+
+_MARKER = (names.SHARED_BY, "true")
+_SHARED: tuple[type[Resource], ...] = (DynamoNimRequest, GraphConfigMap)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentController:
+    """Turns a DynamoDeployment into a build and a component for each service."""
+
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    resolver: Resolver
+    settings: RenderSettings
+    legacy: LegacySettings
+    offload: Offload
+    validated: ValidationCache = field(default_factory=ValidationCache)
+
+    reconciles: ClassVar[type[Resource]] = DynamoDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = (DynamoNimDeployment,)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """The other kinds that a reconcile reads: images, builds and configurations."""
+        shared = (shared_watch(type_, self.reconciles.KIND) for type_ in _SHARED)
+        return (*deployment_watches(self.cache), *shared)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Apply the components of a deployment, and report their state in its status."""
+        deployment = await load_for_reconcile(DynamoDeployment, key, self.cache, self.reporter)
+        if isinstance(deployment, Result):
+            return deployment
+        return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, deployment: DynamoDeployment, text: str) -> None:
+        await self._stopped(deployment, DeploymentReason.UNDEFINED, text)
+
+    async def _reconcile(self, deployment: DynamoDeployment) -> Result:
+        find = partial(deployment_problems, settings=self.settings, legacy=self.legacy)
+        if problems := await self.validated.problems_by(self.offload, deployment, find):
+            is_tag = any(problem.path == "spec.dynamoNim" for problem in problems)
+            reason = DeploymentReason.NO_CONFIG if is_tag else DeploymentReason.NOT_GENERATED
+            text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
+            return await self._stopped(deployment, reason, text)
+        inputs = read_deployment(deployment, self.cache)
+        resolution = await self.resolver.resolve(deployment, inputs)
+        if resolution.graph is None:
+            return await self._unresolved(deployment, inputs, resolution)
+        if text := shared_size_problem(deployment, resolution.graph, self.settings):
+            return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
+        try:
+            desired = await self.offload.do(
+                deployment,
+                components,
+                deployment,
+                resolution.graph,
+                more_bytes=len(resolution.text),
+            )
+        except ValueError as error:
+            return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
+        applied = await self.applier.apply(
+            deployment,
+            self._shared(deployment, inputs, resolution),
+            Controlled(desired, self.owns, decided_with=inputs.live),
+        )
+        children = applied.by_name(DynamoNimDeployment)
+        status = deployment_status(
+            deployment,
+            children.values(),
+            applied.blocked,
+            [
+                url
+                for component in children.values()
+                for url in urls(component, self.settings, self.legacy)
+            ],
+            unknown_services(deployment, resolution.graph),
+        )
+        return await self.reporter.applied(deployment, status, applied)
+
+    async def _stopped(
+        self, deployment: DynamoDeployment, reason: DeploymentReason, text: str
+    ) -> Result:
+        status = unresolved_status(deployment, State.FAILED, reason, text)
+        return await self.reporter.applied(deployment, status, NOTHING)
+
+    async def _unresolved(
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
+    ) -> Result:
+        """End a reconcile without a graph. A build may provide it; running components stay."""
+        applied = NOTHING
+        if not self.legacy.endpoint:
+            applied = await self.applier.apply(
+                deployment, self._shared(deployment, inputs, resolution)
+            )
+        reason = DeploymentReason.NO_CONFIG
+        status = unresolved_status(deployment, resolution.state, reason, resolution.problem)
+        return await self.reporter.applied(
+            deployment, status, applied, resolution.requeue_after_seconds
+        )
+
+    def _shared(
+        self, deployment: DynamoDeployment, inputs: DeploymentInputs, resolution: Resolution
+    ) -> Shared:
+        """The objects that all deployments of a tag share: the build, and the configuration from the store.
+
+        A build that a user created, and an image without a build, are left alone.
+        """
+        namespace = deployment.metadata.namespace
+        objects: list[Object] = []
+        if not _is_written_by_hand(inputs):
+            metadata = {"name": inputs.nim_name, "namespace": namespace}
+            body = {"bentoTag": deployment.spec.dynamo_nim}
+            objects.append(object_of(DynamoNimRequest, metadata, spec=body))
+        if resolution.to_keep:
+            key = Key(namespace, inputs.config_name)
+            objects.append(graph_config_map(key, inputs.nim_name, resolution.text))
+        return Shared(objects, _SHARED, _MARKER)
+
+
+def _is_written_by_hand(inputs: DeploymentInputs) -> bool:
+    """Whether a user created the build, or the image without a build."""
+    if inputs.request is not None:
+        return names.SHARED_BY not in inputs.request.metadata.labels
+    if inputs.image is None:
+        return False
+    controller = inputs.image.metadata.controller
+    return controller is None or controller.kind != DynamoNimRequest.KIND.name

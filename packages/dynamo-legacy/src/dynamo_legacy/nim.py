@@ -1,0 +1,233 @@
+"""The controller of DynamoNimDeployment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+
+from dynamo_legacy.api import DynamoNim, DynamoNimDeployment, DynamoNimRequest, DynamoNimSpec
+from dynamo_legacy.names import ServicePodAccount
+from dynamo_legacy.render import claims, nim_namespace_defaults, nim_objects
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status import (
+    claimless_status,
+    imageless_status,
+    nim_status,
+    refusal,
+    stopped_status,
+)
+from dynamo_legacy.translate import as_component, claim_name
+from dynamo_legacy.validation import nim_problems
+from dynamo_operator import names
+from dynamo_operator.component.pods import PodIndex, component_pod_watch, diagnose
+from dynamo_operator.component.read import LiveObjects, live_objects, read_facts
+from dynamo_operator.component.status import NO_DEPLOYMENT, deployment_readiness
+from dynamo_operator.features.exposure import component_exposure
+from dynamo_operator.features.namespace_defaults import Member, kept_defaults, still_kept
+from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, PodServiceAccount, VirtualService
+from dynamo_operator.shared.conditions import Stop, too_expensive
+from dynamo_operator.shared.report import (
+    NOTHING,
+    Offload,
+    Reporter,
+    ValidationCache,
+    load_for_reconcile,
+)
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
+from kube_runtime.apply.result import Applied
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
+from kube_runtime.controller.controller import Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import (
+    Deployment,
+    DeploymentSpec,
+    HorizontalPodAutoscaler,
+    Ingress,
+    PersistentVolumeClaim,
+    Pod,
+    Service,
+)
+from kube_runtime.types.meta import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class NimInputs:
+    """The inputs of one reconcile.
+
+    `image` and `request` are the DynamoNim and the DynamoNimRequest that the component names. `live` are
+    the objects that it owns, `live_replicas` the replicas of its Deployment. `has_claim`: its PVC exists.
+    `pods` are those of its Deployment.
+    """
+
+    facts: Facts
+    image: DynamoNim | None
+    request: DynamoNimRequest | None
+    live: LiveObjects = field(default_factory=dict)
+    live_replicas: int | None = None
+    has_claim: bool = False
+    pods: tuple[Pod, ...] = ()
+
+
+def read_nim(
+    nim: DynamoNimDeployment, cache: Cache, pods: PodIndex, owns: Iterable[type[Resource]]
+) -> NimInputs:
+    """Read the inputs of a component, which controls the kinds `owns`."""
+    namespace, name = nim.key
+    named = Key(namespace, nim.spec.dynamo_nim)
+    workload = names.workload_name(name)
+    live = live_objects(nim, cache, owns)
+    deployment = live.get((Deployment.KIND.name, Key(namespace, workload)))
+    return NimInputs(
+        facts=_facts(namespace, cache),
+        image=cache.get(DynamoNim, named),
+        request=cache.get(DynamoNimRequest, named),
+        live=live,
+        live_replicas=_replicas(deployment) if isinstance(deployment, Deployment) else None,
+        has_claim=cache.get(PersistentVolumeClaim, Key(namespace, claim_name(nim))) is not None,
+        pods=pods.of_workload(namespace, workload),
+    )
+
+
+def nim_watches(cache: Cache) -> tuple[Watches, ...]:
+    """Wake components when their image, build, PVC or pods, or labelled ServiceAccounts, change."""
+
+    def of_image(changed: Resource) -> Iterator[Key]:
+        for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace):
+            if nim.spec.dynamo_nim == changed.metadata.name:
+                yield nim.key
+
+    def of_claim(changed: Resource) -> Iterator[Key]:
+        for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace):
+            if nim.spec.pvc is not None and claim_name(nim) == changed.metadata.name:
+                yield nim.key
+
+    def of_namespace(changed: Resource) -> Iterator[Key]:
+        yield from (nim.key for nim in cache.list(DynamoNimDeployment, changed.metadata.namespace))
+
+    return (
+        Watches(DynamoNim, of_image),
+        Watches(DynamoNimRequest, of_image),
+        Watches(PersistentVolumeClaim, of_claim),
+        Watches(PodServiceAccount, of_namespace),
+        Watches(ServicePodAccount, of_namespace),
+        component_pod_watch(cache, DynamoNimDeployment.KIND),
+    )
+
+
+def _facts(namespace: str, cache: Cache) -> Facts:
+    """The facts of the namespace, with the ServiceAccount that has the label of that generation."""
+    facts = read_facts(namespace, cache)
+    marked = (account.metadata.name for account in cache.list(ServicePodAccount, namespace))
+    account = min(marked, default=facts.component_service_account)
+    return replace(facts, component_service_account=account)
+
+
+def _replicas(deployment: Deployment) -> int:
+    return msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas
+
+
+@dataclass(frozen=True, slots=True)
+class NimController:
+    """Turns a DynamoNimDeployment into a Deployment with its Service, autoscaler, PVC and Ingress."""
+
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    pods: PodIndex
+    settings: RenderSettings
+    legacy: LegacySettings
+    offload: Offload
+    validated: ValidationCache = field(default_factory=ValidationCache)
+
+    reconciles: ClassVar[type[Resource]] = DynamoNimDeployment
+    owns: ClassVar[tuple[type[Resource], ...]] = (
+        Service,
+        Ingress,
+        VirtualService,
+        HorizontalPodAutoscaler,
+        Deployment,
+    )
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """The other kinds that a reconcile reads: images, builds, PVCs, labelled ServiceAccounts, pods."""
+        return nim_watches(self.cache)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Apply the objects of a component, and report their state in its status."""
+        nim = await load_for_reconcile(DynamoNimDeployment, key, self.cache, self.reporter)
+        if isinstance(nim, Result):
+            return nim
+        return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
+
+    async def _too_expensive(self, nim: DynamoNimDeployment, text: str) -> None:
+        await self.reporter.stopped(nim, too_expensive(stopped_status(nim, (text,)), text))
+
+    async def _reconcile(self, nim: DynamoNimDeployment) -> Result:
+        inputs = read_nim(nim, self.cache, self.pods, self.owns)
+        find = partial(nim_problems, settings=self.settings, legacy=self.legacy)
+        if problems := await self.validated.problems_by(self.offload, nim, find):
+            return await self.reporter.stopped(nim, refusal(nim, problems))
+        if inputs.image is None:
+            status = imageless_status(nim, inputs.request)
+            return await self.reporter.applied(nim, status, NOTHING)
+        if stop := _without_claim(nim, inputs):
+            return await self.reporter.stopped(nim, stop)
+        applied = await self._apply(nim, inputs, inputs.image.spec)
+        deployment = applied.get(Deployment, names.workload_name(nim.metadata.name))
+        readiness = deployment_readiness(deployment) if deployment else NO_DEPLOYMENT
+        diagnosis = diagnose(inputs.pods, nodes=1, now=datetime.now(UTC))
+        status = nim_status(nim, inputs.request, readiness, applied.blocked, diagnosis)
+        return await self.reporter.applied(nim, status, applied, diagnosis.requeue_after_seconds)
+
+    async def _apply(
+        self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
+    ) -> Applied:
+        """Apply the PVC of a component, and everything that it controls."""
+        around, workloads = await self._render(nim, inputs, image)
+        component = as_component(nim, image, self.settings, self.legacy)
+        exposure = component_exposure(component, around, self.settings)
+        objects = (*exposure.desired, *workloads)
+        return exposure.reported(
+            await self.applier.apply(
+                nim,
+                CreateOnly(claims(nim), (PersistentVolumeClaim,)),
+                Controlled(objects, self.owns, exposure.spared, decided_with=inputs.live),
+            )
+        )
+
+    async def _render(
+        self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
+    ) -> tuple[Sequence[Object], Sequence[Object]]:
+        """Render the objects around the Deployment, and it; running pods keep their ServiceAccount."""
+
+        async def render(facts: Facts) -> tuple[Sequence[Object], Sequence[Object]]:
+            around, workloads = await self.offload.do(
+                *(nim, nim_objects, nim, image, facts),
+                *(self.settings, self.legacy, inputs.live_replicas),
+            )
+            return around, workloads
+
+        now = nim_namespace_defaults(inputs.facts)
+        members = {nim.metadata.name: Member(DEPLOYMENT_UNIT, now, inputs.pods)}
+        if kept := kept_defaults(members, inputs.live, inputs.facts):
+            around, workloads = await render(replace(inputs.facts, running_defaults=kept))
+            if still_kept(kept, members, workloads, inputs.live):
+                return around, workloads
+        return await render(inputs.facts)
+
+
+def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:
+    """Stop if the PVC is missing and the component does not create it; None otherwise."""
+    pvc = nim.spec.pvc
+    if pvc is None or pvc.create or inputs.has_claim:
+        return None
+    text = f"PersistentVolumeClaim {claim_name(nim)} not found (spec.pvc.create is not true)"
+    status = claimless_status(nim, inputs.request, text)
+    return Stop(status, "PersistentVolumeClaimMissing", [text])

@@ -1,0 +1,111 @@
+"""Informers and controllers of the older generation. Imported only if its kinds are enabled."""
+
+import os
+from itertools import repeat
+from typing import Any
+
+from dynamo_legacy import names
+from dynamo_legacy.api import DynamoDeployment, DynamoNim, DynamoNimDeployment, DynamoNimRequest
+from dynamo_legacy.build.plan import Reason
+from dynamo_legacy.deployment import DeploymentController, Resolver
+from dynamo_legacy.fetch import ArchiveStore
+from dynamo_legacy.names import GraphConfigMap, ServicePodAccount
+from dynamo_legacy.nim import NimController
+from dynamo_legacy.request import ImageRequestController, request_informers
+from dynamo_legacy.settings import read_legacy_settings
+from dynamo_legacy.status import AVAILABLE, NIM_AVAILABLE, READY, DeploymentReason, NimReason
+from dynamo_operator import labels
+from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.process.operator import Parts
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import (
+    FAILURE_REASONS,
+    FailureReasons,
+    Owners,
+    children,
+    namespace_of,
+    per_owner,
+)
+from dynamo_operator.shared.transforms import slimmed
+from kube_runtime.apply.status import StatusRateLimit
+from kube_runtime.apply.writer import ManagedFieldsUpgrade
+from kube_runtime.cache.informer import Informer
+from kube_runtime.types.kinds import HorizontalPodAutoscaler
+from kube_runtime.types.meta import Resource
+
+_EARLIER_OPERATOR = "banzaicloud.com/last-applied"
+"""The annotation in which the operator of that generation recorded what it applied."""
+
+
+_FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
+    DynamoDeployment: FailureReasons((READY,), *repeat(DeploymentReason.UNDEFINED, 3)),
+    DynamoNimDeployment: FailureReasons((AVAILABLE,), *repeat(NimReason.RECONCILING, 3)),
+    DynamoNimRequest: FailureReasons(
+        (NIM_AVAILABLE,), Reason.VALIDATION_FAILED, Reason.VALIDATION_FAILED, Reason.BUILD_FAILED
+    ),
+}
+
+
+def legacy_kinds(settings: RenderSettings) -> list[Informer[Any]]:
+    """The informers of these kinds themselves."""
+    namespace, most = settings.restricted_namespace, settings.largest_object_bytes
+    written = (DynamoDeployment, DynamoNimRequest, DynamoNim)
+    return [
+        *(Informer(type_, namespace=namespace, most_bytes=most) for type_ in written),
+        # A component repeats what its deployment sets for all services, so it may be larger.
+        Informer(DynamoNimDeployment, namespace=namespace, most_bytes=most + most // 8),
+    ]
+
+
+def legacy_informers(settings: RenderSettings, owners: Owners) -> list[Informer[Any]]:
+    """The informers of what these kinds need, beside those that today's kinds need too.
+
+    Raises: ExceptionGroup of ConfigError, if the settings of these kinds are invalid.
+    """
+    namespace = settings.restricted_namespace
+    return [
+        children(HorizontalPodAutoscaler, owners, namespace=namespace, labels=labels.COMPONENT),
+        per_owner(GraphConfigMap, namespace_of, namespace=namespace, labels=names.GRAPH_CONFIG),
+        Informer(
+            ServicePodAccount,
+            namespace=namespace,
+            labels=f"{names.COMPONENT_POD}=true",
+            transform=slimmed,
+        ),
+        *request_informers(namespace, read_legacy_settings(os.environ)),
+    ]
+
+
+def control(parts: Parts, pods: PodIndex) -> None:
+    """Add the controllers of these kinds to the manager."""
+    legacy = read_legacy_settings(os.environ)
+    FAILURE_REASONS.update(_FAILURE_REASONS)
+    applier, settings = parts.applier(), parts.settings.render
+    applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
+    cache, offload = parts.cache, parts.offload
+    reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
+    of_nims = parts.options_reporting(DynamoNimDeployment, reporter)
+    nims = NimController(cache, applier, reporter, pods, settings, legacy, offload)
+    resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None, offload)
+    reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
+    of_deployments = parts.options_reporting(DynamoDeployment, reporter)
+    deployments = DeploymentController(
+        cache, applier, reporter, resolver, settings, legacy, offload
+    )
+    reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
+    of_images = parts.options_reporting(DynamoNimRequest, reporter)
+    images = ImageRequestController(cache, applier, reporter, settings, legacy)
+    parts.manager.control(nims, of_nims)
+    parts.manager.control(deployments, of_deployments)
+    parts.manager.control(images, of_images)
+    validated = (controller.validated.forget for controller in (nims, deployments))
+    memories = (applier.forget, parts.events.forget, *validated)
+    types: tuple[type[Resource], ...] = (
+        *nims.owns,
+        *deployments.owns,
+        *images.owns,
+        DynamoDeployment,
+        DynamoNimRequest,
+    )
+    for type_ in types:
+        cache.subscribe_deleted(type_, *memories)

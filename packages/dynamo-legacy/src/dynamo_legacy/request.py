@@ -1,0 +1,264 @@
+"""The controller of DynamoNimRequest, which builds images."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from dynamo_legacy.api import DynamoNim, DynamoNimRequest
+from dynamo_legacy.build.job import BUILDER_ACCOUNT, IS_BUILDER, Build, build_job
+from dynamo_legacy.build.plan import (
+    BuildFacts,
+    BuildPlan,
+    Next,
+    Reason,
+    dynamo_nim,
+    fetched_config,
+    plan_build,
+    refused,
+    request_status,
+)
+from dynamo_legacy.build.source import (
+    CONFIG_MAP,
+    NO_SETTINGS,
+    SHARED_MARKER,
+    BuilderSettings,
+    BuiltImage,
+    Fetch,
+    SourceUnavailable,
+    builder_settings,
+    built_image,
+    fetch_of,
+    registry_secret,
+    token_secret,
+)
+from dynamo_legacy.names import (
+    BuilderAccount,
+    BuilderConfig,
+    BuildJob,
+    BuildPod,
+    GraphConfigMap,
+    SharedSecret,
+)
+from dynamo_legacy.registry import RegistryProbe
+from dynamo_legacy.render import graph_config_map
+from dynamo_legacy.settings import LegacySettings
+from dynamo_legacy.status import MESSAGE_LIMIT
+from dynamo_legacy.validation import request_problems
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import Reporter, load_for_reconcile, namespace_of, per_owner
+from dynamo_operator.shared.transforms import slimmed
+from kube_runtime.apply.applier import (
+    Applier,
+    Controlled,
+    CreateOnly,
+    DesiredObjects,
+    Shared,
+    shared_watch,
+)
+from kube_runtime.apply.result import Applied, controls, merge
+from kube_runtime.cache.informer import Informer, Watches
+from kube_runtime.cache.store import Cache
+from kube_runtime.controller.controller import Result
+from kube_runtime.kind import Key, Object
+from kube_runtime.text import fitted
+from kube_runtime.types.meta import Resource
+
+JOB_SELECTOR = f"{IS_BUILDER}=true"
+"""Label selector of builds. Jobs of an earlier operator have the label too, and count as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSnapshot:
+    """The inputs of one reconcile.
+
+    `jobs` are those that the request controls, `pods` the pods of these Jobs. `builder` are the
+    administrator's settings, `builder_error` why they are invalid.
+    """
+
+    jobs: tuple[BuildJob, ...]
+    pods: tuple[BuildPod, ...]
+    nim: DynamoNim | None
+    account: str
+    builder: BuilderSettings
+    builder_error: str = ""
+
+
+def read_request(
+    request: DynamoNimRequest, cache: Cache, settings: LegacySettings
+) -> RequestSnapshot:
+    """Read the inputs of a request."""
+    namespace = request.metadata.namespace
+    jobs = tuple(job for job in cache.list(BuildJob, namespace) if controls(request, job))
+    uids = {job.metadata.uid for job in jobs}
+    pods = tuple(
+        pod
+        for pod in cache.list(BuildPod, namespace)
+        if pod.metadata.controller is not None and pod.metadata.controller.uid in uids
+    )
+    names = (account.metadata.name for account in cache.list(BuilderAccount, namespace))
+    builder, error = NO_SETTINGS, ""
+    if settings.builder_namespace:
+        config = cache.get(BuilderConfig, Key(settings.builder_namespace, CONFIG_MAP))
+        try:
+            builder = builder_settings(config.data) if config is not None else NO_SETTINGS
+        except ValueError as problem:
+            error = str(problem)
+    return RequestSnapshot(
+        jobs=jobs,
+        pods=pods,
+        nim=cache.get(DynamoNim, request.key),
+        account=min(names, default="default"),
+        builder=builder,
+        builder_error=error,
+    )
+
+
+def request_informers(namespace: str, settings: LegacySettings) -> Iterator[Informer[Resource]]:
+    """The informers of Jobs, pods, Secrets and ServiceAccounts of builds, selected by labels."""
+    yield Informer(BuildJob, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
+    yield Informer(BuildPod, namespace=namespace, labels=JOB_SELECTOR, transform=slimmed)
+    marked = "=".join(SHARED_MARKER)
+    yield per_owner(SharedSecret, namespace_of, namespace=namespace, labels=marked)
+    yield Informer(
+        BuilderAccount, namespace=namespace, labels=f"{BUILDER_ACCOUNT}=true", transform=slimmed
+    )
+    if settings.builder_namespace:
+        yield Informer(
+            BuilderConfig,
+            namespace=settings.builder_namespace,
+            fields=f"metadata.name={CONFIG_MAP}",
+        )
+
+
+def pod_watch(cache: Cache) -> Watches:
+    """Wake a request when a pod of one of its Jobs changes."""
+
+    def keys(changed: Resource) -> Iterator[Key]:
+        owner = changed.metadata.controller
+        if owner is None:
+            return
+        job = cache.get(BuildJob, Key(changed.metadata.namespace, owner.name))
+        if job is not None and job.metadata.controller is not None:
+            yield Key(job.metadata.namespace, job.metadata.controller.name)
+
+    return Watches(BuildPod, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequestController:
+    """Turns a DynamoNimRequest into an image and the DynamoNim that names it."""
+
+    cache: Cache
+    applier: Applier
+    reporter: Reporter
+    settings: RenderSettings
+    legacy: LegacySettings
+    probe: RegistryProbe = field(default_factory=RegistryProbe)
+
+    reconciles: ClassVar[type[Resource]] = DynamoNimRequest
+    owns: ClassVar[tuple[type[Resource], ...]] = (DynamoNim, BuildJob)
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """The other kinds that a reconcile reads: pods of Jobs, Secrets that requests share."""
+        return (pod_watch(self.cache), shared_watch(SharedSecret, self.reconciles.KIND))
+
+    async def reconcile(self, key: Key) -> Result:
+        """Build the image of a request, create its DynamoNim, and report the progress."""
+        request = await load_for_reconcile(DynamoNimRequest, key, self.cache, self.reporter)
+        if isinstance(request, Result):
+            return request
+        if problems := request_problems(request, self.settings):
+            text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
+            plan = refused(request, "", Reason.VALIDATION_FAILED, text)
+            return await self._report(request, plan, Applied())
+        try:
+            image = built_image(request, self.legacy)
+        except ValueError as error:
+            plan = refused(request, "", Reason.VALIDATION_FAILED, f"spec: {error}")
+            return await self._report(request, plan, Applied())
+        snapshot = read_request(request, self.cache, self.legacy)
+        facts = BuildFacts(image.name, snapshot.jobs, snapshot.pods, snapshot.nim)
+        plan = plan_build(request, facts)
+        if plan.step is Next.PROBE:
+            answer = await self.probe.asked(image, self.legacy)
+            plan = plan_build(request, replace(facts, probe=answer))
+        await self._delete_stale(request, plan)
+        plan, applied = await self._act(request, plan, image, snapshot)
+        return await self._report(request, plan, applied)
+
+    async def _act(
+        self,
+        request: DynamoNimRequest,
+        plan: BuildPlan,
+        image: BuiltImage,
+        snapshot: RequestSnapshot,
+    ) -> tuple[BuildPlan, Applied]:
+        """Run the step of the plan; return the changes, and the plan or the one that refuses the request."""
+        logins = list(self._logins(request, image))
+        if plan.step is Next.RECORD:
+            nim = dynamo_nim(request, image.name, image.secret)
+            desired: list[DesiredObjects] = [self._shared(logins), *_config(request, snapshot)]
+            return plan, await self.applier.apply(
+                request, *desired, Controlled([nim], (DynamoNim,))
+            )
+        if plan.step is not Next.BUILD:
+            return plan, await self.applier.apply(request, *_config(request, snapshot))
+        job_or_refusal = self._job(request, image, snapshot)
+        if isinstance(job_or_refusal, BuildPlan):
+            return job_or_refusal, Applied()
+        job, fetch = job_or_refusal
+        shared = self._shared([*logins, *self._token(request, fetch)])
+        applied = await self.applier.apply(request, shared)
+        if applied.blocked:
+            return plan, applied
+        created = await self.applier.apply(request, CreateOnly([job], (BuildJob,)))
+        return plan, merge((applied, created))
+
+    def _job(
+        self, request: DynamoNimRequest, image: BuiltImage, snapshot: RequestSnapshot
+    ) -> tuple[Object, Fetch] | BuildPlan:
+        """The Job, and how it fetches the archive; or the plan that refuses the request."""
+        if snapshot.builder_error:
+            text = snapshot.builder_error
+            return refused(request, image.name, Reason.VALIDATION_FAILED, text)
+        try:
+            fetch = fetch_of(request, self.legacy)
+            build = Build(image, fetch, self.legacy, snapshot.builder, snapshot.account)
+            return build_job(request, build), fetch
+        except SourceUnavailable as error:
+            return refused(request, image.name, Reason.SOURCE_UNAVAILABLE, str(error))
+        except ValueError as error:
+            return refused(request, image.name, Reason.VALIDATION_FAILED, str(error))
+
+    async def _delete_stale(self, request: DynamoNimRequest, plan: BuildPlan) -> None:
+        """Delete the Jobs of earlier states of the request, with their pods."""
+        for job in plan.stale:
+            if job.metadata.deletion_timestamp is None:
+                await self.reporter.writer.ensure_newest(request)
+                await self.reporter.writer.delete(job)
+
+    async def _report(self, request: DynamoNimRequest, plan: BuildPlan, applied: Applied) -> Result:
+        status = request_status(request, plan, applied.blocked)
+        return await self.reporter.applied(request, status, applied, plan.requeue_after_seconds)
+
+    def _logins(self, request: DynamoNimRequest, image: BuiltImage) -> Iterator[Object]:
+        if image.secret and not request.spec.docker_config_json_secret_name:
+            yield registry_secret(request.metadata.namespace, self.legacy)
+
+    def _token(self, request: DynamoNimRequest, fetch: Fetch) -> Iterator[Object]:
+        if fetch.is_store:
+            yield token_secret(request.metadata.namespace, self.legacy)
+
+    @staticmethod
+    def _shared(secrets: list[Object]) -> Shared:
+        return Shared(secrets, (SharedSecret,), SHARED_MARKER)
+
+
+def _config(request: DynamoNimRequest, snapshot: RequestSnapshot) -> Iterator[CreateOnly]:
+    """The ConfigMap with the configuration of the graph, if the build found it in the archive."""
+    text = fetched_config(snapshot.pods)
+    if not text:
+        return
+    config_map = graph_config_map(request.key, request.metadata.name, text)
+    yield CreateOnly([config_map], (GraphConfigMap,))

@@ -1,0 +1,602 @@
+"""Issue, store and renew the certificates of the operator's servers, webhooks and metrics."""
+
+import asyncio
+import base64
+import binascii
+import secrets
+import ssl
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final, NoReturn, Protocol
+
+import structlog
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+from dynamo_operator.admission.configuration import Caller, Configuration, service_host
+from dynamo_operator.admission.decide import OperatorIdentity
+from dynamo_operator.admission.server import ANY_CLIENT, Clients, WebhookServer
+from dynamo_operator.settings import MetricsSettings
+from dynamo_operator.shared.cluster import MetricsSecret, ServingSecret
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
+from kube_runtime.controller.manager import Health, Manager
+from kube_runtime.errors import ConfigError, Conflict, Forbidden, Invalid, OperatorError
+from kube_runtime.kind import Key, Object
+from kube_runtime.times import loop_time
+from kube_runtime.tls import Certificate, Pair, accept_lax_certificates, new_authority
+
+COMMON_NAME: Final = "dynamo-operator-webhook"
+"""Independent of the release's name, as X.509 allows 64 characters. The host names are SANs."""
+
+_LOCAL: Final = ("localhost", "127.0.0.1")
+"""Hosts of an operator on the machine of its API server, in tests and development."""
+
+_ODD_EXTENSIONS: Final = (
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The names of one Service. A certificate must cover `needed`."""
+
+    needed: str
+    all: tuple[str, ...]
+
+
+def hosts_of(namespace: str, service: str) -> Hosts:
+    """The host names of a Service, for its certificate."""
+    host = service_host(namespace, service)
+    names = (service, f"{service}.{namespace}", host, f"{host}.cluster.local", *_LOCAL)
+    return Hosts(host, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Lifetime of certificates, and the time for clients to load a new CA."""
+
+    life: timedelta
+    settle: timedelta
+
+    @classmethod
+    def of_life(cls, life: timedelta) -> "Terms":
+        """The terms of the webhooks: a minute to settle, or less for certificates that live for minutes."""
+        return cls(life, min(timedelta(minutes=1), life / 6))
+
+    @property
+    def renew_before(self) -> timedelta:
+        """Time before expiry at which a certificate is replaced: the last third of its life."""
+        return self.life / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Content of the Secret. `staged` will be served next.
+
+    `authorities` is the CA bundle that clients trust, the newest CA first.
+    """
+
+    serving: Pair
+    authorities: bytes
+    staged: Pair | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RotationStep:
+    """The content to store, None if unchanged, and when to decide again."""
+
+    stored: Stored | None
+    recheck_at: datetime
+    action: str = ""
+
+
+def decide(
+    stored: Stored | None,
+    hosts: Hosts,
+    *,
+    terms: Terms,
+    now: datetime,
+    trusted_for: timedelta,
+) -> RotationStep:
+    """The next step of the rotation for these hosts.
+
+    `trusted_for`: how long clients have trusted the stored bundle.
+    """
+    end = usable_until(stored.serving, stored.authorities, hosts, now) if stored else None
+    if stored is None or end is None:
+        issued = _issue(hosts, terms, now)
+        return RotationStep(issued, now + terms.life - terms.renew_before, "made")
+    renew_at = end - terms.renew_before
+    if stored.staged is None:
+        if now < renew_at:
+            return RotationStep(None, renew_at)
+        return RotationStep(_stage(stored, hosts, terms, now), now + terms.settle, "staged")
+    if usable_until(stored.staged, stored.authorities, hosts, now) is None:
+        return RotationStep(Stored(stored.serving, _issuer_of(stored)), now, "dropped")
+    if trusted_for < terms.settle:
+        return RotationStep(None, now + terms.settle - trusted_for)
+    return RotationStep(Stored(stored.staged, stored.authorities), now, "promoted")
+
+
+def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) -> datetime | None:
+    """The expiry of a certificate; None if it is expired, for other hosts, or not trusted."""
+    try:
+        leaf = x509.load_pem_x509_certificates(pair.certificate)[0]
+        trusted = x509.load_pem_x509_certificates(authorities)
+        key = serialization.load_pem_private_key(pair.key, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    if key.public_key() != leaf.public_key() or hosts.needed not in _hosts(leaf):
+        return None
+    issuer = next((authority for authority in trusted if _is_issued_by(authority, leaf)), None)
+    if issuer is None:
+        return None
+    end = min(leaf.not_valid_after_utc, issuer.not_valid_after_utc)
+    return end if leaf.not_valid_before_utc <= now < end else None
+
+
+def _issue(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+    authority = new_authority(f"{COMMON_NAME}-ca-{secrets.token_hex(4)}", now=now, life=terms.life)
+    return Stored(authority.issue(COMMON_NAME, hosts.all, now=now, life=terms.life), authority.pem)
+
+
+def _stage(stored: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
+    issued = _issue(hosts, terms, now)
+    return Stored(stored.serving, issued.authorities + _issuer_of(stored), issued.serving)
+
+
+def _issuer_of(stored: Stored) -> bytes:
+    """The CA of the served certificate only."""
+    leaf = x509.load_pem_x509_certificates(stored.serving.certificate)[0]
+    trusted = x509.load_pem_x509_certificates(stored.authorities)
+    issuers = [authority for authority in trusted if _is_issued_by(authority, leaf)]
+    return b"".join(issuer.public_bytes(serialization.Encoding.PEM) for issuer in issuers)
+
+
+def _is_issued_by(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
+    try:
+        leaf.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+        return False
+    return True
+
+
+def _hosts(leaf: x509.Certificate) -> list[str]:
+    try:
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, *_ODD_EXTENSIONS):
+        return []
+    addresses = [str(address) for address in names.get_values_for_type(x509.IPAddress)]
+    return [*names.get_values_for_type(x509.DNSName), *addresses]
+
+
+RESYNC_SECONDS: Final = 30.0
+"""The resync period; changes before that arrive as events."""
+
+RETRY_SECONDS: Final = 2.0
+
+
+class Rotation(ABC):
+    """A loop on every replica, woken by changes of the objects that it depends on."""
+
+    def __init__(self, informers: tuple[Informer[Any], ...]) -> None:
+        self._informers = informers
+        self._synced = asyncio.Event()
+        self._wake = asyncio.Event()
+
+    def join(self, manager: Manager) -> None:
+        """Add the loop and its informers to the manager."""
+        for informer in self._informers:
+            manager.inform(informer)
+        manager.on_synced(self.synced)
+        manager.serve(self)
+
+    async def synced(self) -> None:
+        """Record that the caches are synced, so that missing objects do not exist."""
+        self._synced.set()
+
+    async def run(self) -> NoReturn:
+        """Renew the certificate until cancelled."""
+        if self._informers:
+            await self._synced.wait()
+        for informer in self._informers:
+            informer.store.subscribe(lambda _: self._wake.set())
+        while True:
+            self._wake.clear()
+            wait = await self._turn()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+
+    @abstractmethod
+    async def _turn(self) -> float:
+        """Reconcile once. Returns the seconds until the next time."""
+
+
+FILES_SECONDS: Final = 10.0
+"""Seconds between reads of the files. The kubelet takes a minute to update them."""
+
+_RACE_SECONDS: Final = 1.0
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCertificates:
+    """The certificate to serve. `authorities` None: another controller writes the CA bundle."""
+
+    pair: Pair
+    authorities: bytes | None
+    recheck_seconds: float
+
+
+class CertificateStore(Protocol):
+    """Provides and renews a certificate."""
+
+    async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
+        """The current certificate; None until it has been issued.
+
+        `trusted_for`: how long clients have trusted the authorities of the previous step.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SecretStore:
+    """Issues and renews a certificate in a Secret."""
+
+    client: Client
+    cache: Cache
+    key: Key
+    hosts: Hosts
+    terms: Terms
+    type_: type[ServingSecret] = ServingSecret
+
+    async def step(self, trusted_for: timedelta) -> StoredCertificates | None:
+        """Take one step of the rotation."""
+        secret = self.cache.get(self.type_, self.key)
+        stored = _stored(secret.data) if secret else None
+        now = datetime.now(UTC)
+        decision = decide(stored, self.hosts, terms=self.terms, now=now, trusted_for=trusted_for)
+        if decision.stored is not None:
+            await self._write(secret, decision.stored, decision.action)
+            return None
+        if stored is None:
+            return None
+        wait = max(decision.recheck_at - now, timedelta(seconds=_RACE_SECONDS))
+        return StoredCertificates(stored.serving, stored.authorities, wait.total_seconds())
+
+    async def _write(self, secret: ServingSecret | None, stored: Stored, action: str) -> None:
+        """Write the Secret. The next step follows when the cache has it."""
+        data = _data(stored)
+        try:
+            if secret is None:
+                await self.client.create(self.type_, self._new(data))
+            else:
+                patch = {
+                    "metadata": {"resourceVersion": secret.metadata.resource_version},
+                    "data": data,
+                }
+                await self.client.merge_patch(self.type_, self.key, patch, uid=secret.metadata.uid)
+        except Conflict:
+            _log.info("another replica wrote first", secret=str(self.key))
+        else:
+            _log.info("certificate", what=action, secret=str(self.key))
+
+    def _new(self, data: dict[str, str | None]) -> Object:
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "namespace": self.key.namespace,
+                "name": self.key.name,
+                "labels": {"app.kubernetes.io/managed-by": "dynamo-operator"},
+            },
+            "type": "Opaque",
+            "data": {name: value for name, value in data.items() if value is not None},
+        }
+
+
+def kept_in_secret(
+    client: Client,
+    cache: Cache,
+    key: Key,
+    service: str,
+    terms: Terms,
+    type_: type[ServingSecret] = ServingSecret,
+) -> tuple[Informer[ServingSecret], SecretStore]:
+    """The store of a Service's certificate in the Secret of that key, and the informer of the Secret."""
+    informer = Informer(type_, namespace=key.namespace, fields=f"metadata.name={key.name}")
+    return informer, SecretStore(client, cache, key, hosts_of(key.namespace, service), terms, type_)
+
+
+@dataclass(frozen=True, slots=True)
+class FileStore:
+    """Reads the certificate from files that others write: cert-manager, or an administrator."""
+
+    folder: Path
+
+    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # only reads
+        """Read the files again.
+
+        Raises:
+            ConfigError: they cannot be read.
+        """
+        certificate, key = await asyncio.to_thread(self._read)
+        return StoredCertificates(Pair(certificate, key), None, FILES_SECONDS)
+
+    def _read(self) -> tuple[bytes, bytes]:
+        try:
+            return (self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes()
+        except OSError as error:
+            raise ConfigError(str(error.filename), error.strerror or str(error)) from error
+
+
+def _stored(data: dict[str, str]) -> Stored | None:
+    """Decode the data of the Secret; None if it is unusable."""
+    try:
+        texts = {name: base64.b64decode(value, validate=True) for name, value in data.items()}
+        return Stored(
+            Pair(texts["tls.crt"], texts["tls.key"]),
+            texts["ca.crt"],
+            Pair(texts["next.crt"], texts["next.key"]) if "next.crt" in texts else None,
+        )
+    except (KeyError, ValueError, binascii.Error):
+        return None
+
+
+def _data(stored: Stored) -> dict[str, str | None]:
+    """Encode the data of the Secret. None removes a key."""
+    staged = stored.staged
+    texts = {
+        "tls.crt": stored.serving.certificate,
+        "tls.key": stored.serving.key,
+        "ca.crt": stored.authorities,
+        "next.crt": staged.certificate if staged else None,
+        "next.key": staged.key if staged else None,
+    }
+    return {
+        name: None if text is None else base64.b64encode(text).decode()
+        for name, text in texts.items()
+    }
+
+
+_LIFE: Final = timedelta(days=90)
+_SETTLE: Final = timedelta(minutes=10)
+_UNVERIFIED_LIFE: Final = timedelta(days=3650)
+
+
+class MetricsCertificate(Rotation):
+    """Renews the certificate of the metrics endpoint."""
+
+    def __init__(self, store: CertificateStore, informers: tuple[Informer[Any], ...] = ()) -> None:
+        super().__init__(informers)
+        self._store = store
+        self._authorities: bytes | None = None
+        self._since = 0.0
+        self._problem = ""
+        self.certificate = Certificate()
+
+    async def _turn(self) -> float:
+        now = loop_time()
+        try:
+            stored = await self._store.step(timedelta(seconds=now - self._since))
+            if stored is None:
+                return RETRY_SECONDS
+            await self.certificate.load(stored.pair)
+        except (OperatorError, ssl.SSLError) as error:
+            self._report(str(error))
+            return RETRY_SECONDS
+        if stored.authorities != self._authorities:
+            self._authorities, self._since = stored.authorities, now
+        self._report("")
+        return min(stored.recheck_seconds, RESYNC_SECONDS)
+
+    def _report(self, problem: str) -> None:
+        if problem and problem != self._problem:
+            _log.warning("certificate of the metrics", problem=problem)
+        self._problem = problem
+
+
+class UnverifiedStore:
+    """Issues one certificate for the lifetime of the process. No scraper can verify it."""
+
+    def __init__(self) -> None:
+        self._issued: StoredCertificates | None = None
+
+    async def step(self, trusted_for: timedelta) -> StoredCertificates:  # noqa: ARG002  # never renewed
+        """Issue it, once."""
+        if self._issued is None:
+            self._issued = await asyncio.to_thread(_unverified)
+        return self._issued
+
+
+def _unverified() -> StoredCertificates:
+    now = datetime.now(UTC)
+    authority = new_authority("dynamo-operator metrics", now=now, life=_UNVERIFIED_LIFE)
+    pair = authority.issue("localhost", ["localhost"], now=now, life=_UNVERIFIED_LIFE)
+    return StoredCertificates(pair, None, _UNVERIFIED_LIFE.total_seconds())
+
+
+def metrics_certificate(
+    settings: MetricsSettings, client: Client, cache: Cache, namespace: str
+) -> MetricsCertificate:
+    """The certificate as configured: from files, from a Secret in `namespace`, or unverified."""
+    if settings.certificate_folder:
+        return MetricsCertificate(FileStore(Path(settings.certificate_folder)))
+    if not settings.secret_name:
+        return MetricsCertificate(UnverifiedStore())
+    key, terms = Key(namespace, settings.secret_name), Terms(_LIFE, _SETTLE)
+    informer, store = kept_in_secret(
+        client, cache, key, settings.service_name, terms, MetricsSecret
+    )
+    return MetricsCertificate(store, (informer,))
+
+
+_HANDSHAKE_SECONDS: Final = 5.0
+_STARTING: Final = ("webhooks: starting",)
+_FIRST_SECONDS: Final = 1.0
+_LONGEST_SECONDS: Final = 60.0
+_CALM_SECONDS: Final = 600.0
+"""Seconds without a repair after which the backoff resets."""
+_COMPETING: Final = 5
+"""Consecutive repairs after which the log reports a competing writer."""
+
+
+class PatchBackoff:
+    """Delays repairs of the CA bundle with exponential backoff."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+        self._in_a_row = 0
+
+    async def turn(self) -> None:
+        """Wait until the next repair is allowed, and count it."""
+        now = loop_time()
+        if now - self._last > _CALM_SECONDS:
+            self._in_a_row = 0
+        if self._in_a_row:
+            wait = min(_FIRST_SECONDS * 2 ** (self._in_a_row - 1), _LONGEST_SECONDS)
+            await asyncio.sleep(max(0.0, self._last + wait - now))
+        self._in_a_row = min(self._in_a_row + 1, 10)
+        if self._in_a_row == _COMPETING:
+            _log.warning("another client keeps removing the caBundle of the webhooks")
+        self._last = loop_time()
+
+
+class CertificateRotation(Rotation):
+    """Renews the certificate and the CA bundle of the webhooks."""
+
+    def __init__(
+        self,
+        identity: OperatorIdentity,
+        store: CertificateStore,
+        configuration: Configuration,
+        server: WebhookServer,
+        certificate: Certificate,
+        informers: tuple[Informer[Any], ...],
+        clients: Clients = ANY_CLIENT,
+    ) -> None:
+        super().__init__(informers)
+        self._clients = clients
+        self._identity = identity
+        self._store = store
+        self._configuration = configuration
+        self._server = server
+        self.certificate = certificate
+        self._problems: tuple[str, ...] = _STARTING
+        self._authorities: bytes | None = None
+        self._trusted_since: float | None = None
+        self._written: bytes | None = None
+        self._backoff = PatchBackoff()
+
+    def ready(self) -> Health:
+        """Ready if the API server can call the webhooks of this process."""
+        return Health(self._problems)
+
+    async def run(self) -> NoReturn:
+        """Learn the operator's user name, then renew the certificate until cancelled."""
+        await self._identity.ask()
+        await super().run()
+
+    async def _turn(self) -> float:
+        try:
+            stored = await self._step()
+            if stored is None:
+                return RETRY_SECONDS
+            await self._serve(stored)
+        except OperatorError as error:
+            self._report((f"webhooks: {error}",))
+            return RESYNC_SECONDS if isinstance(error, Forbidden | Invalid) else RETRY_SECONDS
+        problems = await self._check()
+        self._report(problems)
+        return RETRY_SECONDS if problems else min(stored.recheck_seconds, RESYNC_SECONDS)
+
+    async def _step(self) -> StoredCertificates | None:
+        stored = await self._store.step(self._trusted_for())
+        if stored is not None and stored.authorities != self._authorities:
+            self._authorities, self._trusted_since = stored.authorities, None
+            self._wake.set()  # decide again with the age of the new bundle
+        return stored
+
+    def _trusted_for(self) -> timedelta:
+        """How long the current CAs have been in the configuration, as observed."""
+        authorities, now = self._authorities, loop_time()
+        if authorities is None or not self._configuration.trusts(authorities):
+            self._trusted_since = None
+            return timedelta()
+        if self._trusted_since is None:
+            self._trusted_since = now
+        return timedelta(seconds=now - self._trusted_since)
+
+    async def _serve(self, stored: StoredCertificates) -> None:
+        """Serve the certificate, and write the CA bundle."""
+        try:
+            await self.certificate.load(stored.pair, await self._clients.authorities())
+        except ssl.SSLError as error:
+            file = self._clients.file
+            source = "webhook certificate" + (f" or client CA {file}" if file else "")
+            raise ConfigError(source, f"cannot be used: {error.reason or error}") from error
+        if stored.authorities is not None and not self._configuration.trusts(stored.authorities):
+            if stored.authorities == self._written:
+                await self._backoff.turn()
+            await self._configuration.trust(stored.authorities)
+            self._written = stored.authorities
+
+    async def _check(self) -> tuple[str, ...]:
+        """Problems that keep the API server from calling this process."""
+        if self._configuration.entries() is None:
+            return (f"webhooks: no ValidatingWebhookConfiguration {self._configuration.name}",)
+        callers = sorted(self._configuration.callers(), key=lambda caller: caller.host)
+        if not callers:
+            return (f"webhooks: no entry of ours in {self._configuration.name}",)
+        try:
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                await self._server.listening.wait()
+        except TimeoutError:
+            return _STARTING
+        errors = [await self._call(caller) for caller in callers]
+        return tuple(f"webhooks: {error}" for error in errors if error)
+
+    async def _call(self, caller: Caller) -> str:
+        """Connect like the API server; return the error, "" if it succeeds."""
+        try:
+            context = _trusting(caller.bundle)
+            async with asyncio.timeout(_HANDSHAKE_SECONDS):
+                _, writer = await asyncio.open_connection(
+                    *self._server.own_address, ssl=context, server_hostname=caller.host
+                )
+        except (OSError, ValueError) as error:
+            return f"TLS to {caller.host}: {error}"
+        writer.transport.abort()
+        return ""
+
+    def _report(self, problems: tuple[str, ...]) -> None:
+        if problems != self._problems:
+            if problems:
+                _log.warning("webhooks are not ready", problems=list(problems))
+            else:
+                _log.info("webhooks are ready", port=self._server.port)
+        self._problems = problems
+
+
+def _trusting(bundle: str) -> ssl.SSLContext:
+    """An SSL context of a client that trusts the CA bundle of a configuration.
+
+    Raises:
+        ValueError: the bundle is not PEM in base64.
+    """
+    try:
+        text = base64.b64decode(bundle, validate=True).decode("ascii")
+        context = ssl.create_default_context(cadata=text or None)
+    except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
+        raise ValueError(f"the caBundle is not readable: {error}") from error
+    accept_lax_certificates(context)
+    return context

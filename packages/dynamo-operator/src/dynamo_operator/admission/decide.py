@@ -1,0 +1,702 @@
+"""Look up the values at the paths of problems in a document.
+
+Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three steps, not
+four. So at each step the longest matching key wins.
+
+A document may have as many problems as fields. So one walk over the document follows all paths together:
+sorted paths through the same value are adjacent, and a range represents them. The time grows with the size
+of the document and of the paths, times the logarithm of their number.
+"""
+
+import asyncio
+import base64
+import binascii
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import msgspec
+import structlog
+from msgspec import Raw
+
+from dynamo_operator import names
+from dynamo_operator.component import validate as update
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.validate import component_problems
+from dynamo_operator.component.validate_pod import image_problems
+from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.graph.warnings import (
+    UNKNOWN,
+    ClusterContext,
+    component_warnings,
+    context_problems,
+    graph_warnings,
+)
+from dynamo_operator.models import validate as models
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests import validate as requests
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.render import profiler_config_bytes
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import (
+    MOST_PROBLEMS,
+    Problem,
+    graph_size_problems,
+    most_bytes,
+    service_path,
+)
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.client.client import Client
+from kube_runtime.controller.workers import WorkEnded
+from kube_runtime.decode import UNREADABLE, bytes_over, decode, too_large
+from kube_runtime.errors import DecodeError, OperatorError
+from kube_runtime.kind import Object
+from kube_runtime.server import FairSemaphore
+from kube_runtime.types.kinds import Ingress, SelfSubjectReview, UserInfo
+from kube_runtime.types.meta import R, Struct
+
+Container: TypeAlias = dict[str, object] | list[object]
+_SCALARS: Final = (str, int, float, bool)
+
+
+class _Visit(NamedTuple):
+    """A value, the range `[low, high)` of paths to or through it, and the length `end` of its own path."""
+
+    value: object
+    low: int
+    high: int
+    end: int
+
+
+def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
+    """The string, number or boolean at each path; other paths are left out."""
+    texts = sorted(set(paths))
+    scalars: dict[str, object] = {}
+    visits = list(_inside(texts, document, 0, len(texts), 0))
+    while visits:
+        visit = visits.pop()
+        value, low, high, end = visit
+        if len(texts[low]) == end and isinstance(value, _SCALARS):
+            scalars[texts[low]] = value
+        if isinstance(value, dict | list):
+            for separator in ".[":
+                span = _span(texts, low, high, end, separator)
+                visits += _inside(texts, value, *span, end + (separator == "."))
+    return scalars
+
+
+def _inside(
+    texts: Sequence[str], value: Container, low: int, high: int, at: int
+) -> Iterator[_Visit]:
+    """The children of a value on the paths of a range, the one with the shortest key last.
+
+    That one is visited first, so the value at a longer matching key replaces its result.
+    """
+    if low == high:
+        return
+    if isinstance(value, dict):
+        steps = sorted(value.items(), key=lambda step: len(step[0]), reverse=True)
+    else:
+        steps = [(f"[{index}]", part) for index, part in enumerate(value)]
+    for step, part in steps:
+        first, last = _span(texts, low, high, at, step)
+        if first < last:
+            yield _Visit(part, first, last, at + len(step))
+
+
+def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tuple[int, int]:
+    """The part of a range of paths, equal up to `at`, that continues with `step`."""
+    if high - low == 1:
+        return low, low + texts[low].startswith(step, at)
+    end = at + len(step)
+    first = bisect_left(texts, step, low, high, key=lambda text: text[at:end])
+    return first, bisect_right(texts, step, first, high, key=lambda text: text[at:end])
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewContext:
+    """Inputs of a validation beside the object.
+
+    `user` is the author of the request, `operator` our own user name; "" if unknown. Validation ends after
+    `most` problems.
+    """
+
+    settings: RenderSettings
+    user: str = ""
+    operator: str = ""
+    cluster: ClusterContext = UNKNOWN
+    most: int = MOST_PROBLEMS
+
+
+def _none(*_: object) -> Iterable[Problem]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules(Generic[R]):
+    """The rules of one kind: problems and warnings of objects and of changes.
+
+    `problems` and `warnings` check an object, `changes` and `change_warnings` the old and the new one.
+    `warnings` is for objects without problems.
+    """
+
+    type_: type[R]
+    problems: Callable[[R, ReviewContext], Iterable[Problem]]
+    changes: Callable[[R, R, ReviewContext], Iterable[Problem]] = _none
+    warnings: Callable[[R, ReviewContext], Iterable[Problem]] = _none
+    change_warnings: Callable[[R, R], Iterable[Problem]] = _none
+
+
+def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
+    facts = Facts(grove_served=context.cluster.grove_served)
+    graph = with_provider(graph, facts)  # as its controller validates it
+    yield from graph_problems(graph, context.settings, context.most)
+    if any(graph_size_problems(graph)):
+        return  # the other rules are skipped then
+    yield from graph_exposure_problems(graph, context.settings)
+    for key, service in sorted(graph.spec.services.items()):
+        yield from image_problems(service, service_path(key))
+    yield from context_problems(graph, context.cluster)
+
+
+def _component_problems(
+    component: DynamoComponentDeployment, context: ReviewContext
+) -> Iterator[Problem]:
+    yield from component_problems(component, context.settings, context.most)
+    yield from exposure_problems(component.spec, "spec", context.settings)
+    if not component.metadata.controller:  # of a graph, whose author has seen the problem there
+        yield from image_problems(component.spec, "spec")
+
+
+def _graph_changes(
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment, context: ReviewContext
+) -> Iterator[Problem]:
+    yield from update.graph_update_problems(old, new)
+    if not update.may_scale(context.user, new.metadata.namespace, context.operator):
+        yield from update.adapter_problems(old, new)
+
+
+def _request_problems(
+    request: DynamoGraphDeploymentRequest, context: ReviewContext
+) -> Iterator[Problem]:
+    spec = request.spec
+    size = profiler_config_bytes(spec, request.metadata.namespace) if spec is not None else 0
+    yield from requests.request_problems(request, context.settings, size, context.most)
+    yield from requests.request_image_problems(request)
+
+
+RULES: tuple[Rules[Any], ...] = (
+    Rules(
+        DynamoGraphDeployment,
+        problems=_graph_problems,
+        changes=_graph_changes,
+        warnings=lambda graph, context: graph_warnings(graph, context.cluster),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoComponentDeployment,
+        problems=_component_problems,
+        changes=lambda old, new, _: update.framework_problems(old, new),
+        warnings=lambda component, context: component_warnings(component, context.cluster),
+        change_warnings=update.framework_warnings,
+    ),
+    Rules(
+        DynamoModel,
+        problems=lambda model, _: models.model_problems(model),
+        changes=lambda old, new, _: models.model_update_problems(old, new),
+        warnings=lambda model, _: models.model_warnings(model),
+        change_warnings=models.model_update_warnings,
+    ),
+    Rules(
+        DynamoGraphDeploymentRequest,
+        problems=_request_problems,
+        changes=lambda old, new, _: requests.request_update_problems(old, new),
+        warnings=lambda request, _: requests.request_warnings(request),
+    ),
+)
+"""The rules of today's kinds."""
+
+
+def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
+    """The rules of all reviewed kinds. Those of the older generation are imported on demand."""
+    if not legacy_kinds:
+        return RULES
+    from dynamo_legacy.admission import LEGACY_RULES
+
+    return (*RULES, *LEGACY_RULES)
+
+
+_TOO_DEEP = Problem("document", "is nested too deeply")
+_OBJECTS = msgspec.json.Decoder(dict[str, object])
+_AT = " - at `"
+_MOST_COMPARED = 10_000
+"""Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
+
+
+class _Metadata(Struct, frozen=True):
+    deletion_timestamp: str | None = None
+
+
+class _Frame(Struct, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+_FRAME = msgspec.json.Decoder(_Frame)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The result of a review: refused if there are problems. `warning_problems` are the warnings.
+
+    `reason` is the label value of the refusal in metrics.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    warning_problems: tuple[Problem, ...] = ()
+    reason: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings, a line for each."""
+        return tuple(str(problem) for problem in self.warning_problems)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object may be stored."""
+        return not self.problems
+
+
+ALLOWED = Decision()
+
+
+def decide(rules: Rules[R], new: Raw, old: Raw | None, context: ReviewContext) -> Decision:
+    """Validate an object, as JSON text; `old` is None when it is created."""
+    try:
+        return _decided(rules, new, old, context)
+    except RecursionError:
+        return Decision((_TOO_DEEP,), reason="decode_failed")
+
+
+def _decided(
+    rules: Rules[R], new_text: Raw, old_text: Raw | None, context: ReviewContext
+) -> Decision:
+    most = most_bytes(rules.type_, context.settings)
+    try:
+        if size := bytes_over(new_text, most):
+            return _too_large(new_text, size, bytes_over(old_text or Raw(b"{}"), most), most)
+        new = decode(rules.type_, new_text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return Decision((Problem("document", str(error)),), reason="decode_failed")
+    except DecodeError as error:
+        return Decision((_misfit(error),), reason="decode_failed")
+    if new.metadata.deletion_timestamp:
+        return ALLOWED  # finalizers must be removable from invalid objects too
+    old = _readable(rules, old_text)
+    if old is not None:
+        context = replace(context, most=_MOST_COMPARED)
+    problems = tuple(islice(rules.problems(new, context), context.most))
+    inherited: tuple[Problem, ...] = ()
+    if problems and old is not None and old_text is not None:
+        recurring = frozenset(islice(rules.problems(old, context), context.most)).intersection(
+            problems
+        )
+        inherited = _unchanged(recurring, new_text, old_text)
+        forgiven = frozenset(inherited)
+        problems = tuple(problem for problem in problems if problem not in forgiven)
+    changes = () if old is None else tuple(rules.changes(old, new, context))
+    warning_problems = [
+        Problem(problem.path, f"{problem.message} (as before)", problem.kind)
+        for problem in inherited
+    ]
+    if old is not None:
+        warning_problems += rules.change_warnings(old, new)
+    if not problems and not inherited:
+        warning_problems += rules.warnings(new, context)
+    return Decision(
+        tuple(dict.fromkeys((*problems, *changes))),
+        tuple(dict.fromkeys(warning_problems)),
+        _reason(problems, changes),
+    )
+
+
+def _too_large(text: Raw, size: int, before: int, most: int) -> Decision:
+    """Decide on an object that is too large to be decoded as a whole.
+
+    An object that was too large before may be labelled, and made smaller step by step.
+    """
+    if _FRAME.decode(text).metadata.deletion_timestamp:
+        return ALLOWED  # finalizers must be removable from invalid objects too
+    problem = Problem("document", too_large(size, most))
+    if size <= before:
+        return Decision(warning_problems=(Problem(problem.path, f"{problem.message} (as before)"),))
+    return Decision((problem,), reason="too_large")
+
+
+def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Problem, ...]:
+    """The problems that the update does not change: the same message about the same value.
+
+    The same message is not enough: many fit every invalid value, and one invalid value must not replace
+    another.
+    """
+    if not recurring:
+        return ()
+    paths = {problem.path for problem in recurring}
+    before, after = (scalars_at(_OBJECTS.decode(text), paths) for text in (old, new))
+    return tuple(
+        problem
+        for problem in sorted(recurring)
+        if before.get(problem.path) == after.get(problem.path)
+    )
+
+
+def _readable(rules: Rules[R], text: Raw | None) -> R | None:
+    """Decode the previous state; None if that fails."""
+    if text is None:
+        return None
+    try:
+        return decode(rules.type_, text)
+    except DecodeError:
+        return None
+
+
+def _misfit(error: DecodeError) -> Problem:
+    """The problem of an object that passes its schema and does not fit its type (decision 41)."""
+    message, _, place = error.message.partition(_AT)
+    return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
+
+
+def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:
+    """The reason of a refusal, from a closed list."""
+    if problems:
+        return problems[0].kind.value
+    if not changes:
+        return ""
+    path = changes[0].path
+    if path.endswith(".replicas"):
+        return "replicas_managed_by_adapter"
+    return "rollout_in_progress" if path == "spec.restart.id" else "immutable_field_changed"
+
+
+API_VERSION = "admission.k8s.io/v1"
+KIND = "AdmissionReview"
+_NULL = b"null"
+_FORBIDDEN = 403
+_MOST = 100
+_LONGEST = 1000
+"""Most lines, and characters of one: a response must not repeat megabytes of an outsider's text."""
+
+
+class Request(Struct):
+    """One request. `object` and `old_object` are JSON text, `null` if there is none."""
+
+    uid: str
+    operation: str = ""
+    namespace: str = ""
+    name: str = ""
+    sub_resource: str = ""
+    user_info: UserInfo = UserInfo()
+    object: Raw = Raw(_NULL)
+    old_object: Raw = Raw(_NULL)
+    dry_run: bool = False
+
+    @property
+    def new(self) -> Raw | None:
+        """The new object; None for a deletion."""
+        return None if memoryview(self.object) == _NULL else self.object
+
+    @property
+    def old(self) -> Raw | None:
+        """The previous object; None for a creation."""
+        return None if memoryview(self.old_object) == _NULL else self.old_object
+
+
+class Review(Struct):
+    """The AdmissionReview around a request."""
+
+    api_version: str
+    kind: str
+    request: Request
+
+
+class NotAReview(Exception):
+    """The body is not a supported AdmissionReview; the message says why."""
+
+
+_REVIEWS = msgspec.json.Decoder(Review)
+
+
+def request_in(body: bytes) -> Request:
+    """Decode the request in a body.
+
+    Raises:
+        NotAReview: the body has none.
+    """
+    try:
+        review = _REVIEWS.decode(body)
+    except UNREADABLE as error:
+        raise NotAReview(f"invalid AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, KIND):
+        raise NotAReview(
+            f"expected {KIND} of {API_VERSION}, got {review.kind} of {review.api_version}"
+        )
+    if not review.request.uid:
+        raise NotAReview("missing uid of the request")
+    return review.request
+
+
+def answer(uid: str, decision: Decision) -> bytes:
+    """Encode the response body."""
+    response: Object = {"uid": uid, "allowed": decision.allowed}
+    if not decision.allowed:
+        response["status"] = {
+            "code": _FORBIDDEN,
+            "message": "\n".join(_short([str(problem) for problem in decision.problems])),
+            "reason": "Forbidden",
+        }
+    if decision.warnings:
+        response["warnings"] = _short(decision.warnings)
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _short(texts: Sequence[str]) -> list[str]:
+    """The texts, shortened to a readable length."""
+    lines = [text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…" for text in texts[:_MOST]]
+    return [*lines, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else lines
+
+
+T = TypeVar("T")
+
+LARGE_REVIEW: Final = 32 * 1024
+"""In bytes, old and new object together: larger ones are validated in a worker process."""
+
+REVIEW_CPU_SECONDS: Final = 2.5
+"""CPU seconds of one review in a worker process."""
+
+AT_ONCE: Final = 2
+_log = structlog.get_logger()
+_TODAY: Final = frozenset(rules.type_.KIND.name for rules in RULES)
+
+
+class Submit(Protocol):
+    """Runs a function in another process; see `WorkerPool.submit`."""
+
+    def __call__(
+        self, function: Callable[..., T], args: tuple[object, ...], *, tenant: str, seconds: float
+    ) -> Awaitable[T]:
+        """Return the result of the function."""
+        ...
+
+
+def is_large(request: Request) -> bool:
+    """Whether a request is validated in a worker process."""
+    return (
+        sum(len(memoryview(text)) for text in (request.object, request.old_object)) > LARGE_REVIEW
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionPool:
+    """Validates requests by `rules`; `submit` runs large ones in a worker process.
+
+    `is_excluded` returns whether another operator manages a namespace.
+    """
+
+    submit: Submit
+    context_of: Callable[[Request], ReviewContext]
+    is_excluded: Callable[[str], bool]
+    rules: Sequence[Rules[Any]] = RULES
+    turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
+
+    async def decide(self, rules: Rules[Any], request: Request, client: str) -> Decision:
+        """Validate a request by the rules of its kind.
+
+        Raises:
+            WorkBusy: too many reviews are queued.
+        """
+        if request.new is None or request.operation == "DELETE" or request.sub_resource:
+            return ALLOWED  # no spec is stored
+        log_fields = {"namespace": request.namespace, "name": request.name}
+        if self.is_excluded(request.namespace):
+            text = "skipping validation - namespace has namespace-restricted operator"
+            _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
+            return ALLOWED
+        text = f"validate {request.operation.lower()}"
+        _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
+        if is_large(request):
+            return await self._decide_in_worker(rules, request.new, request, client)
+        return decide(rules, request.new, request.old, self.context_of(request))
+
+    async def _decide_in_worker(
+        self, rules: Rules[Any], new: Raw, request: Request, client: str
+    ) -> Decision:
+        old = None if request.old is None else bytes(memoryview(request.old))
+        async with self.turns.slot(client, request.namespace):
+            context = self.context_of(request)
+            args = (rules.type_.KIND.name, bytes(memoryview(new)), old, context)
+            tenant = f"{client} {request.namespace}"
+            try:
+                return await self.submit(
+                    decide_in_worker, args, tenant=tenant, seconds=REVIEW_CPU_SECONDS
+                )
+            except WorkEnded as error:
+                problem = Problem("document", f"the object is too expensive to validate: {error}")
+                return Decision((problem,), reason="too_expensive")
+
+
+def decide_in_worker(kind: str, new: bytes, old: bytes | None, context: ReviewContext) -> Decision:
+    """Validate an object of a kind, as JSON text; for a worker process."""
+    reviewed = rules_of(legacy_kinds=kind not in _TODAY)
+    rules = next(rules for rules in reviewed if rules.type_.KIND.name == kind)
+    return decide(rules, Raw(new), None if old is None else Raw(old), context)
+
+
+_RETRY_SECONDS: Final = 5.0
+_QUESTION: Final = {
+    "apiVersion": SelfSubjectReview.KIND.api_version,
+    "kind": SelfSubjectReview.KIND.name,
+    "metadata": {"name": ""},
+}
+_ACCOUNT: Final = "system:serviceaccount:"
+_JWT_PARTS: Final = 3
+
+
+class _Claims(msgspec.Struct):
+    """The fields of a token that are used."""
+
+    sub: str = ""
+
+
+async def own_user(client: Client) -> str:
+    """Our user name, from a SelfSubjectReview.
+
+    Raises:
+        OperatorError: the request failed.
+    """
+    review = await client.create(SelfSubjectReview, _QUESTION)
+    return review.status.user_info.username
+
+
+def subject_of(authorization: str) -> str:
+    """The user of a ServiceAccount token in an `Authorization` header; "" for any other value.
+
+    The token is our own, so its signature is not verified.
+    """
+    parts = authorization.removeprefix("Bearer ").split(".")
+    if len(parts) != _JWT_PARTS:
+        return ""
+    try:
+        claims = base64.urlsafe_b64decode(parts[1] + "==")
+        subject = msgspec.json.decode(claims, type=_Claims).sub
+    except (binascii.Error, *UNREADABLE):
+        return ""
+    return subject if subject.startswith(_ACCOUNT) else ""
+
+
+def account_of(user: str) -> str:
+    """The ServiceAccount of a user name as `NAMESPACE/NAME`; "" for other users."""
+    return user.removeprefix(_ACCOUNT).replace(":", "/", 1) if user.startswith(_ACCOUNT) else ""
+
+
+class OperatorIdentity:
+    """Our user name from a SelfSubjectReview; "" until known, which matches no user."""
+
+    def __init__(self, client: Client, user: str = "") -> None:
+        self.client = client
+        self.user = user
+
+    async def ask(self) -> None:
+        """Ask until it is known; log each failure."""
+        while not self.user:
+            try:
+                self.user = await own_user(self.client)
+            except OperatorError as error:
+                _log.warning("SelfSubjectReview failed", error=str(error))
+            if not self.user:
+                await asyncio.sleep(_RETRY_SECONDS)
+
+
+class _Rule(msgspec.Struct):
+    host: str = ""
+
+
+class _Spec(msgspec.Struct):
+    rules: tuple[_Rule, ...] = ()
+
+
+@dataclass(slots=True)
+class Owners(Generic[R]):
+    """The namespaces of objects by the names that they use, updated from the cache."""
+
+    claims: Callable[[R], Iterable[str]]
+    namespaces: dict[str, Counter[str]] = field(default_factory=dict)
+
+    def on_change(self, change: Change[R]) -> None:
+        """Apply a change."""
+        for state, by in ((change.old, -1), (change.new, 1)):
+            if state is not None:
+                for name in self.claims(state):
+                    self._count(name, state.metadata.namespace, by)
+
+    def _count(self, name: str, namespace: str, by: int) -> None:
+        namespaces = self.namespaces.setdefault(name, Counter())
+        namespaces[namespace] += by
+        if namespaces[namespace] <= 0:
+            del namespaces[namespace]
+        if not namespaces:
+            del self.namespaces[name]
+
+    def outside(self, namespace: str) -> "Outside[R]":
+        """The names that other namespaces use."""
+        return Outside(self, namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside(Generic[R]):
+    """The names that namespaces other than `namespace` use, looked up on demand."""
+
+    owners: Owners[R]
+    namespace: str
+
+    def __contains__(self, name: object) -> bool:
+        namespaces = self.owners.namespaces.get(str(name), ())
+        return len(namespaces) > (self.namespace in namespaces)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.owners.namespaces if name in self)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNames:
+    """The indices of Dynamo namespaces and of Ingress hosts."""
+
+    graphs: Owners[DynamoGraphDeployment]
+    hosts: Owners[Ingress]
+
+
+def shared_names(cache: Cache) -> SharedNames:
+    """Index the names of the objects in the cache, and keep the index up to date."""
+    shared = SharedNames(Owners(_dynamo_namespaces), Owners(_hosts))
+    if cache.holds(DynamoGraphDeployment):
+        cache.subscribe(DynamoGraphDeployment, shared.graphs.on_change)
+    if cache.holds(Ingress):
+        cache.subscribe(Ingress, shared.hosts.on_change)
+    return shared
+
+
+def _dynamo_namespaces(graph: DynamoGraphDeployment) -> tuple[str, ...]:
+    return (names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name),)
+
+
+def _hosts(ingress: Ingress) -> frozenset[str]:
+    try:
+        rules = msgspec.json.decode(ingress.spec, type=_Spec).rules
+    except msgspec.DecodeError:
+        return frozenset()  # the API server stores no such Ingress
+    return frozenset(rule.host for rule in rules if rule.host)

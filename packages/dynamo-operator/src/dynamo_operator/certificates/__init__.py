@@ -1,1 +1,0 @@
-"""Issue, store and renew the certificates of the operator's servers, webhooks and metrics."""

@@ -1,0 +1,571 @@
+"""The pod template of a component.
+
+The order of entries must not change, since it would replace running pods: the user's sidecars come first
+and the main container last. The main container is the role's default with the user's overrides and the
+fields of the spec.
+
+The API server rejects duplicate volumes and mount paths: each PVC becomes one volume however often it is
+mounted, and a mount of the user replaces the operator's at the same path.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, Literal
+
+import msgspec
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import WORKER_TYPES
+from dynamo_operator.component.plan import (
+    SHELL,
+    ComponentPlan,
+    GroupNode,
+    LeaderService,
+    Role,
+    has_handler,
+    merged,
+    merged_environment,
+    merged_probe,
+    object_metadata,
+    variable,
+    variable_of_field,
+    with_device_limits,
+)
+from dynamo_operator.names import (
+    EPP_SERVICE_ACCOUNT,
+    PLANNER_SERVICE_ACCOUNT,
+    inference_pool,
+    volume_name,
+)
+from dynamo_operator.shared.cluster import InferencePool, NamespaceDefaults
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import ConfigMap
+
+NAME = "dynamo-wait-for-leader"
+"""Name of the init container and its volume. A user's init container of that name replaces it."""
+
+WITHIN_SECONDS = 1800
+"""Long enough for a leader's node to pull an image of 20 GB at 100 Mbit/s; then the pod reports why, and
+restarts."""
+
+_FOLDER = "/etc/dynamo/wait-for-leader"
+_FILE = "wait_for_leader.py"
+_COPIED = ("image", "imagePullPolicy", "securityContext", "env", "envFrom")
+_SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
+
+
+def wait_volumes(plan: ComponentPlan, node: GroupNode | None) -> list[Object]:
+    """The volume with the script, on workers that wait."""
+    if node is None or _service(plan, node) is None:
+        return []
+    return [{"name": NAME, "configMap": {"name": names.leader_wait_config_map(plan.name)}}]
+
+
+def wait_containers(plan: ComponentPlan, node: GroupNode | None, main: Object) -> list[Object]:
+    """The init container, on workers that wait. `main` is the pod's main container."""
+    if node is None or (service := _service(plan, node)) is None:
+        return []
+    if any(NAME == container.get("name") for container in plan.pod.get("initContainers", ())):
+        return []
+    leader = node.hosts.leader.argument
+    protocol = ["ray"] if service.is_ray else []
+    mount = {"name": NAME, "mountPath": _FOLDER, "readOnly": True}
+    init_container: Object = {
+        "name": NAME,
+        **{name: main[name] for name in _COPIED if name in main},
+        "command": ["python3", f"{_FOLDER}/{_FILE}"],
+        "args": [leader, str(service.port), str(WITHIN_SECONDS), *protocol],
+        "volumeMounts": [*main.get("volumeMounts", ()), mount],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+    if resources := _resources(main.get("resources", {})):
+        init_container["resources"] = resources
+    return [init_container]
+
+
+def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The ConfigMap with the script, if workers of the component wait."""
+    if plan.nodes == 1 or plan.backend.leader_service(plan) is None:
+        return ()
+    name = names.leader_wait_config_map(plan.name)
+    return (
+        {
+            "apiVersion": ConfigMap.KIND.api_version,
+            "kind": ConfigMap.KIND.name,
+            "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+            "data": {_FILE: script()},
+        },
+    )
+
+
+@cache
+def script() -> str:
+    """The text of the script."""
+    from importlib.resources import files
+
+    return files("dynamo_operator.component").joinpath(f"scripts/{_FILE}").read_text("utf-8")
+
+
+def _service(plan: ComponentPlan, node: GroupNode) -> LeaderService | None:
+    return None if node.is_leader else plan.backend.leader_service(plan)
+
+
+def _resources(main: Object) -> Object:
+    """The resources that determine the QoS class, without devices and resource claims."""
+    sides = {
+        side: {
+            name: quantity
+            for name, quantity in main.get(side, {}).items()
+            if name in _SHARED_RESOURCES
+        }
+        for side in ("limits", "requests")
+    }
+    return {side: amounts for side, amounts in sides.items() if amounts}
+
+
+HTTP_PORT = 8000
+SYSTEM_PORT = 9090
+PLANNER_METRICS_PORT = 9085
+EPP_GRPC_PORT = 9002
+EPP_CONFIG_FILE = "epp-config-dynamo.yaml"
+
+TERMINATION_GRACE_SECONDS = 60
+"""Default grace period of pods."""
+
+_EPP_HEALTH_PORT = 9003
+_EPP_METRICS_PORT = 9090
+_EPP_CONFIG_VOLUME = "epp-config"
+_EPP_CONFIG_FOLDER = "/etc/epp"
+_EPP_CACHE_VOLUME = "hf-cache"
+_EPP_CACHE_FOLDER = "/home/nonroot/.cache"
+_EPP_TERMINATION_GRACE_SECONDS = 130
+
+
+def _http(path: str, port: str, **numbers: int) -> Object:
+    return {"httpGet": {"path": path, "port": port}, **numbers}
+
+
+_HEALTHY = 'curl -s http://localhost:${DYNAMO_PORT}/health | jq -e ".status == \\"healthy\\""'
+_WORKER_STARTUP = _http("/live", "system", periodSeconds=10, timeoutSeconds=5, failureThreshold=720)
+_SLOW = {
+    "initialDelaySeconds": 60,
+    "periodSeconds": 60,
+    "timeoutSeconds": 30,
+    "failureThreshold": 10,
+}
+_PROBES: dict[Literal["http", "documented"], dict[str, dict[str, Object]]] = {
+    "http": {
+        "frontend": {
+            "livenessProbe": _http(
+                "/live",
+                "http",
+                initialDelaySeconds=15,
+                periodSeconds=10,
+                timeoutSeconds=1,
+                failureThreshold=3,
+            ),
+            "readinessProbe": _http(
+                "/health",
+                "http",
+                initialDelaySeconds=10,
+                periodSeconds=10,
+                timeoutSeconds=3,
+                failureThreshold=3,
+            ),
+        },
+        "worker": {
+            "livenessProbe": _http(
+                "/live", "system", periodSeconds=5, timeoutSeconds=4, failureThreshold=1
+            ),
+            "readinessProbe": _http(
+                "/health", "system", periodSeconds=10, timeoutSeconds=4, failureThreshold=3
+            ),
+            "startupProbe": _WORKER_STARTUP,
+        },
+    },
+    "documented": {
+        "frontend": {
+            "livenessProbe": _http("/health", "http", **_SLOW),
+            "readinessProbe": {"exec": {"command": ["/bin/sh", "-c", _HEALTHY]}, **_SLOW},
+        },
+        "worker": {
+            "livenessProbe": _http(
+                "/live", "system", periodSeconds=5, timeoutSeconds=30, failureThreshold=1
+            ),
+            "readinessProbe": _http(
+                "/health", "system", periodSeconds=10, timeoutSeconds=30, failureThreshold=60
+            ),
+            "startupProbe": _WORKER_STARTUP,
+        },
+    },
+}
+
+
+def _plain_container(_plan: ComponentPlan) -> Object:
+    """A container that passes its arguments to a shell."""
+    return {"name": "main", "command": list(SHELL)}
+
+
+def _frontend_container(plan: ComponentPlan) -> Object:
+    """The OpenAI-compatible server on its documented port."""
+    return {
+        "name": "main",
+        "command": ["python3"],
+        "args": ["-m", "dynamo.frontend"],
+        "ports": [{"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"}],
+        "env": [
+            variable("DYNAMO_PORT", str(HTTP_PORT)),
+            variable("DYN_HTTP_PORT", str(HTTP_PORT)),
+        ],
+        **_PROBES[plan.settings.probe_profile]["frontend"],
+    }
+
+
+def _worker_container(plan: ComponentPlan) -> Object:
+    """A shell that starts the engine. Its health is that of the engine's `generate` endpoint."""
+    probes = _PROBES[plan.settings.probe_profile]["worker"]
+    # Administrators choose the failure threshold, since a model may take an hour to load.
+    failures = {"failureThreshold": plan.settings.worker_liveness_failures}
+    return {
+        "name": "main",
+        "command": list(SHELL),
+        "ports": [{"name": "system", "containerPort": SYSTEM_PORT, "protocol": "TCP"}],
+        "env": [
+            variable("DYN_HEALTH_CHECK_ENABLED", "false"),
+            variable("DYN_SYSTEM_ENABLED", "true"),
+            variable("DYN_SYSTEM_PORT", str(SYSTEM_PORT)),
+            variable("DYN_SYSTEM_USE_ENDPOINT_HEALTH_STATUS", '["generate"]'),
+        ],
+        **probes,
+        "livenessProbe": probes["livenessProbe"] | failures,
+        **_drain(plan),
+    }
+
+
+def _drain(plan: ComponentPlan) -> Object:
+    """The `preStop` hook that keeps a terminating pod serving during its drain period, or {}.
+
+    With Kubernetes discovery a terminating pod leaves the EndpointSlices at once, but frontends notice
+    later, and runtime 0.9.0 exits on SIGTERM while requests are on their way to it (see
+    docs/real-node.md). With etcd a worker leaves discovery only when its process ends, so waiting would
+    not help.
+    """
+    own = plan.main_container.get("lifecycle") or {}
+    if not plan.is_discovered_by_kubernetes or own.get("preStop"):
+        return {}
+    grace = plan.pod.get("terminationGracePeriodSeconds")
+    # The API server rejects a sleep longer than the grace period; half of it is left for running requests.
+    longest = (TERMINATION_GRACE_SECONDS if grace is None else grace) // 2
+    seconds = min(plan.settings.worker_drain_period_seconds, longest)
+    return {"lifecycle": {"preStop": {"sleep": {"seconds": seconds}}}} if seconds > 0 else {}
+
+
+def _planner_container(_plan: ComponentPlan) -> Object:
+    """A shell with the planner's metrics port, without probes."""
+    ports = [{"name": "metrics", "containerPort": PLANNER_METRICS_PORT, "protocol": "TCP"}]
+    env = [variable("PLANNER_PROMETHEUS_PORT", str(PLANNER_METRICS_PORT))]
+    return {"name": "main", "command": list(SHELL), "ports": ports, "env": env}
+
+
+def _planner_pod(_plan: ComponentPlan) -> Object:
+    """The ServiceAccount with permission to scale the graph."""
+    return {"serviceAccountName": PLANNER_SERVICE_ACCOUNT}
+
+
+def _epp_container(plan: ComponentPlan) -> Object:
+    """The image's entrypoint, with arguments for its pool and its configuration."""
+    probe: Object = {
+        "grpc": {"port": _EPP_HEALTH_PORT, "service": "inference-extension"},
+        "initialDelaySeconds": 5,
+        "periodSeconds": 10,
+    }
+    return {
+        "name": "main",
+        "args": _epp_arguments(plan),
+        "ports": [
+            {"name": "grpc", "containerPort": EPP_GRPC_PORT, "protocol": "TCP"},
+            {"name": "grpc-health", "containerPort": _EPP_HEALTH_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": _EPP_METRICS_PORT, "protocol": "TCP"},
+        ],
+        "env": [
+            variable("DYN_DISCOVERY_TIMEOUT_SEC", "300"),
+            variable("DYN_KV_BLOCK_SIZE", "16"),
+            variable("RUST_LOG", "debug,dynamo_llm::kv_router=trace"),
+            variable("USE_STREAMING", "true"),
+        ],
+        "livenessProbe": probe,
+        "readinessProbe": probe,
+        "volumeMounts": [
+            {"name": _EPP_CONFIG_VOLUME, "mountPath": _EPP_CONFIG_FOLDER, "readOnly": True},
+            {"name": _EPP_CACHE_VOLUME, "mountPath": _EPP_CACHE_FOLDER},
+        ],
+    }
+
+
+def _epp_arguments(plan: ComponentPlan) -> list[str]:
+    values = {
+        "-pool-name": inference_pool(plan.graph),
+        "-pool-namespace": plan.namespace,
+        "-pool-group": InferencePool.KIND.group,
+        "-v": "4",
+        "--zap-encoder": "json",
+        "-grpc-port": str(EPP_GRPC_PORT),
+        "-grpc-health-port": str(_EPP_HEALTH_PORT),
+        "-config-file": f"{_EPP_CONFIG_FOLDER}/{EPP_CONFIG_FILE}",
+    }
+    return [word for flag, value in values.items() for word in (flag, value)]
+
+
+def _epp_pod(plan: ComponentPlan) -> Object:
+    """ServiceAccount, a long grace period, and volumes for configuration and tokenizers."""
+    source = plan.epp_config
+    config = {
+        "name": source.config_map,
+        "items": [{"key": source.key, "path": EPP_CONFIG_FILE}],
+    }
+    return {
+        "serviceAccountName": EPP_SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": _EPP_TERMINATION_GRACE_SECONDS,
+        "volumes": [
+            {"name": _EPP_CONFIG_VOLUME, "configMap": config},
+            {"name": _EPP_CACHE_VOLUME, "emptyDir": {}},
+        ],
+    }
+
+
+_SYSTEM_PORTS: tuple[Object, ...] = (
+    {"name": "system", "port": SYSTEM_PORT, "targetPort": "system", "protocol": "TCP"},
+)
+_HTTP_PORTS: tuple[Object, ...] = (
+    {"name": "http", "port": HTTP_PORT, "targetPort": "http", "protocol": "TCP"},
+)
+_EPP_PORTS: tuple[Object, ...] = (
+    {"name": "grpc", "port": EPP_GRPC_PORT, "targetPort": EPP_GRPC_PORT, "protocol": "TCP"},
+)
+_WORKER = Role(_SYSTEM_PORTS, _worker_container)
+
+DEFAULT_ROLE = Role(_SYSTEM_PORTS, _plain_container)
+"""The role of custom component types: a shell for the user's arguments."""
+
+ROLES = {
+    "frontend": Role(_HTTP_PORTS, _frontend_container),
+    "worker": _WORKER,
+    "prefill": _WORKER,
+    "decode": _WORKER,
+    "planner": Role(_SYSTEM_PORTS, _planner_container, _planner_pod),
+    "epp": Role(_EPP_PORTS, _epp_container, _epp_pod),
+}
+"""By `componentType`; every other type has `DEFAULT_ROLE`."""
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_FS_GROUP = 1000
+_SHARED_MEMORY = "shared-memory"
+_SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108  # the mount path that POSIX shared memory uses
+
+
+def pod_template(
+    plan: ComponentPlan, workload: str, *, node: GroupNode | None = None, is_debug: bool = False
+) -> Object:
+    """Return the template of the pods of `workload`; with `is_debug` of the copy for debugging."""
+    own = {labels.TARGET_TYPE: "debug"} if is_debug else {}
+    metadata: Object = {
+        "labels": plan.pod_labels | own | {labels.SELECTOR: workload, plan.workload_label: workload}
+    }
+    if plan.pod_annotations:
+        metadata["annotations"] = plan.pod_annotations
+    return {"metadata": metadata, "spec": pod_spec(plan, node, is_debug=is_debug)}
+
+
+def pod_spec(plan: ComponentPlan, node: GroupNode | None, *, is_debug: bool = False) -> Object:
+    """Return the spec of the component's pods; `node` is the position in a multinode group."""
+    roles = plan.role.pod(plan)
+    account = {"serviceAccountName": plan.service_account} if plan.service_account else {}
+    defaults: Object = {
+        "restartPolicy": "Always",
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_SECONDS,
+        **account,
+        **roles,
+    }
+    pod: Object = dict(merged(defaults, plan.pod))
+    if "securityContext" not in pod:
+        pod["securityContext"] = {"fsGroup": _FS_GROUP}
+    main = _main_container(plan, node)
+    launched = plan.backend.launch_volumes(plan) if node else ()
+    added = (*roles.get("volumes", ()), *launched, *wait_volumes(plan, node))
+    lists: dict[str, list[Any]] = {
+        "initContainers": [*pod.get("initContainers", ()), *wait_containers(plan, node, main)],
+        "containers": [*pod.get("containers", ()), main],
+        "volumes": _volumes(plan, added),
+        "imagePullSecrets": _pull_secrets(plan),
+    }
+    if is_debug or plan.is_on(labels.DEBUG_MODE):
+        lists["containers"].append(_debugger(plan.settings.debugger_image))
+        pod["shareProcessNamespace"] = True
+    return pod | {name: entries for name, entries in lists.items() if entries}
+
+
+def namespace_defaults_record(*plans: ComponentPlan) -> dict[str, str]:
+    """The annotation of a workload with what the pods of these plans get from their namespace."""
+    by_component = {
+        plan.name: plan.namespace_defaults
+        for plan in plans
+        if plan.namespace_defaults != NamespaceDefaults()
+    }
+    if not by_component:
+        return {}
+    return {labels.NAMESPACE_DEFAULTS: _ENCODER.encode(by_component).decode()}
+
+
+def _pull_secrets(plan: ComponentPlan) -> list[Object]:
+    users: list[Object] = plan.pod.get("imagePullSecrets", [])
+    taken = {entry.get("name") for entry in users}
+    more = plan.namespace_defaults.image_pull_secrets or ()
+    return [*users, *({"name": name} for name in more if name not in taken)]
+
+
+def _debugger(image: str) -> Object:
+    return {
+        "name": "debugger",
+        "image": image,
+        "command": ["sleep", "infinity"],
+        "securityContext": {"capabilities": {"add": ["SYS_PTRACE"]}},
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "100Mi"},
+            "limits": {"cpu": "1000m", "memory": "1000Mi"},
+        },
+        "stdin": True,
+        "tty": True,
+    }
+
+
+def _main_container(plan: ComponentPlan, node: GroupNode | None) -> Object:
+    """The container that runs the component; `node` is the position in a multinode group."""
+    default = plan.role.container(plan)
+    container: Object = dict(merged(default, plan.main_container))
+    container |= _probes(default, plan)
+    container["env"] = _environment(default, plan)
+    if resources := _merged_resources(container.get("resources", {}), plan.resources):
+        container["resources"] = resources
+    if plan.environment_secret:
+        source = {"secretRef": {"name": plan.environment_secret}}
+        container["envFrom"] = [*container.get("envFrom", ()), source]
+    if mounted := _mounts(plan, default.get("volumeMounts", ())):
+        container["volumeMounts"] = mounted
+    container = plan.backend.container(container, plan)
+    return plan.backend.launch(container, plan, node) if node else container
+
+
+def _probes(default: Object, plan: ComponentPlan) -> dict[str, Object]:
+    """Merge the user's probes over the defaults.
+
+    A startup probe with a handler, and the probes of the component's spec, replace the default as a whole.
+    """
+    users = plan.main_container
+    merging = {
+        name: merged_probe(default.get(name, {}), users[name])
+        for name in ("livenessProbe", "readinessProbe")
+        if name in users
+    }
+    startup: Object = users.get("startupProbe") or {}
+    if startup and not has_handler(startup):
+        startup = merged_probe(default.get("startupProbe", {}), startup)
+    return merging | ({"startupProbe": startup} if startup else {}) | plan.probes
+
+
+def _environment(default: Object, plan: ComponentPlan) -> list[Object]:
+    lowest = [*_infrastructure(plan), *_identity(plan), *default.get("env", ())]
+    container = merged_environment(lowest, plan.main_container.get("env", ()))
+    environment = merged_environment(container, plan.environment)
+    names = {entry["name"] for entry in environment}
+    return merged_environment(_in_place_of_servers(plan, names), environment)
+
+
+def _in_place_of_servers(plan: ComponentPlan, names: set[str]) -> list[Object]:
+    """What replaces etcd and NATS for a component without their addresses; the user's values win.
+
+    Runtime 0.9.0 would look for both at localhost and exit. Over ZMQ a router reads the events it missed from
+    the workers' indexers; without those it would need NATS after all (decision 71).
+    """
+    variables: list[Object] = []
+    if plan.is_discovered_by_kubernetes and "ETCD_ENDPOINTS" not in names:
+        variables.append(variable("DYN_STORE_KV", "mem"))
+    if "NATS_SERVER" not in names:
+        variables.append(variable("DYN_EVENT_PLANE", "zmq"))
+        if plan.component_type in WORKER_TYPES:
+            variables.append(variable("DYN_LOCAL_INDEXER", "true"))
+    return variables
+
+
+def _infrastructure(plan: ComponentPlan) -> list[Object]:
+    settings = plan.settings
+    values = {
+        "ETCD_ENDPOINTS": settings.etcd_address,
+        "MODEL_EXPRESS_URL": settings.model_express_url,
+        "NATS_SERVER": settings.nats_address,
+        "PROMETHEUS_ENDPOINT": settings.prometheus_endpoint,
+    }
+    return [variable(name, value) for name, value in values.items() if value]
+
+
+def _identity(plan: ComponentPlan) -> list[Object]:
+    """Variables that identify component, graph and pod."""
+    variables = [
+        variable("DYN_COMPONENT", plan.component_type),
+        variable("DYN_NAMESPACE", plan.dynamo_namespace),
+        variable("DYN_PARENT_DGD_K8S_NAME", plan.graph),
+        variable("DYN_PARENT_DGD_K8S_NAMESPACE", plan.namespace),
+        variable_of_field("POD_NAME", "metadata.name"),
+        variable_of_field("POD_NAMESPACE", "metadata.namespace"),
+        variable_of_field("POD_UID", "metadata.uid"),
+    ]
+    if plan.is_discovered_by_kubernetes:
+        variables.append(variable("DYN_DISCOVERY_BACKEND", "kubernetes"))
+    return variables
+
+
+def _merged_resources(container: Object, component: Object) -> Object:
+    """Merge the component's resources over the container's; resource claims are combined."""
+    both: Object = dict(merged(container, component))
+    claims = [*container.get("claims", ()), *component.get("claims", ())]
+    if claims:
+        both["claims"] = list({claim["name"]: claim for claim in claims}.values())
+    return with_device_limits(both)
+
+
+def _volumes(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's volumes, then one per PVC, then the role's, then shared memory."""
+    users: list[Object] = plan.pod.get("volumes", [])
+    names = {volume.get("name") for volume in users}
+    claims = {
+        volume_name(mount.claim): {"persistentVolumeClaim": {"claimName": mount.claim}}
+        for mount in plan.mounts
+    }
+    added = [{"name": name, **source} for name, source in claims.items() if name not in names]
+    added += (volume for volume in roles if volume["name"] not in names | claims.keys())
+    if _has_shared_memory(plan):
+        memory = {"medium": "Memory", "sizeLimit": plan.shared_memory_size}
+        added.append({"name": _SHARED_MEMORY, "emptyDir": memory})
+    return [*users, *added]
+
+
+def _mounts(plan: ComponentPlan, roles: Iterable[Object]) -> list[Object]:
+    """The user's mounts, then the PVCs, then the role's, then shared memory."""
+    users: list[Object] = plan.main_container.get("volumeMounts", [])
+    taken = {mount.get("mountPath") for mount in users}
+    added = [
+        {"name": volume_name(mount.claim), "mountPath": mount.path}
+        for mount in plan.mounts
+        if mount.path not in taken
+    ]
+    taken |= {mount.path for mount in plan.mounts}
+    added += (mount for mount in roles if mount["mountPath"] not in taken)
+    if _has_shared_memory(plan):
+        added.append({"name": _SHARED_MEMORY, "mountPath": _SHARED_MEMORY_PATH})
+    return [*users, *added]
+
+
+def _has_shared_memory(plan: ComponentPlan) -> bool:
+    paths = [mount.path for mount in plan.mounts]
+    paths += [mount.get("mountPath", "") for mount in plan.main_container.get("volumeMounts", ())]
+    return bool(plan.shared_memory_size) and _SHARED_MEMORY_PATH not in paths

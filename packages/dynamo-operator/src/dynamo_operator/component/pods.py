@@ -1,0 +1,566 @@
+"""Why one pod is not ready, and when that may change by time alone.
+
+The result must not change while the failure is the same, or each change would be a write. A kubelet
+alternates between two reasons for one failure, so both give the same word, and a container that waits for its
+restart is described by its last exit. Messages have points in time, not durations.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    BlockedPod,
+    DynamoComponentDeployment,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import is_on_grove
+from dynamo_operator.shared.cluster import (
+    POD_TEMPLATE_HASH,
+    REPLICA_INDEX,
+    SET_NAME,
+    LeaderWorkerSet,
+)
+from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, PodReason
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.kind import Key, Kind
+from kube_runtime.times import seconds_between
+from kube_runtime.types.kinds import ContainerStatus, Deployment, Pod, Terminated
+from kube_runtime.types.meta import condition
+
+UNSCHEDULABLE_SECONDS = 30.0
+"""How long a pod may be unschedulable before it is reported: another pod may be terminating."""
+
+UNSTARTED_SECONDS = 60.0
+"""How long a pod may wait for its volumes and its network before it is reported."""
+
+SCHEDULED, STARTABLE, READY = "PodScheduled", "PodReadyToStartContainers", "Ready"
+READ_CONDITIONS = frozenset((SCHEDULED, STARTABLE, READY))
+"""The types of conditions that are read here; the cache keeps no others of a pod."""
+
+TEMPLATE_HASHES = ("pod-template-hash", POD_TEMPLATE_HASH)
+"""Labels of pods with a hash of their template, written by the Deployment controller and by Grove."""
+
+TEXT_LIMIT = 200
+"""Most characters that are quoted of a message of the kubelet, the scheduler or a container."""
+
+_PULL_FAILED = "ImagePullBackOff"
+_IMAGE = frozenset(("ErrImagePull", _PULL_FAILED, "InvalidImageName", "ErrImageNeverPull"))
+_PULLING = frozenset(("ErrImagePull", _PULL_FAILED))
+_CONFIG = frozenset(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"))
+_CRASH_LOOP, _OUT_OF_MEMORY = "CrashLoopBackOff", "OOMKilled"
+_CREATING = frozenset(("ContainerCreating", "PodInitializing"))
+UNSCHEDULABLE, _WAITING = "Unschedulable", "Waiting"
+UNSTARTED = _CREATING | {_WAITING}
+"""Words of containers that have not started, and have no log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blockage:
+    """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.
+
+    `container` is None if the cause lies outside the containers, `since` if the time is unknown, and
+    `restarts` if no container was started.
+    """
+
+    reason: PodReason
+    word: str
+    message: str
+    container: str | None = None
+    since: str | None = None
+    restarts: int | None = None
+
+    def describe(self, pod: str) -> str:
+        """The message about the pod of that name."""
+        container = f" container {self.container}" if self.container else ""
+        detail = f": {self.message}" if self.message else ""
+        return f"pod {pod}{container} {self.word}{detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class PodReport:
+    """Why a pod is not ready, None if unknown or ready; and when that may change, None if not by time."""
+
+    blockage: Blockage | None = None
+    requeue_after_seconds: float | None = None
+
+
+def is_ready(pod: Pod) -> bool:
+    """Whether the pod is ready for requests."""
+    ready = condition(pod.status.conditions, READY)
+    return ready is not None and ready.status == "True"
+
+
+def is_over(pod: Pod) -> bool:
+    """Whether the pod has terminated or is being deleted, so that another replaces it."""
+    is_finished = pod.status.phase in ("Succeeded", "Failed")
+    return is_finished or pod.metadata.deletion_timestamp is not None
+
+
+def lacks_image(pods: Iterable[Pod]) -> bool:
+    """Whether all pods of some template wait, and one of them because its image cannot be pulled."""
+    by_template = defaultdict[str, list[Pod]](list)
+    for pod in pods:
+        if not is_over(pod):
+            by_template[_template(pod)].append(pod)
+    return any(
+        not any(map(is_ready, same)) and any(map(_cannot_pull, same))
+        for same in by_template.values()
+    )
+
+
+def _template(pod: Pod) -> str:
+    """The hash of a pod's template, "" for those of a group, which are all replaced together."""
+    pod_labels = pod.metadata.labels
+    return next((pod_labels[name] for name in TEMPLATE_HASHES if name in pod_labels), "")
+
+
+def _cannot_pull(pod: Pod) -> bool:
+    waiting = (container.state.waiting for container in _containers(pod))
+    return any(state is not None and state.reason in _PULLING for state in waiting)
+
+
+def pod_report(pod: Pod, now: datetime) -> PodReport:
+    """Why the pod is not ready: the first cause that applies."""
+    if is_over(pod) or is_ready(pod):
+        return PodReport()
+    if not pod.spec.node_name:
+        return _unscheduled(pod, now)
+    blockage = next(_image_failures(pod), None) or next(_config_failures(pod), None)
+    if blockage is not None:
+        return PodReport(blockage)
+    unstarted = _not_set_up(pod, now)
+    if unstarted.blockage is not None:
+        return unstarted
+    return PodReport(next(_crashes(pod), None) or _not_ready(pod), unstarted.requeue_after_seconds)
+
+
+def _unscheduled(pod: Pod, now: datetime) -> PodReport:
+    scheduled = condition(pod.status.conditions, SCHEDULED)
+    if scheduled is None or scheduled.reason != UNSCHEDULABLE:
+        return PodReport()
+    since = scheduled.last_transition_time
+    left = _seconds_left(since, UNSCHEDULABLE_SECONDS, now)
+    # The pod is reported at once; a lack of capacity only after a while.
+    reason: PodReason = GraphReason.PODS_NOT_READY if left else GraphReason.INSUFFICIENT_CAPACITY
+    return PodReport(
+        Blockage(reason, scheduled.reason, _head(scheduled.message), since=since), left or None
+    )
+
+
+def _image_failures(pod: Pod) -> Iterator[Blockage]:
+    for container in _containers(pod):
+        waiting = container.state.waiting
+        if waiting is None or waiting.reason not in _IMAGE:
+            continue
+        # The kubelet alternates between pulling and backing off, with a reason and a message for each.
+        word = _PULL_FAILED if waiting.reason == "ErrImagePull" else waiting.reason
+        cause = waiting.message.partition(": ErrImagePull: ")[2] or waiting.message
+        yield _blockage(container, GraphReason.IMAGE_PULL_FAILED, word, _head(cause))
+
+
+def _config_failures(pod: Pod) -> Iterator[Blockage]:
+    for container in _containers(pod):
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason in _CONFIG:
+            text = _head(waiting.message)
+            yield _blockage(container, GraphReason.CONFIG_ERROR, waiting.reason, text)
+
+
+def _not_set_up(pod: Pod, now: datetime) -> PodReport:
+    """Report a node that cannot set up the pod; nodes before Kubernetes 1.29 have no condition for it."""
+    startable = condition(pod.status.conditions, STARTABLE)
+    if startable is not None:
+        is_unstarted = startable.status == "False"
+        text = "the node has failed to mount its volumes or set up its network"
+    else:
+        is_unstarted = _is_creating(pod)
+        text = "the node has been mounting its volumes, setting up its network or pulling images"
+    if not is_unstarted:
+        return PodReport()
+    scheduled = condition(pod.status.conditions, SCHEDULED)
+    since = scheduled.last_transition_time if scheduled else None
+    if left := _seconds_left(since, UNSTARTED_SECONDS, now):
+        return PodReport(requeue_after_seconds=left)
+    detail = _head(startable.message) if startable and startable.message else ""
+    text = f"{text}{_since(since)}{f': {detail}' if detail else ''}"
+    return PodReport(Blockage(GraphReason.CONFIG_ERROR, "ContainerCreating", text, since=since))
+
+
+def _is_creating(pod: Pod) -> bool:
+    containers = list(_containers(pod))
+    return bool(containers) and all(
+        container.state.waiting is not None and container.state.waiting.reason in _CREATING
+        for container in containers
+    )
+
+
+def _crashes(pod: Pod) -> Iterator[Blockage]:
+    for container in pod.status.init_container_statuses:
+        ended = _ended(container)
+        if not container.ready and ended is not None and ended.exit_code:
+            yield _crash(container, ended)
+    for container in pod.status.container_statuses:
+        ended, waiting = _ended(container), container.state.waiting
+        is_looping = waiting is not None and waiting.reason == _CRASH_LOOP
+        if container.ready or (ended is None and not is_looping):
+            continue
+        if ended is None:
+            yield _blockage(container, GraphReason.PODS_CRASHING, _CRASH_LOOP, "")
+            continue
+        is_down = waiting is not None or container.state.terminated is not None
+        if is_looping or ended.reason == _OUT_OF_MEMORY or (is_down and ended.exit_code):
+            yield _crash(container, ended)
+
+
+def _crash(container: ContainerStatus, ended: Terminated) -> Blockage:
+    is_looping = (
+        container.state.waiting is not None and container.state.waiting.reason == _CRASH_LOOP
+    )
+    word = _CRASH_LOOP if is_looping else ended.reason or "Error"
+    if ended.reason == _OUT_OF_MEMORY:
+        word = _OUT_OF_MEMORY
+    detail = _tail(ended.message)
+    text = f"exit code {ended.exit_code}{f': {detail}' if detail else ''}"
+    return _blockage(container, GraphReason.PODS_CRASHING, word, text, ended.finished_at)
+
+
+def _not_ready(pod: Pod) -> Blockage:
+    ready = condition(pod.status.conditions, READY)
+    since = ready.last_transition_time if ready else None
+    word = (ready.reason if ready else "") or "NotReady"
+    for container in pod.status.init_container_statuses:
+        # An init container is ready once it has succeeded, a sidecar once it has started.
+        if not container.ready and not container.started:
+            return _blockage(container, *_pending(container, "it has not completed", since), since)
+    for container in pod.status.container_statuses:
+        if not container.ready:
+            return _blockage(container, *_pending(container, _probe(container), since), since)
+    if not pod.status.container_statuses:
+        node = pod.spec.node_name
+        text = f"the node has not started it yet; check the kubelet on {node}"
+        return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
+    # A readiness gate, or a node that has stopped reporting.
+    detail = _head(ready.message) if ready else ""
+    text = detail or "its containers are ready, but the pod has not been ready"
+    text = f"{text}{_since(since)}"
+    return Blockage(GraphReason.PODS_NOT_READY, word, text, since=since)
+
+
+def _pending(
+    container: ContainerStatus, running: str, since: str | None
+) -> tuple[PodReason, str, str]:
+    """Reason, word and message of a container that is not ready and has not failed."""
+    waiting, before = container.state.waiting, container.last_state.terminated
+    if waiting is not None:
+        detail = _head(waiting.message)
+        text = f"it has been waiting{_since(since)}{f': {detail}' if detail else ''}"
+        return GraphReason.PODS_NOT_READY, waiting.reason or _WAITING, text
+    earlier = f"; it previously exited with code {before.exit_code}" if before else ""
+    return GraphReason.PODS_NOT_READY, "NotReady", f"{running}{_since(since)}{earlier}"
+
+
+def _probe(container: ContainerStatus) -> str:
+    match container.started:
+        case False:
+            return "its startup probe has not succeeded"
+        case True:
+            return "its readiness probe has been failing"
+        case _:
+            return "it has not been ready"
+
+
+def _blockage(
+    container: ContainerStatus, reason: PodReason, word: str, text: str, since: str | None = None
+) -> Blockage:
+    return Blockage(reason, word, text, container.name, since, container.restart_count)
+
+
+def _containers(pod: Pod) -> Iterator[ContainerStatus]:
+    yield from pod.status.init_container_statuses
+    yield from pod.status.container_statuses
+
+
+def _ended(container: ContainerStatus) -> Terminated | None:
+    return container.state.terminated or container.last_state.terminated
+
+
+def _seconds_left(since: str | None, seconds: float, now: datetime) -> float:
+    """Seconds until `seconds` have passed since then; 0 if they have, or if the time is unknown."""
+    passed = seconds_between(since, now)
+    return 0.0 if passed is None else max(0.0, seconds - passed)
+
+
+def _since(time: str | None) -> str:
+    return f" since {time}" if time else ""
+
+
+def _head(text: str) -> str:
+    """The beginning of a text, as one line of at most `TEXT_LIMIT` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= TEXT_LIMIT else f"{line[: TEXT_LIMIT - 1]}…"
+
+
+def _tail(text: str) -> str:
+    """The end of a text, as one line: a program reports its fatal error last."""
+    line = " ".join(text.split())
+    return line if len(line) <= TEXT_LIMIT else f"…{line[1 - TEXT_LIMIT :]}"
+
+
+BLOCKED_LIMIT = 5
+"""Most blocked pods in the status of a service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Why a service is not ready, as far as its pods show. None means unknown.
+
+    `requeue_after_seconds` is when the diagnosis may differ without a change of a pod; None means never.
+    """
+
+    reason: PodReason | None = None
+    message: str | None = None
+    blocked_pods: tuple[BlockedPod, ...] = ()
+    scheduled_replicas: int | None = None
+    requeue_after_seconds: float | None = None
+
+
+UNKNOWN = Diagnosis()
+"""The diagnosis of a service whose pods are not watched."""
+
+
+def diagnose(pods: Iterable[Pod], *, nodes: int, now: datetime) -> Diagnosis:
+    """Diagnose a service by its pods. `nodes` is the number of pods of one replica."""
+    live = [pod for pod in pods if not is_over(pod)]
+    reports = [(pod.metadata.name, pod_report(pod, now)) for pod in live]
+    blocked = sorted(
+        ((name, report.blockage) for name, report in reports if report.blockage),
+        key=lambda blocked_pod: (POD_REASONS.index(blocked_pod[1].reason), blocked_pod[0]),
+    )
+    times = [
+        report.requeue_after_seconds
+        for _, report in reports
+        if report.requeue_after_seconds is not None
+    ]
+    reason = message = None
+    if blocked:
+        name, worst = blocked[0]
+        more = f" (and {len(blocked) - 1} more)" if len(blocked) > 1 else ""
+        reason, message = worst.reason, f"{worst.describe(name)}{more}"
+    return Diagnosis(
+        reason=reason,
+        message=message,
+        blocked_pods=tuple(_blocked(name, blockage) for name, blockage in blocked[:BLOCKED_LIMIT]),
+        scheduled_replicas=_scheduled(live, nodes),
+        requeue_after_seconds=min(times, default=None),
+    )
+
+
+def _blocked(name: str, blockage: Blockage) -> BlockedPod:
+    return BlockedPod(
+        name=name,
+        reason=blockage.word,
+        container=blockage.container,
+        message=blockage.message or None,
+        since=blockage.since,
+        restarts=blockage.restarts,
+    )
+
+
+def _scheduled(pods: Iterable[Pod], nodes: int) -> int:
+    """The number of replicas whose pods all have a node."""
+    placed = Counter(_replica(pod, nodes) for pod in pods if pod.spec.node_name)
+    return sum(count >= nodes for count in placed.values())
+
+
+def _replica(pod: Pod, nodes: int) -> str:
+    """The replica of a pod: the pod itself, or the group that it belongs to."""
+    if nodes == 1:
+        return pod.metadata.name
+    pod_labels = pod.metadata.labels
+    return pod_labels.get(SET_NAME) or pod_labels.get(REPLICA_INDEX, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceView:
+    """The live state of a service.
+
+    `name` is the object that runs it. `counts` has its replicas, and the state of its pods in `reason` and
+    `message`. `desired` is the number of replicas. `obstacles` is why its workload is not ready; empty if it
+    is. `exists` is whether its workload exists. `is_rolling` is whether some replicas lack the newest spec;
+    `has_older`, whether replicas of an older one remain.
+
+    `newest` has the counts of the newest revision where older revisions are objects of their own; None if
+    `counts` are those of a single workload.
+    """
+
+    name: str
+    counts: ServiceReplicaStatus
+    desired: int
+    obstacles: tuple[str, ...] = ()
+    exists: bool = True
+    is_rolling: bool = False
+    has_older: bool = False
+    requeue_after_seconds: float | None = None
+    newest: ServiceReplicaStatus | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all desired replicas run the newest spec, and no others."""
+        return not self.obstacles
+
+    @property
+    def ready_of_newest(self) -> int:
+        """The least number of ready replicas of the newest spec.
+
+        Counts do not show which replicas are ready, so those of an older spec count as ready first.
+        """
+        counts = self.newest or self.counts
+        ready = ready_replicas(counts)
+        older = counts.replicas - counts.updated_replicas
+        return min(max(0, (ready or 0) - max(0, older)), counts.updated_replicas)
+
+
+def ready_replicas(counts: ServiceReplicaStatus) -> int | None:
+    """The ready replicas, or the available ones of a workload that does not count ready ones."""
+    return counts.available_replicas if counts.ready_replicas is None else counts.ready_replicas
+
+
+_SOFT = (None, GraphReason.PODS_NOT_READY, GraphReason.UPDATING)
+"""Reasons that an update explains. Any other needs a person's attention."""
+
+
+def cause(reason: str | None, *, updates: bool) -> str | None:
+    """The reason of a service that is not ready; None if unknown."""
+    if reason not in _SOFT:
+        return reason
+    if updates:
+        return GraphReason.UPDATING
+    return None if reason is None else GraphReason.PODS_NOT_READY
+
+
+def is_updating(
+    before: ServiceReplicaStatus | None,
+    *,
+    is_same: bool,
+    was_ready: bool,
+    is_rolling: bool,
+    has_older: bool,
+) -> bool:
+    """Whether a newer revision is replacing one that was ready.
+
+    `before` are the counts in the stored status; `is_same` is whether that describes the same spec.
+    """
+    was_updating = before is not None and before.reason == GraphReason.UPDATING
+    return has_older or (was_updating and (is_same or is_rolling)) or (was_ready and is_rolling)
+
+
+def diagnosed(counts: ServiceReplicaStatus, diagnosis: Diagnosis) -> ServiceReplicaStatus:
+    """The counts with the state of the pods."""
+    scheduled = diagnosis.scheduled_replicas
+    if scheduled is not None:
+        # A ready pod has a node, even if its workload reports it before the pod does.
+        scheduled = max(scheduled, counts.ready_replicas or counts.available_replicas or 0)
+    return replace(
+        counts,
+        reason=diagnosis.reason,
+        message=diagnosis.message,
+        blocked_pods=diagnosis.blocked_pods,
+        scheduled_replicas=scheduled,
+    )
+
+
+def unexplained(counts: ServiceReplicaStatus) -> ServiceReplicaStatus:
+    """The counts of a ready service, without reason, message and blocked pods."""
+    return replace(counts, reason=None, message=None, blocked_pods=())
+
+
+SELECTOR = labels.COMPONENT
+"""Label selector of the watched pods: those of components."""
+
+
+class PodIndex:
+    """Indexes the cached pods by workload, and by service of a graph."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._by_workload: dict[Key, dict[str, Pod]] = defaultdict(dict)
+        self._by_service: dict[tuple[Key, str], dict[str, Pod]] = defaultdict(dict)
+        cache.subscribe(Pod, self._on_change)
+
+    def of_workload(self, namespace: str, workload: str) -> tuple[Pod, ...]:
+        """The pods of a Deployment or a LeaderWorkerSet."""
+        return tuple(self._by_workload.get(Key(namespace, workload), {}).values())
+
+    def of_service(self, namespace: str, graph: str, service: str) -> tuple[Pod, ...]:
+        """The pods of a graph's service, whatever workload runs them."""
+        key = (Key(namespace, names.label_value(graph)), names.label_value(service))
+        return tuple(self._by_service.get(key, {}).values())
+
+    def _on_change(self, change: Change[Pod]) -> None:
+        if change.old is not None:
+            self._drop(change.old)
+        if change.new is not None:
+            name = change.new.metadata.name
+            self._by_workload[_workload(change.new)][name] = change.new
+            self._by_service[_service(change.new)][name] = change.new
+
+    def _drop(self, pod: Pod) -> None:
+        name, workload, service = pod.metadata.name, _workload(pod), _service(pod)
+        del self._by_workload[workload][name]
+        del self._by_service[service][name]
+        if not self._by_workload[workload]:
+            del self._by_workload[workload]
+        if not self._by_service[service]:
+            del self._by_service[service]
+
+
+def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
+    """Wake a component, of that kind, when one of its pods changes."""
+
+    def keys(pod: Pod) -> Iterator[Key]:
+        workload = _workload(pod)
+        is_group = SET_NAME in pod.metadata.labels
+        live = cache.get(LeaderWorkerSet if is_group else Deployment, workload)
+        owner = live.metadata.controller if live else None
+        if owner is not None and owner.kind == kind.name:
+            yield Key(workload.namespace, owner.name)
+
+    return Watches(Pod, keys)
+
+
+def graph_pod_watch(cache: Cache) -> Watches:
+    """Wake a graph on Grove when one of its pods changes; components wake other graphs."""
+
+    def keys(pod: Pod) -> Iterator[Key]:
+        (key, _), namespace = _service(pod), pod.metadata.namespace
+        if not key.name:
+            return
+        named = cache.get(DynamoGraphDeployment, key)
+        # A name that is too long for a label is shortened there.
+        graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
+        for graph in graphs:
+            if names.label_value(graph.metadata.name) == key.name and is_on_grove(graph):
+                yield graph.key
+
+    return Watches(Pod, keys)
+
+
+def _workload(pod: Pod) -> Key:
+    """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
+    pod_labels = pod.metadata.labels
+    return Key(
+        pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, "")
+    )
+
+
+def _service(pod: Pod) -> tuple[Key, str]:
+    """The graph and the service of a pod, as its labels name them; "" if they do not."""
+    pod_labels = pod.metadata.labels
+    graph = Key(pod.metadata.namespace, pod_labels.get(labels.GRAPH, ""))
+    return graph, pod_labels.get(labels.COMPONENT, "")

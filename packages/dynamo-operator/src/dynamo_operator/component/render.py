@@ -1,0 +1,584 @@
+"""From what users write to what Kubernetes gets. Pure: same input, same bytes, no I/O."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import overload
+
+import msgspec
+from msgspec.structs import replace
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    MESH,
+    NAMES,
+    NOOP,
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    IngressSpec,
+    SharedMemory,
+    ingress_host,
+)
+from dynamo_operator.component.framework import cache_path, framework, gpus, started
+from dynamo_operator.component.plan import (
+    Backend,
+    ComponentPlan,
+    ConfigKey,
+    Fragment,
+    GroupNode,
+    Hosts,
+    Mount,
+    Orchestrator,
+    Reference,
+    annotations,
+    canonical,
+    component_labels,
+    object_metadata,
+    pod_annotations,
+    pod_labels,
+    pruned,
+    resources,
+    user_labels,
+)
+from dynamo_operator.component.pod import (
+    DEFAULT_ROLE,
+    EPP_CONFIG_FILE,
+    ROLES,
+    SYSTEM_PORT,
+    namespace_defaults_record,
+    pod_template,
+    wait_config_maps,
+)
+from dynamo_operator.features.disruption import component_disruption_budgets
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings, allows_key, entries
+from dynamo_operator.shared.cluster import (
+    Facts,
+    LeaderWorkerSet,
+    NamespaceDefaults,
+    PodGroup,
+    VirtualService,
+    registry_of_image,
+)
+from kube_runtime.kind import Object
+
+_DEFAULT_BOUND = "25%"
+_SCHEDULER = "volcano"
+_INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
+
+
+def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The Deployment, and in the debug mode that steals traffic a second one with a single pod."""
+    serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)
+    if not plan.is_on(labels.STEALING_DEBUG_MODE):
+        return (canonical(serving),)
+    debug = _deployment(plan, names.debug_workload_name(plan.name), 1, is_debug=True)
+    return (canonical(serving), canonical(debug))
+
+
+def _deployment(plan: ComponentPlan, name: str, replicas: int, *, is_debug: bool) -> Object:
+    annotations = plan.annotations | namespace_defaults_record(plan)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": object_metadata(plan.namespace, name, plan.labels, annotations),
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {plan.workload_label: name}},
+            "strategy": _strategy(plan),
+            "template": pod_template(plan, name, is_debug=is_debug),
+        },
+    }
+
+
+def _strategy(plan: ComponentPlan) -> Object:
+    if plan.switches.get(labels.STRATEGY) == "Recreate":
+        return {"type": "Recreate"}
+    bounds = {
+        "maxSurge": _bound(plan.annotations.get(labels.MAX_SURGE)),
+        "maxUnavailable": _bound(plan.annotations.get(labels.MAX_UNAVAILABLE)),
+    }
+    return {"type": "RollingUpdate", "rollingUpdate": bounds}
+
+
+def _bound(text: str | None) -> object:
+    """The bound as an integer, or as text if it is a percentage."""
+    if not text:
+        return _DEFAULT_BOUND
+    return int(text) if _INTEGER.fullmatch(text) else text
+
+
+DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
+
+
+def _groups(plan: ComponentPlan) -> "Groups":
+    """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
+    group_hosts = hosts(plan.nodes)
+    leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
+    worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
+    both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
+    return Groups(
+        namespace=plan.namespace,
+        component=plan.name,
+        replicas=plan.replicas,
+        nodes=plan.nodes,
+        labels=plan.labels,
+        annotations=plan.annotations | namespace_defaults_record(plan),
+        leader=both["leader"],
+        worker=both["worker"],
+        digest=names.short_hash(msgspec.json.encode(both).decode()),
+    )
+
+
+def group_names(component: DynamoComponentDeployment) -> list[str]:
+    """The names of the groups: of their LeaderWorkerSets, and of their PodGroups."""
+    replicas = range(component.spec.desired_replicas)
+    return [names.group_name(component.metadata.name, index) for index in replicas]
+
+
+def hosts(nodes: int) -> Hosts:
+    """How the pods of a group address each other, by variables that LeaderWorkerSet sets.
+
+    The host name of a worker is the leader's with `-INDEX` appended to its first label.
+    """
+    leader = "LWS_LEADER_ADDRESS"
+    workers = (
+        Reference(Fragment(f"$(echo \"${leader}\" | sed 's/\\./-{index}\\./')"))
+        for index in range(1, nodes)
+    )
+    return Hosts(
+        leader=Reference(Fragment(f"${leader}"), f"$({leader})"),
+        workers=tuple(workers),
+        worker_rank=Reference(Fragment("$(LWS_WORKER_INDEX)")),
+        rank_term="LWS_WORKER_INDEX",
+        names_come_late=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Sequence[Object]):
+    """The objects of all groups of a component, each rendered when it is read.
+
+    They share the pod templates, which are nearly all of their size. `digest` is that of both templates. All
+    fields are plain values, so that a worker process can send them at little cost.
+    """
+
+    namespace: str
+    component: str
+    replicas: int
+    nodes: int
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    leader: Object
+    worker: Object
+    digest: str
+
+    def __len__(self) -> int:
+        return 2 * self.replicas
+
+    @overload
+    def __getitem__(self, index: int) -> Object: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
+        positions = range(len(self))[index]
+        if isinstance(positions, int):
+            return self._rendered(positions)
+        return tuple(map(self._rendered, positions))
+
+    def _rendered(self, index: int) -> Object:
+        group, is_leader_worker_set = divmod(index, 2)
+        return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
+
+    def _pod_group(self, index: int) -> Object:
+        """The PodGroup of a group, whose pods Volcano places together or not at all."""
+        return {
+            "apiVersion": PodGroup.KIND.api_version,
+            "kind": PodGroup.KIND.name,
+            "metadata": self._metadata(index, {}, {}),
+            "spec": {"minMember": self.nodes},
+        }
+
+    def _leader_worker_set(self, index: int) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        place = {labels.GROUP_NAME: names.group_name(self.component, index)}
+        marked = _marked(self.leader, own, place | {labels.GROUP_HASH: self.digest})
+        return {
+            "apiVersion": LeaderWorkerSet.KIND.api_version,
+            "kind": LeaderWorkerSet.KIND.name,
+            "metadata": self._metadata(index, self.labels, self.annotations),
+            "spec": {
+                "leaderWorkerTemplate": {
+                    "leaderTemplate": marked,
+                    "size": self.nodes,
+                    "workerTemplate": _marked(self.worker, own, place),
+                },
+                "replicas": 1,
+                "startupPolicy": "LeaderCreated",
+            },
+        }
+
+    def _metadata(
+        self, index: int, common: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> Object:
+        own = {labels.INSTANCE: str(index)}
+        return {
+            **({"annotations": _in_order(annotations)} if annotations else {}),
+            "labels": _in_order({**common, **own}),
+            "name": names.group_name(self.component, index),
+            "namespace": self.namespace,
+        }
+
+
+def _template(plan: ComponentPlan, node: GroupNode) -> Object:
+    """The template of leaders or workers. Labels that a group requires override the user's."""
+    template = pod_template(plan, plan.name, node=node)
+    users = {k: v for k, v in template["metadata"]["labels"].items() if k != labels.SELECTOR}
+    role = {labels.ROLE: "leader" if node.is_leader else "worker"}
+    return {
+        "metadata": {"labels": users | plan.labels | role, "annotations": plan.pod_annotations},
+        "spec": {**template["spec"], "schedulerName": _SCHEDULER},
+    }
+
+
+def _marked(template: Object, own: dict[str, str], annotations: dict[str, str]) -> Object:
+    """The template with the labels and annotations of its group; the spec is shared."""
+    common = template["metadata"]
+    both = {
+        "annotations": _in_order(common["annotations"] | annotations),
+        "labels": _in_order(common["labels"] | own),
+    }
+    return {"metadata": both, "spec": template["spec"]}
+
+
+def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
+    """Sort the entries as `canonical` does, but share their texts: there may be a thousand groups."""
+    return dict(sorted(texts.items()))
+
+
+LEADER_WORKER_SETS = Orchestrator(_groups, serving_labels={labels.ROLE: "leader"})
+"""Only leaders receive requests, which they serve together with their workers."""
+
+
+BACKENDS: dict[str, Backend] = {
+    NOOP: Backend(),
+    **{name: import_module(f"dynamo_operator.component.backends.{name}").BACKEND for name in NAMES},
+}
+"""By framework. Each line of `api.backends` has a module here."""
+
+_SHARED_MEMORY_SIZE = "8Gi"
+_DISCOVERY_BACKENDS = ("kubernetes", "etcd")
+
+
+def component_plan(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> ComponentPlan:
+    """Resolve the spec of a component."""
+    spec, namespace, graph = component.spec, component.metadata.namespace, parent_graph(component)
+    switches = spec.annotations
+    user_pod = _with_one_account(pruned(spec.extra_pod_spec or {}))
+    detected = framework(spec)
+    main = started(spec.component_type, detected.name, user_pod.pop("mainContainer", {}))
+    own = component_labels(component, graph)
+    defaults = _kept_defaults(component, facts, settings)
+    all_labels = user_labels(component) | own
+    return ComponentPlan(
+        namespace=namespace,
+        name=component.metadata.name,
+        graph=graph,
+        dynamo_namespace=own[labels.DYNAMO_NAMESPACE],
+        component_type=spec.component_type or "",
+        replicas=spec.desired_replicas,
+        nodes=spec.nodes,
+        role=ROLES.get(spec.component_type or "", DEFAULT_ROLE),
+        backend=BACKENDS[detected.name],
+        orchestrator=LEADER_WORKER_SETS if spec.nodes > 1 else DEPLOYMENT,
+        selector=_selector(own, spec),
+        workload_label=labels.SELECTOR,
+        labels=all_labels,
+        annotations=annotations(spec),
+        pod_labels=all_labels | pod_labels(spec),
+        pod_annotations=pod_annotations(spec),
+        switches=switches,
+        discovery_backend=discovery_backend(switches, settings),
+        environment=tuple(pruned(entry) for entry in spec.envs),
+        environment_secret=spec.env_from_secret or "",
+        resources=resources(spec.resources),
+        gpus=gpus(spec),
+        mounts=_mounts(spec, detected.name),
+        shared_memory_size=_shared_memory_size(spec.shared_memory),
+        main_container=main,
+        pod=user_pod,
+        probes=_service_probes(spec),
+        namespace_defaults=defaults,
+        service_account=_service_account(component, settings, defaults),
+        ingress=spec.ingress,
+        knows_istio=bool(settings.virtual_service_gateway) or facts.istio_served,
+        epp_config=_epp_config(spec, graph),
+        settings=settings,
+    )
+
+
+def parent_graph(component: DynamoComponentDeployment) -> str:
+    """The name of a component's graph; "" for one that a user created.
+
+    A component that outlives its graph keeps the graph's label, so that its pods run unchanged.
+    """
+    kind, metadata = DynamoGraphDeployment.KIND, component.metadata
+    for owner in metadata.owner_references:
+        if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
+            return owner.name
+    return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
+
+
+def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
+    """The discovery backend: that of the annotation, else that of the settings."""
+    backend = switches.get(labels.DISCOVERY_BACKEND)
+    return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
+
+
+def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
+    """Labels that only this component's pods have: its name, its Dynamo namespace and its type."""
+    selector = {key: own[key] for key in (labels.COMPONENT, labels.DYNAMO_NAMESPACE)}
+    if spec.component_type:
+        selector[labels.COMPONENT_TYPE] = spec.component_type
+    return selector
+
+
+def _epp_config(spec: ComponentSpec, graph: str) -> ConfigKey:
+    """The ConfigMap key with the endpoint picker's configuration: the user's, else the graph's."""
+    reference = (spec.epp_config.config_map_ref if spec.epp_config else None) or {}
+    if name := reference.get("name"):
+        return ConfigKey(name, reference.get("key") or EPP_CONFIG_FILE)
+    return ConfigKey(names.epp_config_map(graph), EPP_CONFIG_FILE)
+
+
+def _mounts(spec: DynamoComponentDeploymentSpec, backend: str) -> tuple[Mount, ...]:
+    """The PVCs to mount, without duplicates of PVC and path, in the order of the spec."""
+    mounts: dict[tuple[str, str], Mount] = {}
+    for mount in spec.volume_mounts:
+        is_cache = mount.use_as_compilation_cache
+        path = cache_path(backend, mount.mount_point, is_cache=is_cache)
+        earlier = mounts.get((mount.name, path))
+        mounts[mount.name, path] = Mount(
+            mount.name, path, is_cache or bool(earlier and earlier.is_cache)
+        )
+    return tuple(mounts.values())
+
+
+def _shared_memory_size(memory: SharedMemory | None) -> str:
+    if memory is None:
+        return _SHARED_MEMORY_SIZE
+    if memory.disabled:
+        return ""
+    return str(memory.size) if memory.size else _SHARED_MEMORY_SIZE
+
+
+def _service_probes(spec: ComponentSpec) -> dict[str, Object]:
+    """The probes of the component, each of which replaces that of the container."""
+    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
+    return {name: pruned(probe) for name, probe in both.items() if probe is not None}
+
+
+def namespace_defaults(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> NamespaceDefaults:
+    """What new pods of a component would get from their namespace now."""
+    spec = component.spec
+    account = "" if _is_discovered(component, settings) else facts.component_service_account
+    if spec.annotations.get(labels.DISABLE_PULL_SECRETS) == "true":
+        return NamespaceDefaults(None, account)
+    main: Object = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    image: str = main.get("image") or ""
+    secrets = facts.pull_secrets.get(registry_of_image(image), ()) if image else ()
+    return NamespaceDefaults(tuple(secrets), account)
+
+
+def _kept_defaults(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> NamespaceDefaults:
+    """The defaults that running pods keep, else the present ones. The user's switch counts at once."""
+    now = namespace_defaults(component, facts, settings)
+    kept = facts.running_defaults.get(component.metadata.name, now)
+    if now.image_pull_secrets is None:
+        return replace(kept, image_pull_secrets=None)
+    return kept
+
+
+def _with_one_account(pod: Object) -> Object:
+    """Move the deprecated `serviceAccount` to `serviceAccountName`, so that it overrides the default."""
+    alias = pod.pop("serviceAccount", "")
+    return {"serviceAccountName": alias, **pod} if alias else pod
+
+
+def _is_discovered(component: DynamoComponentDeployment, settings: RenderSettings) -> bool:
+    """Whether the pods use the ServiceAccount of their graph's discovery."""
+    backend = discovery_backend(component.spec.annotations, settings)
+    return bool(parent_graph(component)) and backend == "kubernetes"
+
+
+def _service_account(
+    component: DynamoComponentDeployment, settings: RenderSettings, defaults: NamespaceDefaults
+) -> str:
+    """The default ServiceAccount, unless role or user name one."""
+    if _is_discovered(component, settings):
+        return names.discovery_service_account(parent_graph(component))
+    return defaults.service_account_name or "default"
+
+
+def component_objects(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return the objects that the component controls, without owner references, in order of creation."""
+    around, workloads = component_parts(component, facts, settings)
+    return (*around, *workloads)
+
+
+def component_parts(
+    component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Sequence[Object], Sequence[Object]]:
+    """Return the same in two parts: the other objects, and the workloads, rendered when they are read."""
+    plan = component_plan(component, facts, settings)
+    outside = (*ingresses(plan), *virtual_services(plan))
+    budgets = () if plan.graph else component_disruption_budgets(component, settings)
+    around = (*services(plan), *outside, *budgets, *wait_config_maps(plan))
+    return tuple(map(canonical, around)), plan.orchestrator.workloads(plan)
+
+
+def component_shared_objects(component: DynamoComponentDeployment) -> tuple[Object, ...]:
+    """Return the Service of the base model, which all its components own and none controls."""
+    return tuple(map(canonical, model_services(component.metadata.namespace, component.spec)))
+
+
+_OWN_PREFIX = "nvidia.com/"
+
+
+def services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's Service; in the debug mode that steals traffic also one for each Deployment."""
+    main = _service(plan, "", {})
+    if not plan.is_on(labels.STEALING_DEBUG_MODE):
+        return (main,)
+    debug = _service(plan, "-d", {labels.TARGET_TYPE: "debug"})
+    return (main, _service(plan, "-p", {}), debug)
+
+
+def _service(plan: ComponentPlan, suffix: str, selector: dict[str, str]) -> Object:
+    own: dict[str, str] = {}
+    if plan.is_discovered_by_kubernetes:
+        own[labels.DISCOVERY_BACKEND_LABEL] = "kubernetes"
+        if plan.component_type != "frontend":
+            own[labels.DISCOVERY_ENABLED] = "true"
+    name = names.service_name(plan.name, suffix)
+    serving = plan.orchestrator.serving_labels
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": object_metadata(plan.namespace, name, plan.labels | own, plan.annotations),
+        "spec": {
+            "selector": plan.selector | serving | selector,
+            "ports": [dict(port) for port in plan.role.service_ports],
+        },
+    }
+
+
+def ingresses(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's Ingress, if it is enabled and has an ingress class."""
+    ingress = plan.ingress
+    if ingress is None or not ingress.enabled or not ingress.ingress_controller_class_name:
+        return ()
+    host = ingress_host(ingress)
+    port = plan.role.service_ports[0]["port"]
+    backend = {"service": {"name": names.service_name(plan.name), "port": {"number": port}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    spec: Object = {
+        "ingressClassName": ingress.ingress_controller_class_name,
+        "rules": [{"host": host, "http": {"paths": [path]}}],
+    }
+    if ingress.tls is not None:
+        secret = {"secretName": ingress.tls.secret_name} if ingress.tls.secret_name else {}
+        spec["tls"] = [{"hosts": [host], **secret}]
+    return (
+        {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": _outside_metadata(plan, ingress),
+            "spec": spec,
+        },
+    )
+
+
+def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The component's VirtualService, if it is enabled and has a gateway."""
+    ingress = plan.ingress
+    if ingress is None or not ingress.enabled or not plan.knows_istio:
+        return ()
+    if not ingress.use_virtual_service or not ingress.virtual_service_gateway:
+        return ()
+    port = {"number": plan.role.service_ports[0]["port"]}
+    destination = {"host": names.service_name(plan.name), "port": port}
+    route = {
+        "match": [{"uri": {"prefix": "/"}}],
+        "route": [{"destination": destination}],
+    }
+    spec: Object = {
+        "hosts": [ingress_host(ingress)],
+        "gateways": [ingress.virtual_service_gateway],
+        "http": [route],
+    }
+    # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
+    if ingress.virtual_service_gateway == MESH:
+        spec["exportTo"] = ["."]
+    virtual_service = {
+        "apiVersion": VirtualService.KIND.api_version,
+        "kind": VirtualService.KIND.name,
+        "metadata": _outside_metadata(plan, ingress),
+        "spec": spec,
+    }
+    return (virtual_service,)
+
+
+def _outside_metadata(plan: ComponentPlan, ingress: IngressSpec) -> Object:
+    """Metadata of the Ingress or VirtualService, with the labels and annotations under `ingress`."""
+    users = {key: value for key, value in ingress.labels.items() if key not in labels.SELECTING}
+    name = names.workload_name(plan.name)
+    # Validation rejects forbidden annotations under `ingress`; those of the component are only dropped.
+    allowed = entries(plan.settings.ingress_allowed_annotations)
+    own = {
+        key: text
+        for key, text in plan.annotations.items()
+        if not allowed or key.startswith(_OWN_PREFIX) or allows_key(key, allowed)
+    }
+    return object_metadata(plan.namespace, name, plan.labels | users, own | ingress.annotations)
+
+
+def model_services(namespace: str, spec: ComponentSpec) -> tuple[Object, ...]:
+    """The headless Service of all pods in the namespace that serve the component's model.
+
+    It depends on the model's name only, so rendering it is cheap however large the spec is.
+    """
+    if spec.model_ref is None or not spec.model_ref.name:
+        return ()
+    model = spec.model_ref.name
+    port = {"name": "system", "port": SYSTEM_PORT, "targetPort": SYSTEM_PORT, "protocol": "TCP"}
+    hashed = {labels.BASE_MODEL_HASH: names.model_hash(model)}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": object_metadata(
+            namespace,
+            names.model_service_name(model),
+            {**hashed, labels.MANAGED_BY: labels.MANAGER},
+            {labels.BASE_MODEL: model},
+        ),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": False,
+            "selector": hashed,
+            "ports": [port],
+        },
+    }
+    return (service,)

@@ -1,0 +1,492 @@
+"""The rules of updates, which compare an object with its previous state.
+
+The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole graph again
+and again. A manifest without replicas is fine. One with another number than the current would revert the
+autoscaler, so it is refused, and the message says what to do instead.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import TypeAlias
+
+import msgspec
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    IngressSpec,
+    has_adapter,
+    ingress_host,
+)
+from dynamo_operator.component.framework import framework, gpus
+from dynamo_operator.component.validate_pod import (
+    ENVIRONMENT,
+    POD,
+    PROBE,
+    account_problems,
+    environment_problems,
+    pod_problems,
+    probe_problems,
+    resource_problems,
+    shape_problems,
+    volume_problems,
+)
+from dynamo_operator.features.picker import lone_picker_problems, picker_problems
+from dynamo_operator.features.rollouts.plan import MODES
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.labels import Use
+from dynamo_operator.names import MAX_HISTORY_LIMIT, parsed_history_limit
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import (
+    MOST_PROBLEMS,
+    MOST_REPLICAS,
+    Problem,
+    ProblemKind,
+    annotation_problems,
+    component_path,
+    counted,
+    first_problems,
+    is_label_value,
+    is_subdomain,
+    label_problems,
+    name_problems,
+    nearest,
+    not_a_label_value,
+    service_path,
+)
+from kube_runtime.crd import INT_OR_PERCENT_PATTERN
+from kube_runtime.kind import Fields, Object
+
+MAX_GROUPS = 1000
+"""Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""
+
+MAX_NODES = 1000
+"""Most nodes of a replica: command lines name each of them."""
+
+MAX_GROUPS_BYTES = 128 * 1024 * 1024
+"""Most bytes of the pod templates of all groups, which etcd stores and the operator caches."""
+
+_TEMPLATES = 2
+"""Pod templates of one group: the leader's and the workers'."""
+
+WITH_COMMAND = ("frontend", "epp")
+"""Component types that start without a command and arguments of the user."""
+
+
+def multinode_problems(
+    spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Problems of a component that spans several nodes."""
+    if spec.nodes == 1:
+        return
+    if spec.nodes > MAX_NODES:
+        message = f"a component spans at most {MAX_NODES} nodes"
+        yield Problem(f"{path}.multinode.nodeCount", message)
+    if spec.replicas is not None and spec.replicas > MAX_GROUPS:
+        message = f"a multinode component has at most {MAX_GROUPS} replicas"
+        yield Problem(f"{path}.replicas", message)
+    yield from _bytes_problems(spec, path)
+    main: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    if not main.get("args") and not _is_complete(spec, main):
+        message = "missing command: a multinode component has no default"
+        yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
+    if framework != "trtllm":
+        return
+    if not gpus(spec):
+        message = "missing GPUs: multinode TensorRT-LLM starts one process per GPU"
+        yield Problem(f"{path}.resources.limits.gpu", message, ProblemKind.REQUIRED)
+    if not settings.mpi_secret_name:
+        message = (
+            "multinode TensorRT-LLM requires SSH keys, but the operator's setting "
+            "--mpi-run-ssh-secret-name is empty"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
+
+
+def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Report pod templates that are too large for all groups together."""
+    replicas = min(spec.replicas or 0, MAX_GROUPS)
+    size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
+    if size * replicas > MAX_GROUPS_BYTES:
+        message = (
+            f"{replicas} multinode replicas with templates of {size} bytes take {size * replicas} "
+            f"bytes (limit {MAX_GROUPS_BYTES}): move large values into a ConfigMap"
+        )
+        yield Problem(f"{path}.replicas", message)
+
+
+def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
+    """Whether the component spans several nodes and the cluster has no orchestrator for that.
+
+    Not a user's mistake: installing LeaderWorkerSet and Volcano resolves it.
+    """
+    return spec.nodes > 1 and not facts.lws_served
+
+
+def _is_complete(spec: ComponentSpec, main: Fields) -> bool:
+    """Whether the command starts without arguments: any program but a shell that expects a script."""
+    command = main.get("command") or ()
+    if not command:
+        return spec.component_type in WITH_COMMAND
+    return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))
+
+
+_BACKENDS = ("etcd", "kubernetes")
+_RECREATE = "Recreate"
+_STRATEGIES = (_RECREATE, "RollingUpdate")
+_RESERVED_LABELS = frozenset(
+    entry.key
+    for entry in labels.ENTRIES
+    if entry.use is Use.LABEL and not entry.key.startswith("app.kubernetes.io/")
+)
+"""Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
+_RESERVED_ANNOTATIONS = frozenset(
+    entry.key for entry in labels.ENTRIES if entry.use is not Use.LABEL
+)
+_NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
+
+
+def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
+    """Problems of the labels and annotations that a graph gives all its objects."""
+    yield from label_problems(graph.labels, "spec.labels")
+    yield from annotation_problems(graph.annotations, "spec.annotations")
+    for field, given, reserved in (
+        ("labels", graph.labels, _RESERVED_LABELS),
+        ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
+    ):
+        for key in sorted(reserved & given.keys()):
+            keys = ", ".join(sorted(reserved))
+            message = f"reserved: the operator sets or reads it (reserved keys: {keys})"
+            yield Problem(f"spec.{field}[{key}]", message, ProblemKind.FORBIDDEN)
+
+
+def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of a component's labels and annotations, and of the fields that become labels."""
+    yield from label_problems(spec.labels, f"{path}.labels")
+    yield from annotation_problems(spec.annotations, f"{path}.annotations")
+    extra = spec.extra_pod_metadata
+    if extra is not None:
+        at = f"{path}.extraPodMetadata"
+        yield from label_problems(extra.labels, f"{at}.labels")
+        yield from annotation_problems(extra.annotations, f"{at}.annotations")
+    for field, value in (
+        ("componentType", spec.component_type),
+        ("subComponentType", spec.sub_component_type),
+    ):
+        if value and not is_label_value(value):
+            yield Problem(f"{path}.{field}", not_a_label_value(value))
+    yield from _discovery_problems(spec.annotations, f"{path}.annotations")
+    yield from _update_problems(spec, path)
+
+
+def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """Report an unknown discovery backend."""
+    value = annotations.get(labels.DISCOVERY_BACKEND)
+    if value is not None and value not in _BACKENDS:
+        expected = f"etcd or kubernetes{nearest(value, _BACKENDS)}"
+        message = f'unknown discovery backend "{value}" (expected {expected})'
+        yield Problem(f"{path}[{labels.DISCOVERY_BACKEND}]", message, ProblemKind.NOT_SUPPORTED)
+
+
+def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of the annotations on a graph that the operator reads."""
+    path = "metadata.annotations"
+    yield from _discovery_problems(annotations, path)
+    mode = annotations.get(labels.WORKER_ROLLOUT)
+    if mode is not None and mode not in MODES:
+        message = (
+            f'unknown rollout mode "{mode}" (expected managed or native{nearest(mode, MODES)})'
+        )
+        yield Problem(f"{path}[{labels.WORKER_ROLLOUT}]", message, ProblemKind.NOT_SUPPORTED)
+    limit = annotations.get(labels.REVISION_HISTORY_LIMIT)
+    if limit is not None and parsed_history_limit(limit) is None:
+        message = f'invalid number "{limit}" (expected 0 to {MAX_HISTORY_LIMIT}, for example "10")'
+        at = f"{path}[{labels.REVISION_HISTORY_LIMIT}]"
+        yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+    for key in (labels.PAUSED, labels.SUSPEND):
+        value = annotations.get(key)
+        if value not in (None, "true", "false"):
+            message = f'invalid value "{value}" (expected true or false)'
+            yield Problem(f"{path}[{key}]", message, ProblemKind.NOT_SUPPORTED)
+
+
+def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Warn of an unknown rollout strategy, and of annotations without effect on the chosen one."""
+    strategy = spec.annotations.get(labels.STRATEGY)
+    at = f"{path}.annotations[{labels.STRATEGY}]"
+    if not strategy:
+        return
+    if strategy not in _STRATEGIES:
+        expected = f"{' or '.join(_STRATEGIES)}{nearest(strategy, _STRATEGIES)}"
+        yield Problem(
+            at, f'unknown strategy "{strategy}", using RollingUpdate (expected {expected})'
+        )
+    elif strategy == _RECREATE and spec.nodes > 1:
+        yield Problem(at, "has no effect on a multinode component")
+    elif strategy == _RECREATE:
+        extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+        places = (("annotations", spec.annotations), ("extraPodMetadata.annotations", extra))
+        for place, given in places:
+            for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+                if key in given:
+                    yield Problem(f"{path}.{place}[{key}]", "has no effect with Recreate")
+
+
+def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of maxSurge and maxUnavailable, which Recreate does not use."""
+    if spec.annotations.get(labels.STRATEGY) == _RECREATE:
+        return
+    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+    amounts = []
+    for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
+        text = extra.get(key) or (spec.annotations.get(key) if key not in extra else "")
+        place = "extraPodMetadata.annotations" if key in extra else "annotations"
+        at = f"{path}.{place}[{key}]"
+        match = _NUMBER_OR_PERCENT.fullmatch(text or "25%")
+        if match is None:
+            yield Problem(
+                at, f'invalid bound "{text}" (expected a number or a percentage, for example 25%)'
+            )
+            return
+        number = int(match["number"])
+        if key == labels.MAX_UNAVAILABLE and match["percent"] and number > 100:  # noqa: PLR2004
+            yield Problem(at, "must not be more than 100%")
+        amounts.append(number)
+    if not any(amounts):
+        at = f"{path}.annotations[{labels.MAX_UNAVAILABLE}]"
+        yield Problem(
+            at, "maxSurge and maxUnavailable must not both be 0: no pod could be replaced"
+        )
+
+
+_BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
+
+
+def component_problems(
+    component: DynamoComponentDeployment,
+    settings: RenderSettings,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """The problems of a component, sorted by path; no more than `most`."""
+    own = spec_problems(component.spec, "spec", component.metadata.namespace, settings)
+    return first_problems(chain(own, lone_picker_problems(component)), most)
+
+
+def spec_problems(
+    spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Problems of a component's spec, which is at `path`, in that namespace."""
+    has_wrong_types = yield from counted(_type_problems(spec, path))
+    yield from _size_problems(spec, path)
+    yield from _disruption_problems(spec, f"{path}.disruptionBudget")
+    yield from picker_problems(spec, path)
+    yield from metadata_problems(spec, path)
+    yield from _ingress_problems(spec.ingress, path)
+    if has_wrong_types:
+        return  # the rules below rely on these types
+    pod = spec.extra_pod_spec or {}
+    main = pod.get("mainContainer") or {}
+    backend = framework(spec)
+    if backend.problem:
+        yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
+    yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
+    yield from account_problems(spec, pod, namespace, f"{path}.extraPodSpec", settings)
+    yield from volume_problems(spec, pod, path, backend.name)
+    yield from multinode_problems(spec, path, backend.name, settings)
+    at = f"{path}.extraPodSpec.mainContainer.resources"
+    yield from resource_problems(
+        main.get("resources") or {}, at, spec.resources, f"{path}.resources"
+    )
+    yield from _resource_claim_problems(spec, pod, path)
+    yield from environment_problems(spec.envs, f"{path}.envs")
+    for field, probe in _own_probes(spec).items():
+        yield from probe_problems(probe, f"{path}.{field}")
+
+
+def _own_probes(spec: DynamoComponentDeploymentSpec) -> Object:
+    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
+    return {name: probe for name, probe in both.items() if probe is not None}
+
+
+def _type_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
+    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
+    for field, probe in _own_probes(spec).items():
+        yield from shape_problems(probe, PROBE, f"{path}.{field}")
+
+
+def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+    if spec.replicas is not None and spec.replicas < 0:
+        yield Problem(f"{path}.replicas", f"{component_path(path)}.replicas must be non-negative")
+    elif spec.replicas is not None and spec.replicas > MOST_REPLICAS:
+        yield Problem(f"{path}.replicas", f"must be between 0 and {MOST_REPLICAS}")
+    if spec.model_ref is not None and not spec.model_ref.name:
+        yield Problem(f"{path}.modelRef.name", "missing name", ProblemKind.REQUIRED)
+    if spec.env_from_secret:
+        yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
+
+
+def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[Problem]:
+    if ingress is None or not ingress.enabled:
+        return
+    path = f"{component}.ingress"
+    if not ingress.host:
+        message = f"{component_path(component)}.ingress.host is required when ingress is enabled"
+        yield Problem(f"{path}.host", message, ProblemKind.REQUIRED)
+    else:
+        yield from host_problems(ingress, f"{path}.host")
+    if ingress.ingress_controller_class_name:
+        at = f"{path}.ingressControllerClassName"
+        yield from name_problems(ingress.ingress_controller_class_name, at, "an IngressClass")
+    if ingress.tls is not None and ingress.tls.secret_name:
+        yield from name_problems(ingress.tls.secret_name, f"{path}.tls.secretName", "a Secret")
+    if ingress.use_virtual_service and ingress.virtual_service_gateway:
+        for name in ingress.virtual_service_gateway.split("/", 1):  # NAME, or NAMESPACE/NAME
+            yield from name_problems(name, f"{path}.virtualServiceGateway", "a Gateway")
+    yield from label_problems(ingress.labels, f"{path}.labels")
+    yield from annotation_problems(ingress.annotations, f"{path}.annotations")
+
+
+def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
+    """Report a host that is invalid once prefix and suffix are added."""
+    host = ingress_host(ingress)
+    if not is_subdomain(host.removeprefix("*.")):
+        yield Problem(path, f'invalid host name "{host}"')
+
+
+def _resource_claim_problems(
+    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
+) -> Iterator[Problem]:
+    """Report resource claims of the main container that the pod does not declare."""
+    declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
+    resources = (pod.get("mainContainer") or {}).get("resources") or {}
+    places = {
+        f"{path}.resources": spec.resources.claims if spec.resources else (),
+        f"{path}.extraPodSpec.mainContainer.resources": resources.get("claims") or (),
+    }
+    for place, claims in places.items():
+        for index, claim in enumerate(claims):
+            name = claim.get("name")
+            if not name or name not in declared:
+                message = f'"{name or ""}" not found in extraPodSpec.resourceClaims'
+                yield Problem(f"{place}.claims[{index}].name", message)
+
+
+def _disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of a component's disruption budget."""
+    budget = spec.disruption_budget
+    if budget is None:
+        return
+    bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+    given = {field: bound for field, bound in bounds.items() if bound is not None}
+    if len(given) > 1:
+        message = "minAvailable and maxUnavailable must not both be set"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    for field, bound in given.items():
+        if not _is_bound(bound):
+            expected = "expected a number of pods or a percentage, for example 25%"
+            yield Problem(f"{path}.{field}", f'invalid bound "{str(bound)[:60]}" ({expected})')
+    if given and spec.nodes > 1:
+        message = "budgets apply to single-node components only; the pods of a multinode group are one unit"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+
+
+def _is_bound(bound: int | str) -> bool:
+    if isinstance(bound, str):
+        if len(bound) > len(str(MOST_REPLICAS)) or not _BOUND.fullmatch(bound):
+            return False
+        return bound.endswith("%") or int(bound) <= MOST_REPLICAS
+    return 0 <= bound <= MOST_REPLICAS
+
+
+ROLLING = ("Pending", "InProgress")
+_FRAMEWORK = "spec.backendFramework"
+_WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
+
+
+def may_scale(user: str, namespace: str, operator: str) -> bool:
+    """Whether that user may change replicas that a scaling adapter owns.
+
+    Only the operator may, under the user name that the API server knows it by, and the planner of the same
+    namespace. An empty `operator` is unknown and matches no user.
+    """
+    planner = f"system:serviceaccount:{namespace}:{names.PLANNER_SERVICE_ACCOUNT}"
+    return bool(user) and user in (operator, planner)
+
+
+def graph_update_problems(
+    old: DynamoGraphDeployment, new: DynamoGraphDeployment
+) -> Iterator[Problem]:
+    """Refuse changes of immutable fields by any user."""
+    yield from framework_problems(old, new)
+    before, after = old.spec.services, new.spec.services
+    for key in sorted(before.keys() & after.keys()):
+        if (before[key].nodes > 1) != (after[key].nodes > 1):
+            message = (
+                f"spec.services[{key}] cannot change node topology (between single-node and "
+                "multi-node) after creation"
+            )
+            yield Problem(f"{service_path(key)}.multinode", message, ProblemKind.FORBIDDEN)
+    changes = [
+        f"services {verb}: [{' '.join(sorted(keys))}]"
+        for verb, keys in (
+            ("added", after.keys() - before.keys()),
+            ("removed", before.keys() - after.keys()),
+        )
+        if keys
+    ]
+    if changes:
+        message = (
+            "service topology is immutable and cannot be modified after creation: "
+            f"{', '.join(changes)}"
+        )
+        yield Problem("spec.services", message, ProblemKind.FORBIDDEN)
+    yield from _restart_problems(old, new)
+
+
+def framework_problems(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
+    """Refuse a change of the framework, the one immutable field of a component."""
+    if (old.spec.backend_framework or "") != (new.spec.backend_framework or ""):
+        message = f"{_FRAMEWORK} is immutable and cannot be changed after creation"
+        yield Problem(_FRAMEWORK, message, ProblemKind.FORBIDDEN)
+
+
+def framework_warnings(old: _WithFramework, new: _WithFramework) -> Iterator[Problem]:
+    """Warn what a refused change of the framework would break."""
+    if any(framework_problems(old, new)):
+        yield Problem(_FRAMEWORK, f"Changing {_FRAMEWORK} may cause unexpected behavior")
+
+
+def adapter_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse changes of replicas that a scaling adapter owns; `may_scale` names the exceptions."""
+    for key, service in sorted(new.spec.services.items()):
+        if key not in old.spec.services or not has_adapter(service) or service.replicas is None:
+            continue
+        if service.replicas == base_replicas(old, key):
+            continue
+        adapter = names.component_name(new.metadata.name, key)
+        message = (
+            f"spec.services[{key}].replicas cannot be modified directly when scaling adapter is "
+            "enabled; scale or update the related DynamoGraphDeploymentScalingAdapter instead: "
+            f"kubectl scale dgdsa/{adapter} -n {new.metadata.namespace} "
+            f"--replicas={service.replicas}, or leave replicas out of the manifest"
+        )
+        yield Problem(f"{service_path(key)}.replicas", message, ProblemKind.FORBIDDEN)
+
+
+def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Refuse a restart while a managed rollout replaces the same pods."""
+    rolling = old.status.rolling_update
+    before = old.spec.restart.id if old.spec.restart else ""
+    after = new.spec.restart.id if new.spec.restart else ""
+    if after and after != before and rolling is not None and rolling.phase in ROLLING:
+        message = (
+            "spec.restart.id cannot be changed while a rolling update is in progress "
+            f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
+        )
+        yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)

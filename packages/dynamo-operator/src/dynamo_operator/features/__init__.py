@@ -1,0 +1,1 @@
+"""What a graph may use, a module or folder for each."""

@@ -1,0 +1,286 @@
+"""The objects of a graph on Grove: Services, Ingresses or VirtualServices, and one PodCliqueSet.
+
+There are no components, so this module makes the plans that a component's controller would make, with two
+differences: the graph alone chooses the discovery backend, and there are no debug containers. In the set each
+service is a clique, or a scaling group of two cliques.
+
+Grove rejects some changes of an existing set. So a clique keeps the minimum of pods of the live template, and
+sizes are changed on the live cliques only, never in the template. The order of cliques matters too: an older
+Grove replaces all pods when it changes, and its webhook rejects the change if cliques start in order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import (
+    ComponentPlan,
+    Fragment,
+    GroupNode,
+    Hosts,
+    Reference,
+    object_metadata,
+)
+from dynamo_operator.component.pod import namespace_defaults_record, pod_template, wait_config_maps
+from dynamo_operator.component.render import (
+    component_plan,
+    discovery_backend,
+    ingresses,
+    model_services,
+    namespace_defaults,
+    services,
+    virtual_services,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import component_of, component_resource
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of, kai_queue
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, LiveTemplate, NamespaceDefaults, PodCliqueSet
+from kube_runtime.kind import Object
+
+_KAI = "kai-scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A service in a set. `name` is its name within the set."""
+
+    name: str
+    plan: ComponentPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    """A graph's PodCliqueSet. With `has_kai`, the KAI scheduler places its pods, in `queue`."""
+
+    name: str
+    namespace: str
+    members: tuple[_Member, ...]
+    has_kai: bool
+    queue: str
+    termination_delay_seconds: int
+    present: Mapping[str, LiveTemplate]
+
+
+def grove_objects(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return Services, Ingresses or VirtualServices, ConfigMaps, and the PodCliqueSet of a graph."""
+    plans = {key: _plan(graph, key, facts, settings) for key in sorted(graph.spec.services)}
+    objects: list[Object] = []
+    for plan in plans.values():
+        objects += _services(plan)
+    for plan in plans.values():
+        if plan.component_type == "frontend":
+            objects += (*ingresses(plan), *virtual_services(plan))
+    for plan in plans.values():
+        objects += wait_config_maps(plan)
+    grove_names = grove_names_of(graph)
+    clique_set = _Set(
+        name=grove_names.set,
+        namespace=graph.metadata.namespace,
+        members=tuple(_Member(grove_names.services[key], plan) for key, plan in plans.items()),
+        has_kai=facts.kai_served,
+        queue=kai_queue(graph),
+        termination_delay_seconds=settings.grove_termination_delay_seconds,
+        present=facts.live_templates,
+    )
+    return (*objects, _pod_clique_set(clique_set))
+
+
+def grove_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """Return the Services of the graph's models, one for each model."""
+    specs = (spec for _, spec in sorted(graph.spec.services.items()))
+    by_name = {
+        service["metadata"]["name"]: service
+        for spec in specs
+        for service in model_services(graph.metadata.namespace, spec)
+    }
+    return tuple(by_name.values())
+
+
+def grove_namespace_defaults(
+    graph: DynamoGraphDeployment, facts: Facts, settings: RenderSettings
+) -> dict[str, NamespaceDefaults]:
+    """Return what new pods of each service would get from their namespace now, by the service's key."""
+    facts = _without_account(facts)
+    return {
+        key: namespace_defaults(_component(graph, key, settings), facts, settings)
+        for key in graph.spec.services
+    }
+
+
+def _without_account(facts: Facts) -> Facts:
+    """The facts without marked ServiceAccounts, which pods on Grove do not get."""
+    return replace(facts, component_service_account="")
+
+
+def _discovery(graph: DynamoGraphDeployment, settings: RenderSettings) -> dict[str, str]:
+    return {labels.DISCOVERY_BACKEND: discovery_backend(graph.metadata.annotations, settings)}
+
+
+def _component(
+    graph: DynamoGraphDeployment, key: str, settings: RenderSettings
+) -> DynamoComponentDeployment:
+    """The component that a service would be without Grove."""
+    desired = component_resource(graph, key, settings)
+    spec = desired["spec"]
+    spec["annotations"] = spec.get("annotations", {}) | _discovery(graph, settings)
+    return component_of(graph, desired)
+
+
+def _plan(
+    graph: DynamoGraphDeployment, key: str, facts: Facts, settings: RenderSettings
+) -> ComponentPlan:
+    discovery = _discovery(graph, settings)
+    component = _component(graph, key, settings)
+    plan = component_plan(component, _without_account(facts), settings)
+    return replace(
+        plan,
+        service_account=plan.service_account if plan.is_discovered_by_kubernetes else "",
+        switches={},
+        annotations={
+            key: text for key, text in plan.annotations.items() if key not in labels.SWITCHES
+        },
+        pod_annotations=discovery | plan.pod_annotations,
+    )
+
+
+def _services(plan: ComponentPlan) -> tuple[Object, ...]:
+    """The Service of a service, if discovery or clients use it."""
+    has_clients = plan.component_type in ("frontend", "epp")
+    if not plan.is_discovered_by_kubernetes and not has_clients:
+        return ()
+    rendered = services(plan)
+    for service in rendered:
+        service["spec"]["selector"].pop(labels.ROLE, None)  # pods on Grove do not have this label
+        if plan.is_discovered_by_kubernetes:
+            service["metadata"]["labels"][labels.DISCOVERY_ENABLED] = "true"
+        if plan.component_type == "epp":
+            for port in service["spec"]["ports"]:
+                port["appProtocol"] = "http2"
+    return rendered
+
+
+def _pod_clique_set(clique_set: _Set) -> Object:
+    """The PodCliqueSet of a graph."""
+    record = namespace_defaults_record(*(member.plan for member in clique_set.members))
+    is_ordered = any(_starts_leader_last(member) for member in clique_set.members)
+    startup = "CliqueStartupTypeExplicit" if is_ordered else "CliqueStartupTypeAnyOrder"
+    cliques = [clique for member in clique_set.members for clique in _cliques(clique_set, member)]
+    template: Object = {
+        "cliques": _in_live_order(cliques, clique_set.present),
+        "cliqueStartupType": startup,
+        "headlessServiceConfig": {"publishNotReadyAddresses": True},
+    }
+    if groups := [
+        _scaling_group(clique_set, member) for member in clique_set.members if member.plan.nodes > 1
+    ]:
+        template["podCliqueScalingGroups"] = _in_live_order(groups, clique_set.present)
+    if clique_set.termination_delay_seconds > 0:
+        template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
+    return {
+        "apiVersion": PodCliqueSet.KIND.api_version,
+        "kind": PodCliqueSet.KIND.name,
+        "metadata": object_metadata(clique_set.namespace, clique_set.name, {}, record),
+        "spec": {"replicas": 1, "template": template},
+    }
+
+
+def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:
+    """Sort the entries as in the live template; new ones follow in the order given."""
+    position = {name: index for index, name in enumerate(present)}
+    return sorted(entries, key=lambda entry: position.get(entry["name"], len(position)))
+
+
+def _starts_leader_last(member: _Member) -> bool:
+    return member.plan.nodes > 1 and member.plan.backend.starts_leader_last
+
+
+def _cliques(clique_set: _Set, member: _Member) -> Sequence[Object]:
+    """The clique of a service; for a multinode service those of its leader and its workers."""
+    plan, name = member.plan, member.name
+    if plan.nodes == 1:
+        return (
+            _clique(
+                clique_set, member, name, None, size=_size(clique_set, name, plan.replicas), least=1
+            ),
+        )
+    leader, workers = f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"
+    hosts = _hosts(name, plan.nodes)
+    first = _clique(
+        clique_set, member, leader, GroupNode(is_leader=True, hosts=hosts), size=1, least=1
+    )
+    if _starts_leader_last(member):
+        first["spec"]["startsAfter"] = [workers]
+    rest = plan.nodes - 1
+    node = GroupNode(is_leader=False, hosts=hosts)
+    return (first, _clique(clique_set, member, workers, node, size=rest, least=rest))
+
+
+def _clique(
+    clique_set: _Set, member: _Member, name: str, node: GroupNode | None, *, size: int, least: int
+) -> Object:
+    plan = member.plan
+    template = pod_template(plan, plan.name, node=node)
+    metadata, pod = template["metadata"], template["spec"]
+    present = clique_set.present.get(name, LiveTemplate())
+    has_kai = clique_set.has_kai if present.scheduler is None else present.scheduler == _KAI
+    if has_kai and pod.get("schedulerName", _KAI) == _KAI:
+        pod["schedulerName"] = _KAI
+        metadata["labels"][labels.KAI_QUEUE_LABEL] = clique_set.queue
+    if present.restart:
+        kept = {labels.RESTART_AT: present.restart}
+        metadata["annotations"] = kept | metadata.get("annotations", {})
+    spec = {
+        "roleName": name,
+        "replicas": size,
+        "minAvailable": present.min_available or least,
+        "podSpec": pod,
+    }
+    return {"name": name, **metadata, "spec": spec}
+
+
+def _scaling_group(clique_set: _Set, member: _Member) -> Object:
+    name = member.name
+    return {
+        "name": name,
+        "cliqueNames": [f"{name}{LEADER_SUFFIX}", f"{name}{WORKER_SUFFIX}"],
+        "replicas": _size(clique_set, name, member.plan.replicas),
+        "minAvailable": 1,
+    }
+
+
+def _size(clique_set: _Set, name: str, replicas: int) -> int:
+    """The size in the template. Grove rejects 0 there, so the live object is scaled to zero instead."""
+    present = clique_set.present.get(name, LiveTemplate()).replicas
+    return max(1, replicas) if present is None else present
+
+
+def _hosts(name: str, nodes: int) -> Hosts:
+    """How the pods of a scaling group address each other, by variables that Grove sets."""
+
+    def host(suffix: str, index: int) -> Reference:
+        text = (
+            f"$(GROVE_PCSG_NAME)-$(GROVE_PCSG_INDEX)-{name}{suffix}-{index}"
+            ".$(GROVE_HEADLESS_SERVICE)"
+        )
+        return Reference(Fragment(text), text)
+
+    rank = "$((GROVE_PCLQ_POD_INDEX + 1))"
+    return Hosts(
+        leader=host(LEADER_SUFFIX, 0),
+        workers=tuple(host(WORKER_SUFFIX, index) for index in range(nodes - 1)),
+        worker_rank=Reference(Fragment(rank)),
+        rank_term=rank,
+    )
+
+
+def _duration(seconds: int) -> str:
+    """Format seconds as Go does, such as `15m0s`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{rest}s"
+    return f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,164 @@
+"""The services of a graph on Grove, from what Grove created for its PodCliqueSet.
+
+Grove counts pods of an older spec as ready too. So counts describe the desired pods only if Grove has
+observed the newest set, a clique has the desired size, and its status describes its newest spec.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator.component.api import ServiceReplicaStatus
+from dynamo_operator.component.plan import service_dynamo_namespace
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis, ServiceView, diagnosed
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.cluster import GROVE, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from dynamo_operator.shared.conditions import unobserved
+
+
+@dataclass(frozen=True, slots=True)
+class GroveMember:
+    """A service on Grove: the object that runs it, and its desired replicas.
+
+    `live` is None if the object does not exist yet; `desired` is None if any number is right.
+    """
+
+    name: str
+    is_group: bool
+    live: PodClique | PodCliqueScalingGroup | None
+    desired: int | None
+
+
+def grove_views(
+    graph: DynamoGraphDeployment,
+    clique_set: PodCliqueSet | None,
+    members: Mapping[str, GroveMember],
+    diagnoses: Mapping[str, Diagnosis] | None = None,
+) -> dict[str, ServiceView]:
+    """The services of the graph; `members` and `diagnoses` are by their keys."""
+    by_service = diagnoses or {}
+    return {
+        key: _view(graph, key, clique_set, member, by_service.get(key, UNKNOWN))
+        for key, member in members.items()
+    }
+
+
+def _view(
+    graph: DynamoGraphDeployment,
+    key: str,
+    clique_set: PodCliqueSet | None,
+    member: GroveMember,
+    diagnosis: Diagnosis,
+) -> ServiceView:
+    service, live, name = graph.spec.services[key], member.live, graph.metadata.name
+    counts = msgspec.structs.replace(
+        diagnosed(_replicas(member), diagnosis),
+        runtime_namespace=service_dynamo_namespace(graph, service),
+        component_names=(member.name,) if live else (),
+    )
+    # A new scaling group counts its replicas before they are updated; a clique counts pods.
+    has_older = isinstance(live, PodClique) and live.status.replicas > live.status.updated_replicas
+    replicas = (live.spec.replicas or 0) if live else 0
+    return ServiceView(
+        name=clique_set.metadata.name if clique_set else name,
+        counts=counts,
+        desired=replicas if member.desired is None else member.desired,
+        obstacles=tuple(_obstacles(clique_set, member)),
+        exists=clique_set is not None,
+        is_rolling=live is None
+        or has_older
+        or live.status.updated_replicas < replicas
+        or _behind(live.metadata.generation, live.status.observed_generation) is not None,
+        has_older=has_older,
+        requeue_after_seconds=diagnosis.requeue_after_seconds,
+    )
+
+
+def _obstacles(clique_set: PodCliqueSet | None, member: GroveMember) -> Iterator[str]:
+    """Why a service is not ready: reasons of the whole set, then its own."""
+    if clique_set is None:
+        yield "it is being created"
+        return
+    if behind := _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
+        yield f"podcliqueset/{clique_set.metadata.name}: {behind}"
+    if clique_set.status.observed_generation is None and member.live is None:
+        yield unobserved(clique_set, GROVE.title)
+    if (obstacle := _obstacle(member)) is not None:
+        yield f"{'pcsg' if member.is_group else 'podclique'}/{member.name}: {obstacle}"
+
+
+def _obstacle(member: GroveMember) -> str | None:
+    """Why the object of a service is not ready; None if it is."""
+    live = member.live
+    if live is None:
+        return "resource not found"
+    status, replicas = live.status, live.spec.replicas or 0
+    if status.observed_generation is None:
+        return "observedGeneration is nil"
+    if behind := _behind(live.metadata.generation, status.observed_generation):
+        return behind
+    if member.desired is not None and replicas != member.desired:
+        return f"scaling: desired={member.desired}, replicas={replicas}"
+    if replicas == 0:
+        return None
+    if isinstance(live, PodClique):
+        serving, count = live.status.ready_replicas, "ready"
+    else:
+        serving, count = live.status.available_replicas, "available"
+    checks = (
+        (serving != replicas, f"desired={replicas}, {count}={serving}"),
+        (
+            status.updated_replicas != replicas,
+            f"desired={replicas}, updated={status.updated_replicas}",
+        ),
+        (
+            status.replicas != replicas,
+            f"performing rolling update: desired={replicas}, replicas={status.replicas}",
+        ),
+    )
+    return next((text for applies, text in checks if applies), None)
+
+
+def is_settled(clique_set: PodCliqueSet, member: GroveMember) -> bool:
+    """Whether all desired replicas of a service run the newest template of its set, and no others.
+
+    Grove records a hash of the template from which it created a clique. Without it, counts of an older
+    template would pass for those of the newest.
+    """
+    if _behind(clique_set.metadata.generation, clique_set.status.observed_generation):
+        return False
+    newest, live = clique_set.status.current_generation_hash, member.live
+    created_from = live.status.current_pod_clique_set_generation_hash if live else None
+    if newest and created_from and newest != created_from:
+        return False
+    return _obstacle(member) is None
+
+
+def _behind(generation: int, observed: int | None) -> str | None:
+    """The obstacle of a status that describes an older spec; one without a generation is up to date."""
+    if observed is None or observed >= generation:
+        return None
+    return f"spec not yet processed: generation={generation}, observedGeneration={observed}"
+
+
+def _replicas(member: GroveMember) -> ServiceReplicaStatus:
+    """The counts of a service; before there are any, zeros with the required kind and name."""
+    live = member.live
+    if member.is_group:
+        group = live if isinstance(live, PodCliqueScalingGroup) else PodCliqueScalingGroup()
+        return ServiceReplicaStatus(
+            "PodCliqueScalingGroup",
+            member.name,
+            replicas=group.status.replicas,
+            updated_replicas=group.status.updated_replicas,
+            available_replicas=group.status.available_replicas,
+        )
+    clique = live if isinstance(live, PodClique) else PodClique()
+    return ServiceReplicaStatus(
+        "PodClique",
+        member.name,
+        replicas=clique.status.replicas,
+        updated_replicas=clique.status.updated_replicas,
+        ready_replicas=clique.status.ready_replicas,
+    )

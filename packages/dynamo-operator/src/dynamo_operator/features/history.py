@@ -1,0 +1,116 @@
+"""Which former specs of a graph to keep, in ControllerRevisions as those of a StatefulSet.
+
+The name of a revision contains the hash of its spec, so its existence alone shows that the spec was recorded.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import history_limit
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import ControllerRevision
+
+CHANGE_CAUSE = "kubernetes.io/change-cause"
+"""Annotation of kubectl with the reason of a change. A revision copies the graph's."""
+
+SIZES = frozenset(("replicas", "restart"))
+"""Fields of a graph that `scale`, autoscalers and restarts write. A change creates no revision, and undo
+leaves them alone."""
+
+SIZE_OF_SERVICE = "replicas"
+"""The field of a service that does not count either."""
+
+_DIGITS = 9
+"""Most digits of a revision number in a label; larger ones were not written by the operator."""
+
+_MOST_OF_CAUSE = 1000
+"""Characters of a change cause to copy; all annotations of an object share 256 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The changes to the stored revisions; none in most reconciles.
+
+    `created` is a new revision. `renewed` is an old one whose spec is current again, with its new number.
+    `outdated` are to be deleted, the oldest first.
+    """
+
+    created: Object | None = None
+    renewed: tuple[ControllerRevision, int] | None = None
+    outdated: tuple[ControllerRevision, ...] = ()
+
+
+def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevision]) -> History:
+    """Compare the graph with the stored revisions and return the changes."""
+    ordered = sorted(
+        former, key=lambda revision: (revision_number(revision), revision.metadata.name)
+    )
+    limit = history_limit(graph)
+    if not limit:
+        return History(outdated=tuple(ordered))
+    spec = spec_of(graph)
+    name = _name(graph, spec)
+    earlier = [revision for revision in ordered if revision.metadata.name != name]
+    current = next((revision for revision in ordered if revision.metadata.name == name), None)
+    newest = max(map(revision_number, earlier), default=0)
+    outdated = tuple(earlier[: max(len(earlier) - limit, 0)])
+    if current is None:
+        return History(_revision(graph, name, spec, newest + 1), outdated=outdated)
+    if revision_number(current) <= newest or not revision_number(current):
+        return History(renewed=(current, newest + 1), outdated=outdated)
+    return History(outdated=outdated)
+
+
+def revision_number(revision: ControllerRevision) -> int:
+    """The number of a revision; 0 if a user changed its label."""
+    text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(text) if is_number else 0
+
+
+def _name(graph: DynamoGraphDeployment, spec: Object) -> str:
+    """The name of a revision. The uid keeps it apart from those of a deleted graph of the same name."""
+    content = [graph.metadata.uid, without_sizes(spec)]
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+    return f"{graph.metadata.name}-{digest[:10]}"
+
+
+def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int) -> Object:
+    cause = graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]
+    marks = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.GRAPH_REVISION: str(number),
+    }
+    metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
+    if cause:
+        metadata["annotations"] = {CHANGE_CAUSE: cause}
+    kind = ControllerRevision.KIND
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "metadata": metadata,
+        "data": {"spec": spec},
+        "revision": number,
+    }
+
+
+def spec_of(graph: DynamoGraphDeployment) -> Object:
+    """The whole spec, as stored in a revision."""
+    spec: Object = msgspec.to_builtins(graph.spec)
+    return spec
+
+
+def without_sizes(spec: Object) -> Object:
+    """The spec without sizes: two specs that are equal in it share a revision."""
+    services = spec.get("services", {})
+    kept = {
+        key: {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
+        for key, service in services.items()
+    }
+    rest = {name: value for name, value in spec.items() if name not in SIZES}
+    return {**rest, "services": kept}

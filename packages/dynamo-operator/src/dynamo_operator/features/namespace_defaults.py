@@ -1,0 +1,179 @@
+"""Keep what running pods got from their namespace while nothing else of their template changes.
+
+Pull secrets and marked ServiceAccounts come and go without an edit of any graph: a job renews the credentials
+of a registry every few hours by deleting and creating the Secret. So a workload records what its pods got.
+While the template is otherwise the same, it is rendered with that record, and with what the namespace has now
+as soon as the template changes for another reason.
+
+A record counts only as long as it can be used: not with a ServiceAccount that is no longer marked. And what
+is not in it is taken at once where nothing runs that could be restarted: before the first pod exists, and
+where no pod of the template can pull its image.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import lacks_image
+from dynamo_operator.component.read import LiveObjects
+from dynamo_operator.component.render import namespace_defaults
+from dynamo_operator.features.grove.render import grove_namespace_defaults
+from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import component_name, grove_names_of
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from kube_runtime.apply.drift import content_of, template_has_no_drift
+from kube_runtime.kind import Object, key_of
+from kube_runtime.types.kinds import Pod
+from kube_runtime.types.meta import Resource
+
+_DECODER = msgspec.json.Decoder(dict[str, NamespaceDefaults])
+
+
+def running_defaults(
+    component: str,
+    unit: str,
+    now: NamespaceDefaults,
+    live: Resource,
+    facts: Facts,
+    *,
+    is_idle: bool,
+) -> NamespaceDefaults:
+    """Return what the pods of a component should be rendered with, if nothing else has changed.
+
+    `now` is what the namespace has, `unit` the name of the templates in the workload `live`. `is_idle`: no
+    pod would be restarted that has started.
+    """
+    recorded = _recorded(live.metadata.annotations)
+    if recorded is not None:
+        running = recorded.get(component, NamespaceDefaults())
+    elif now == NamespaceDefaults():
+        return now
+    else:
+        running = _present(now, units(content_of(live)).get(unit, {}))
+    if now.image_pull_secrets is None or running.image_pull_secrets is None:
+        return now  # the user has switched the search on or off
+    account = running.service_account_name
+    if account and account not in facts.component_service_accounts:
+        running = msgspec.structs.replace(running, service_account_name=now.service_account_name)
+    is_new = not set(now.image_pull_secrets) <= set(running.image_pull_secrets or ()) or (
+        now.service_account_name != running.service_account_name
+    )
+    return now if is_idle and is_new else running
+
+
+def is_otherwise_same(desired: Object, live: Object, unit: str) -> bool:
+    """Whether writing the templates of a unit would add and change nothing."""
+    ours, theirs = units(desired).get(unit), units(live).get(unit)
+    if ours is None or theirs is None or ours.keys() != theirs.keys():
+        return False
+    return all(
+        template_has_no_drift(value, theirs[name])
+        if isinstance(value, dict)
+        else value == theirs[name]
+        for name, value in ours.items()
+    )
+
+
+def _recorded(annotations: Mapping[str, str]) -> dict[str, NamespaceDefaults] | None:
+    """The record of a workload; None if it has none, or another client has made it unreadable."""
+    try:
+        return _DECODER.decode(annotations.get(labels.NAMESPACE_DEFAULTS, ""))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _present(now: NamespaceDefaults, templates: Object) -> NamespaceDefaults:
+    """Those of the defaults that the templates of a workload without a record have."""
+    pods: list[Object] = [
+        template["spec"] for template in templates.values() if isinstance(template, dict)
+    ]
+    secrets = {entry.get("name") for pod in pods for entry in pod.get("imagePullSecrets") or ()}
+    accounts = {pod.get("serviceAccountName") for pod in pods}
+    account = now.service_account_name
+    return NamespaceDefaults(
+        None
+        if now.image_pull_secrets is None
+        else tuple(name for name in now.image_pull_secrets if name in secrets),
+        account if account in accounts else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A component as part of its workloads: the unit of its templates, its pods, its present defaults."""
+
+    unit: str
+    now: NamespaceDefaults
+    pods: tuple[Pod, ...] = ()
+
+
+def component_member(
+    component: DynamoComponentDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    pods: tuple[Pod, ...] = (),
+) -> dict[str, Member]:
+    """A component, by its name, as the only member of its workloads."""
+    unit = DEPLOYMENT_UNIT if component.spec.nodes == 1 else GROUP_UNIT
+    now = namespace_defaults(component, facts, settings)
+    return {component.metadata.name: Member(unit, now, pods)}
+
+
+def grove_members(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    pods: Mapping[str, tuple[Pod, ...]],
+) -> dict[str, Member]:
+    """The services of a graph on Grove, by component name. `pods` are theirs by service."""
+    units = grove_names_of(graph).services
+    return {
+        component_name(graph.metadata.name, key): Member(units[key], now, pods.get(key, ()))
+        for key, now in grove_namespace_defaults(graph, facts, settings).items()
+    }
+
+
+def kept_defaults(
+    members: Mapping[str, Member], live: LiveObjects, facts: Facts
+) -> dict[str, NamespaceDefaults]:
+    """The defaults of running pods that differ from the present ones, by component.
+
+    The first workload decides: an apply that was interrupted has written that one.
+    """
+    first = min((key for key in live if key[0] in WORKLOADS), default=None)
+    if first is None:
+        return {}
+    running = {
+        component: running_defaults(
+            *(component, member.unit, member.now, live[first], facts),
+            is_idle=not member.pods or lacks_image(member.pods),
+        )
+        for component, member in members.items()
+    }
+    return {name: kept for name, kept in running.items() if kept != members[name].now}
+
+
+def still_kept(
+    kept: Mapping[str, NamespaceDefaults],
+    members: Mapping[str, Member],
+    desired: Iterable[Object],
+    live: LiveObjects,
+) -> dict[str, NamespaceDefaults]:
+    """Those of the defaults with which some live workload would not change."""
+    still = dict[str, NamespaceDefaults]()
+    for body in desired:
+        running = live.get((body["kind"], key_of(body))) if body["kind"] in WORKLOADS else None
+        if running is None:
+            continue
+        content = content_of(running)
+        for component in kept.keys() - still.keys():
+            if is_otherwise_same(body, content, members[component].unit):
+                still[component] = kept[component]
+        if still.keys() == kept.keys():
+            break
+    return still

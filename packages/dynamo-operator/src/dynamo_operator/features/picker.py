@@ -1,0 +1,96 @@
+"""The rules of an endpoint picker: one pod, one configuration, one per graph."""
+
+from collections.abc import Iterator
+
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import (
+    Problem,
+    ProblemKind,
+    component_path,
+    name_problems,
+    service_path,
+)
+
+TYPE = "epp"
+
+
+def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Problems of a component that is an endpoint picker."""
+    if spec.component_type != TYPE:
+        return
+    if spec.nodes > 1:
+        message = (
+            f"{component_path(path)}: EPP component cannot be multinode (multinode field must be nil or "
+            "nodeCount must be 1)"
+        )
+        yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.FORBIDDEN)
+    if spec.replicas not in (None, 1):
+        message = f"EPP component must have exactly 1 replica (found {spec.replicas} replicas)"
+        yield Problem(f"{path}.replicas", f"{component_path(path)}: {message}")
+    yield from _config_problems(spec, path)
+
+
+def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
+    path, words = f"{component}.eppConfig", f"{component_path(component)}.eppConfig"
+    config = spec.epp_config
+    if config is None:
+        message = f"{words} is required for EPP components"
+        yield Problem(path, message, ProblemKind.REQUIRED)
+        return
+    reference = config.config_map_ref
+    if reference is None and config.config is None:
+        message = (
+            f"{words}: either configMapRef or config must be specified (no default configuration "
+            "provided)"
+        )
+        yield Problem(path, message, ProblemKind.REQUIRED)
+    if reference is None:
+        return
+    if config.config is not None:
+        message = (
+            f"{words}: configMapRef and config are mutually exclusive, only one can be specified"
+        )
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+    name, key = reference.get("name"), reference.get("key")
+    at = f"{path}.configMapRef"
+    if not name:
+        message = f"{words}.configMapRef.name is required"
+        yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
+    elif not isinstance(name, str):
+        yield Problem(f"{at}.name", "expected a string")
+    else:
+        yield from name_problems(name, f"{at}.name", "a ConfigMap")
+    if key is not None and not isinstance(key, str):
+        yield Problem(f"{at}.key", "expected a string")
+
+
+def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Problem]:
+    """Report an endpoint picker without a graph."""
+    owners = component.metadata.owner_references
+    has_graph = any(owner.kind == DynamoGraphDeployment.KIND.name for owner in owners)
+    if component.spec.component_type == TYPE and not has_graph:
+        message = (
+            "an endpoint picker must belong to a graph, which provides its pool and configuration"
+        )
+        yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
+
+
+def graph_picker_problems(
+    graph: DynamoGraphDeployment, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Report a second endpoint picker, and a missing ClusterRole for the first."""
+    pickers = sorted(
+        key for key, service in graph.spec.services.items() if service.component_type == TYPE
+    )
+    for key in pickers[1:]:
+        message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
+        yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.DUPLICATE)
+    if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
+        message = (
+            "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
+            "start the operator with --epp-cluster-role-name"
+        )
+        path = f"{service_path(pickers[0])}.componentType"
+        yield Problem(path, message, ProblemKind.NOT_SUPPORTED)

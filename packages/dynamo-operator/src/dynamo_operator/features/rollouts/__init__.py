@@ -1,0 +1,1 @@
+"""Managed rollouts: the workers of two revisions side by side."""

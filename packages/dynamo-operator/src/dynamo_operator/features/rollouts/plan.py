@@ -1,0 +1,672 @@
+"""The next step of replacing the old pods of a service by new ones: numbers in, numbers out.
+
+All old revisions are one pool, so unavailable pods are deleted first, whichever revision they belong to.
+Every input is an observed number and every result a desired one, so a step never depends on the one
+before it, and a step that was applied in part is harmless. With `cap` = desired + surge and `floor` =
+desired - unavailable:
+
+- (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
+  service was scaled down, no step raises them until they are below.
+- (b) No step takes the available replicas below `floor`, or below their present number if that is less.
+- (c) No available replica of the pool is deleted while an unavailable one could be.
+- (d) If the new pods become available, the rollout ends.
+- (e) It can stop between any two writes and continues from the observed state.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import msgspec
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, is_worker
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import is_on_grove
+from kube_runtime.kind import Key, Object
+from kube_runtime.times import seconds_between
+from kube_runtime.types.meta import condition
+
+MANAGED, NATIVE = "managed", "native"
+MODES = (MANAGED, NATIVE)
+"""Values of the annotation `nvidia.com/worker-rollout`."""
+
+LATEST = 1
+VERSIONS = frozenset((1,))
+"""Versions of the hash that this operator can compute."""
+
+NAMESPACE_PREFIX_VARIABLE = "DYN_NAMESPACE_PREFIX"
+"""Variable of frontends: the prefix of the workers' Dynamo namespaces."""
+
+_NOT_IN_PODS_V1 = frozenset(
+    (
+        "autoscaling",
+        "disruptionBudget",
+        "dynamoNamespace",
+        "ingress",
+        "replicas",
+        "scalingAdapter",
+        "serviceName",
+    )
+)
+_IGNORED_ANNOTATIONS_V1 = frozenset(
+    (
+        "nvidia.com/deployment-rolling-update-max-surge",
+        "nvidia.com/deployment-rolling-update-max-unavailable",
+        "nvidia.com/deployment-strategy",
+        "nvidia.com/last-applied-generation",
+        "nvidia.com/last-applied-hash",
+        "nvidia.com/restartAt",
+    )
+)
+_GRAPH_ANNOTATIONS_V1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerRevision:
+    """The desired revision of a graph's workers, and how the other services find them.
+
+    `suffix` distinguishes the revision in names; "" for workers under the plain names that graphs
+    without managed rollouts have. `content` is the versioned hash to record on the components; "" for
+    none. `namespace_prefix` is the prefix of the workers' Dynamo namespaces; "" if frontends look in the
+    graph's own Dynamo namespace only. `replicas` override those of the graph while a rollout is in
+    progress, by service.
+    """
+
+    suffix: str = ""
+    content: str = ""
+    namespace_prefix: str = ""
+    replicas: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+PLAIN = WorkerRevision()
+"""Workers without managed rollouts."""
+
+
+def is_managed(graph: DynamoGraphDeployment) -> bool:
+    """Whether rollouts of the graph's workers are managed: run by the operator itself."""
+    is_wanted = graph.metadata.annotations.get(labels.WORKER_ROLLOUT) == MANAGED
+    return is_wanted and not is_on_grove(graph)
+
+
+def has_revisions(service: ComponentSpec) -> bool:
+    """Whether the pods of a service belong to revisions.
+
+    Only workers do. Multinode workers are replaced by their own controllers, and the Dynamo namespace
+    that all graphs share cannot be divided.
+    """
+    return is_worker(service) and service.nodes == 1 and not service.global_dynamo_namespace
+
+
+def revised_services(graph: DynamoGraphDeployment) -> dict[str, ComponentSpec]:
+    """The services of a graph whose pods belong to revisions, by name."""
+    services = sorted(graph.spec.services.items())
+    return {key: service for key, service in services if has_revisions(service)}
+
+
+def first_revision(graph: DynamoGraphDeployment) -> WorkerRevision:
+    """The first revision of a graph that has no objects yet."""
+    if not is_managed(graph) or not revised_services(graph):
+        return PLAIN
+    content = worker_content(graph)
+    return WorkerRevision(digits(content), content, namespace_prefix(graph, finds_plain=False))
+
+
+def namespace_prefix(graph: DynamoGraphDeployment, *, finds_plain: bool) -> str:
+    """The prefix of the Dynamo namespaces of the workers that frontends must find.
+
+    With `finds_plain` they must also find workers in the graph's own Dynamo namespace. That requires a prefix
+    which namespaces of other graphs may share.
+    """
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    in_plain = any(
+        is_worker(service) and not has_revisions(service)
+        for service in graph.spec.services.values()
+    )
+    if finds_plain or in_plain:
+        return names.dynamo_namespace(namespace, name)
+    return names.revisions_namespace_prefix(namespace, name)
+
+
+def worker_component_name(graph: DynamoGraphDeployment, key: str, revision: WorkerRevision) -> str:
+    """The name of a service's component; it contains the revision if the service has revisions."""
+    if revision.suffix and has_revisions(graph.spec.services[key]):
+        return names.revision_component_name(graph.metadata.name, key, revision.suffix)
+    return names.component_name(graph.metadata.name, key)
+
+
+def worker_content(graph: DynamoGraphDeployment, version: int = LATEST) -> str:
+    """Hash the user's settings of the workers' pods: `{version}:{eight digits}`."""
+    body = _hashed_v1(graph)
+    text = msgspec.json.encode(body, order="sorted")
+    return f"{version}:{hashlib.sha256(text).hexdigest()[: names.HASH_LENGTH]}"
+
+
+def version_of(content: str) -> int:
+    """The version of a hash; 0 if this operator cannot compute it."""
+    version, colon, _ = content.partition(":")
+    computable = {str(number): number for number in VERSIONS}
+    return computable.get(version, 0) if colon else 0
+
+
+def digits(content: str) -> str:
+    """The hash without its version, as in labels and names."""
+    return content.rpartition(":")[2]
+
+
+def _hashed_v1(graph: DynamoGraphDeployment) -> Object:
+    spec = graph.spec
+    annotations = graph.metadata.annotations
+    return {
+        "annotations": _annotations_v1(spec.annotations),
+        "backendFramework": spec.backend_framework,
+        "envs": _without_empty(msgspec.to_builtins(spec.envs)),
+        "labels": spec.labels,
+        "services": {key: _service_v1(service) for key, service in revised_services(graph).items()},
+        "switches": {key: annotations[key] for key in _GRAPH_ANNOTATIONS_V1 if key in annotations},
+    }
+
+
+def _service_v1(service: ComponentSpec) -> object:
+    fields: Object = msgspec.to_builtins(service)
+    kept = {name: value for name, value in fields.items() if name not in _NOT_IN_PODS_V1}
+    if "annotations" in kept:
+        kept["annotations"] = _annotations_v1(kept["annotations"])
+    return _without_empty(kept)
+
+
+def _annotations_v1(annotations: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in annotations.items() if key not in _IGNORED_ANNOTATIONS_V1}
+
+
+def _without_empty(value: object) -> object:
+    """Drop nulls, empty lists and empty maps, which typed clients write for unset fields.
+
+    A few empty maps have a meaning, such as `emptyDir: {}`; there the rest of the entry still differs.
+    """
+    if isinstance(value, Mapping):
+        kept = {name: _without_empty(child) for name, child in value.items()}
+        return {name: child for name, child in kept.items() if child not in (None, [], {})}
+    if isinstance(value, list | tuple):
+        return [_without_empty(child) for child in value]
+    return value
+
+
+_AMOUNT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
+_DEFAULT = {"number": "25", "percent": "%"}
+"""Also for invalid amounts, which validation accepts where they have no effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Replicas above the desired number that may exist, and below it that may be missing; never both 0."""
+
+    surge: int
+    unavailable: int
+
+
+def budget(service: ComponentSpec, desired: int) -> Budget:
+    """Return the budget of a service with so many desired replicas."""
+    extra = service.extra_pod_metadata.annotations if service.extra_pod_metadata else {}
+    annotations = service.annotations | extra
+    surge = _amount(annotations.get(labels.MAX_SURGE), desired, rounds_up=True)
+    unavailable = _amount(annotations.get(labels.MAX_UNAVAILABLE), desired, rounds_up=False)
+    unavailable = min(unavailable, desired)
+    return Budget(surge, unavailable) if surge or unavailable else Budget(1, 0)
+
+
+def is_recreated(service: ComponentSpec) -> bool:
+    """Whether old pods must be gone before new ones start; then no budget applies."""
+    return service.annotations.get(labels.STRATEGY) == "Recreate"
+
+
+def _amount(text: str | None, desired: int, *, rounds_up: bool) -> int:
+    match = _AMOUNT.fullmatch(text or "") or _DEFAULT
+    number = int(match["number"])
+    if not match["percent"]:
+        return number
+    share = number * desired
+    return -(-share // 100) if rounds_up else share // 100
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionScale:
+    """The scale of a service in one revision.
+
+    `replicas` are desired, `available` are serving, and `pods` exist without being deleted: more than
+    `replicas` for a moment after a scale-down.
+    """
+
+    replicas: int
+    available: int = 0
+    pods: int = 0
+
+    @property
+    def serving(self) -> int:
+        """Available replicas that will stay: after a scale-down, counts lag behind."""
+        return min(self.available, self.replicas)
+
+
+NOTHING = RevisionScale(0)
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutStep:
+    """The replicas to set: of the new revision, and of each old one in the order given.
+
+    `awaits_settling` is true if the last old replica stays only until the new ones have settled.
+    """
+
+    new: int
+    old: tuple[int, ...]
+    awaits_settling: bool = False
+
+
+def rolling_step(
+    desired: int,
+    budget: Budget,
+    new: RevisionScale,
+    old: Sequence[RevisionScale],
+    *,
+    is_settled: bool,
+) -> RolloutStep:
+    """Plan the next step of a rolling replacement; `old` are sorted from the oldest revision to the newest.
+
+    `is_settled` is true once all replicas of the new revision have been available for so long that the
+    frontends know them. Until then the last serving old replica stays, if there is room for it.
+    """
+    cap, floor = desired + budget.surge, desired - budget.unavailable
+    left = [scale.replicas for scale in old]
+    spare = max(0, new.serving + sum(left) - floor)
+    # Unavailable replicas first, but not all at once: they may still become available.
+    for index, scale in enumerate(old):
+        cut = min(scale.replicas - scale.serving, spare)
+        left[index] -= cut
+        spare -= cut
+    serving = sum(scale.serving for scale in old)
+    is_held = serving > 0 and not _is_taken_up(desired, cap, new, is_settled=is_settled)
+    may_go = min(spare, serving - 1 if is_held else serving)
+    for index, scale in enumerate(old):
+        cut = min(scale.serving, may_go)
+        left[index] -= cut
+        may_go -= cut
+    awaits = is_held and sum(left) == 1 and spare >= serving
+    return RolloutStep(_grown(desired, cap, new, old), tuple(left), awaits)
+
+
+def recreating_step(
+    desired: int, new: RevisionScale, old: Sequence[RevisionScale], *, is_gone: bool
+) -> RolloutStep:
+    """Plan the next step where old and new pods must not overlap; `is_gone` once no old pod is left."""
+    replicas = desired if is_gone else min(new.replicas, desired)
+    return RolloutStep(replicas, (0,) * len(old))
+
+
+def is_through(desired: int, new: RevisionScale, old: Sequence[RevisionScale]) -> bool:
+    """Whether the new revision has replaced all old ones."""
+    is_complete = new.replicas == desired and new.serving >= desired
+    return is_complete and not any(scale.replicas or scale.pods for scale in old)
+
+
+def _is_taken_up(desired: int, cap: int, new: RevisionScale, *, is_settled: bool) -> bool:
+    """Whether frontends know as many new replicas as fit beside one old replica."""
+    beside_one = min(desired, cap - 1)
+    return beside_one <= 0 or (new.serving >= beside_one and is_settled)
+
+
+def _grown(desired: int, cap: int, new: RevisionScale, old: Sequence[RevisionScale]) -> int:
+    """The replicas of the new revision, which only fill the room that old pods have already left."""
+    if new.replicas >= desired:
+        return desired
+    room = cap - sum(max(scale.replicas, scale.pods) for scale in old)
+    return max(new.replicas, min(desired, room))
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An existing component: one service in one revision. `content` is "" if it records none."""
+
+    component: DynamoComponentDeployment
+    suffix: str
+    content: str
+
+    @property
+    def name(self) -> str:
+        """The component's name."""
+        return self.component.metadata.name
+
+    @property
+    def service(self) -> str:
+        """The service's key in the graph."""
+        return self.component.spec.service_name or ""
+
+    @property
+    def scale(self) -> RevisionScale:
+        """Its scale. Until its status is current, as many pods as desired may exist."""
+        spec, status = self.component.spec, self.component.status
+        replicas = spec.desired_replicas
+        counts = status.service
+        if counts is None:
+            return RevisionScale(replicas, 0, replicas)
+        pods = counts.replicas
+        if status.observed_generation < self.component.metadata.generation:
+            pods = max(pods, replicas)
+        # Multinode workloads report ready replicas only.
+        serving = counts.available_replicas
+        serving = counts.ready_replicas if serving is None else serving
+        return RevisionScale(replicas, serving or 0, pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """The revisions of a graph's workers.
+
+    `target` is the desired revision, `current` the hash of the serving one, as digits; "" without one.
+    `new` are the members of the desired revision, `old` those of all others, from the oldest to the
+    newest.
+
+    A service loses its revisions when it moves to the shared Dynamo namespace or to several nodes. Its
+    members are then `old`, and its component under the plain name is among the `successors`.
+    """
+
+    target: WorkerRevision = PLAIN
+    current: str = ""
+    new: tuple[Member, ...] = ()
+    old: tuple[Member, ...] = ()
+    successors: tuple[Member, ...] = ()
+
+    @property
+    def is_rolling_out(self) -> bool:
+        """Whether workers of an older revision still exist."""
+        return bool(self.old)
+
+
+def members(
+    graph: DynamoGraphDeployment, components: Iterable[DynamoComponentDeployment]
+) -> tuple[Member, ...]:
+    """Return the components of a graph that belong to a revision, the oldest first.
+
+    A component under a plain name belongs to the service that has this name now, whatever it was created for.
+    """
+    services = revised_services(graph)
+    plain = {names.component_name(graph.metadata.name, key): key for key in graph.spec.services}
+    workers = []
+    for component in components:
+        suffix = component.metadata.labels.get(labels.WORKER_HASH, "")
+        key = plain.get(component.metadata.name)
+        is_worker = has_revisions(component.spec) if key is None else key in services
+        if suffix or is_worker:
+            workers.append(_member(component))
+    return tuple(sorted(workers, key=_age))
+
+
+def revisions(
+    graph: DynamoGraphDeployment,
+    components: Collection[DynamoComponentDeployment],
+    *,
+    unchanged: Collection[str] = (),
+) -> Revisions:
+    """Return the revisions of a graph that has these components.
+
+    `unchanged` are the names of the `unrecorded` components whose pods already match the graph.
+    """
+    if is_on_grove(graph):
+        return Revisions()
+    workers = members(graph, components)
+    if not is_managed(graph) and not any(member.suffix for member in workers):
+        return Revisions()
+    if not workers:
+        return Revisions(first_revision(graph))
+    groups: dict[str, list[Member]] = {}
+    for member in workers:
+        groups.setdefault(member.suffix, []).append(member)
+    current = _current(graph, groups)
+    version = version_of(_content(groups[current])) or LATEST
+    desired = worker_content(graph, version)
+    contents = {
+        suffix: desired if all(member.name in unchanged for member in group) else _content(group)
+        for suffix, group in groups.items()
+    }
+    suffix = _target(graph, contents, current, desired)
+    prefix = _namespace_prefix(graph, components, groups)
+    services = revised_services(graph)
+    target = WorkerRevision(suffix if services else "", desired if services else "", prefix)
+    left = graph.spec.services.keys() - services.keys()
+    new = {
+        member.name: member
+        for member in workers
+        if member.suffix == suffix and member.service not in left
+    }
+    old = [member for member in workers if member.name not in new]
+    left_names = {
+        names.component_name(graph.metadata.name, key)
+        for key in left & {member.service for member in old}
+    }
+    successors = [
+        _member(component) for component in components if component.metadata.name in left_names
+    ]
+    serving = digits(contents[current]) or current
+    return Revisions(target, serving, tuple(new.values()), tuple(old), tuple(successors))
+
+
+def unrecorded(graph: DynamoGraphDeployment, workers: Iterable[Member]) -> tuple[Member, ...]:
+    """Members without a hash that this operator can compute, such as those from before managed rollouts.
+
+    Only comparing their specs shows whether they are up to date.
+    """
+    if not is_managed(graph):
+        return ()
+    return tuple(
+        member for member in workers if not member.suffix and not version_of(member.content)
+    )
+
+
+def _member(component: DynamoComponentDeployment) -> Member:
+    metadata = component.metadata
+    content = metadata.annotations.get(labels.WORKER_CONTENT, "")
+    return Member(component, metadata.labels.get(labels.WORKER_HASH, ""), content)
+
+
+def _age(member: Member) -> tuple[str, str]:
+    metadata = member.component.metadata
+    return metadata.creation_timestamp or "", metadata.name
+
+
+def _content(group: Iterable[Member]) -> str:
+    """The content hash of a revision; "" unless all its members agree."""
+    contents = {member.content for member in group}
+    return contents.pop() if len(contents) == 1 else ""
+
+
+def _current(graph: DynamoGraphDeployment, groups: Mapping[str, list[Member]]) -> str:
+    """The suffix of the serving revision: the recorded one, else the most available, then the newest."""
+    recorded = graph.metadata.annotations.get(labels.CURRENT_WORKER_HASH)
+    if recorded:
+        for suffix, group in groups.items():
+            if recorded == (digits(_content(group)) or suffix):
+                return suffix
+
+    def rank(suffix: str) -> tuple[int, tuple[str, str]]:
+        group = groups[suffix]
+        return sum(member.scale.serving for member in group), max(map(_age, group))
+
+    return max(groups, key=rank)
+
+
+def _target(
+    graph: DynamoGraphDeployment, contents: Mapping[str, str], current: str, desired: str
+) -> str:
+    """The suffix of the desired revision: an existing one with the desired content, else a new one.
+
+    Without managed rollouts there are no new revisions: the newest one with a suffix is changed in place, so
+    that a rollout in progress can end.
+    """
+    if contents[current] == desired:
+        return current
+    fitting = [suffix for suffix, content in contents.items() if content == desired]
+    if fitting:
+        return fitting[-1]
+    if not is_managed(graph):
+        return [suffix for suffix in contents if suffix][-1]
+    suffix = digits(desired)
+    while suffix in contents:  # taken by workers that were changed in place
+        suffix = names.short_hash(suffix)
+    return suffix
+
+
+def _namespace_prefix(
+    graph: DynamoGraphDeployment,
+    components: Iterable[DynamoComponentDeployment],
+    groups: Mapping[str, list[Member]],
+) -> str:
+    """The prefix that frontends look for. A wide prefix stays wide while rollouts are managed."""
+    wide, narrow = (
+        namespace_prefix(graph, finds_plain=True),
+        namespace_prefix(graph, finds_plain=False),
+    )
+    if "" in groups or narrow == wide:
+        return wide
+    prefixes = {
+        entry.get("value")
+        for component in components
+        for entry in component.spec.envs
+        if entry.get("name") == NAMESPACE_PREFIX_VARIABLE
+    }
+    return wide if is_managed(graph) and wide in prefixes else narrow
+
+
+_KIND = DynamoComponentDeployment.KIND.name
+
+SETTLE_SECONDS = 10.0
+"""Time that frontends may take to list workers that have become available."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The next step of a rollout.
+
+    `workers` is the revision to render. `resized` are old components with their new number of replicas.
+    `spared` are kinds and keys of old components that must not be deleted although they are not rendered.
+    `through` are the services that run the new revision only. `wait_seconds` is the time until the plan may
+    change without an event; 0 for never. `leaving` counts the pods of old components that still exist.
+    """
+
+    revisions: Revisions
+    workers: WorkerRevision
+    resized: tuple[tuple[DynamoComponentDeployment, int], ...] = ()
+    spared: frozenset[tuple[str, Key]] = frozenset()
+    through: tuple[str, ...] = ()
+    wait_seconds: float = 0.0
+    leaving: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def target_hash(self) -> str:
+        """The hash of the desired revision; "" without revisions."""
+        return digits(self.workers.content)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether old workers still exist."""
+        return self.revisions.is_rolling_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """The step of one service. `wait_seconds` is the time until it may change without an event (0: never)."""
+
+    step: RolloutStep
+    old: tuple[Member, ...]
+    is_through: bool
+    wait_seconds: float = 0.0
+
+
+def plan_rollout(
+    graph: DynamoGraphDeployment,
+    revisions: Revisions,
+    now: datetime,
+    *,
+    leaving: Mapping[str, int] | None = None,
+    settle_seconds: float = SETTLE_SECONDS,
+) -> Rollout:
+    """Plan the next step for a graph whose services have their effective replicas.
+
+    `leaving` counts the pods of old components that still exist, by component. If it is None, pods are not
+    counted, and an old component is gone when its replicas are.
+    """
+    if not revisions.old:
+        return Rollout(revisions, revisions.target, through=tuple(revised_services(graph)))
+    clock, left = _Clock(now, settle_seconds), leaving or {}
+    # Also services that no longer have revisions.
+    replaced = revised_services(graph).keys() | {member.service for member in revisions.old}
+    planned = {
+        key: _planned(key, service, revisions, left, clock)
+        for key, service in sorted(graph.spec.services.items())
+        if key in replaced
+    }
+    through = tuple(key for key, service_plan in planned.items() if service_plan.is_through)
+    is_over = len(through) == len(planned)
+    waits = [
+        service_plan.wait_seconds for service_plan in planned.values() if service_plan.wait_seconds
+    ]
+    return Rollout(
+        revisions,
+        replace(
+            revisions.target,
+            replicas={key: service_plan.step.new for key, service_plan in planned.items()},
+        ),
+        () if is_over else tuple(_resized(planned.values())),
+        frozenset()
+        if is_over
+        else frozenset((_KIND, member.component.key) for member in revisions.old),
+        through,
+        min(waits, default=0.0),
+        left,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    now: datetime
+    settle_seconds: float
+
+    def seconds_to_settle(self, new: Member | None) -> float | None:
+        """Seconds until new workers count as settled; None while some are not available."""
+        available = condition(new.component.status.conditions, "Available") if new else None
+        if available is None or available.status != "True":
+            return None
+        passed = seconds_between(available.last_transition_time, self.now)
+        return None if passed is None else max(0.0, self.settle_seconds - passed)
+
+
+def _planned(
+    key: str,
+    service: ComponentSpec,
+    revisions: Revisions,
+    leaving: Mapping[str, int],
+    clock: _Clock,
+) -> _Planned:
+    desired = service.desired_replicas
+    candidates = (*revisions.new, *revisions.successors)
+    member = next((candidate for candidate in candidates if candidate.service == key), None)
+    new = member.scale if member else NOTHING
+    old = tuple(member for member in revisions.old if member.service == key)
+    scales = [member.scale for member in old]
+    is_left = not any(leaving.get(member.name) for member in old)
+    is_complete = is_left and is_through(desired, new, scales)
+    if is_recreated(service):
+        is_gone = is_left and not any(scale.replicas or scale.pods for scale in scales)
+        return _Planned(recreating_step(desired, new, scales, is_gone=is_gone), old, is_complete)
+    left = clock.seconds_to_settle(member)
+    step = rolling_step(desired, budget(service, desired), new, scales, is_settled=left == 0)
+    wait = left if left and step.awaits_settling else 0.0
+    return _Planned(step, old, is_complete, wait)
+
+
+def _resized(planned: Iterable[_Planned]) -> Iterator[tuple[DynamoComponentDeployment, int]]:
+    """Yield the old components whose replicas differ from the step, with their new number."""
+    for service_plan in planned:
+        for member, replicas in zip(service_plan.old, service_plan.step.old, strict=True):
+            if member.scale.replicas != replicas:
+                yield member.component, replicas

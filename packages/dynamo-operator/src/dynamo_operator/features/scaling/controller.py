@@ -1,0 +1,336 @@
+"""The controller of DynamoGraphDeploymentScalingAdapter: copies the replicas of one service into its graph.
+
+The adapter takes precedence over the graph's number. The graph is the user's object, so the controller
+writes one field, under a field manager of its own, and never to a service that was just removed.
+
+It sends a merge patch, not a server-side apply. An apply would have to repeat the replicas of all services
+each time, and its field would survive when another manager removes the service around it. A patch takes the
+field over from its former manager, so a later apply without the field keeps it, and it is removed with its
+service.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar
+
+import msgspec
+from structlog.contextvars import bind_contextvars
+
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
+from dynamo_operator.features.scaling.api import (
+    DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec,
+)
+from dynamo_operator.features.scaling.plan import AdapterPlan, Adapters, adapter_names
+from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.shared.conditions import ScalingReason
+from dynamo_operator.shared.report import REJECTED_RETRY_SECONDS, Reporter, report_unreadable
+from kube_runtime.apply.applier import controller_reference
+from kube_runtime.apply.result import (
+    Applied,
+    Attempt,
+    Blocked,
+    Cause,
+    Change,
+    Obstacle,
+    Obstructed,
+    Verb,
+    apply_each,
+    controls,
+    merge,
+    name_conflict,
+    stopped,
+)
+from kube_runtime.apply.status import Target, WriteSuppression, digest_of, patch_status
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.informer import Watches
+from kube_runtime.cache.store import Cache
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
+from kube_runtime.kind import Key, Object, key_of
+from kube_runtime.rate_limits import WriteRate
+from kube_runtime.times import utc_now
+from kube_runtime.types.meta import Resource
+
+
+def read_scaling(
+    key: Key, cache: Cache
+) -> tuple[Adapter, AdapterSpec, DynamoGraphDeployment | None] | None:
+    """Read an adapter, its spec, and the graph that it names, None if that does not exist.
+
+    Returns None if there is nothing to do: the adapter was deleted, or the graph is being deleted or
+    unreadable. The last readable spec of a graph is outdated.
+    """
+    adapter = cache.get(Adapter, key)
+    if adapter is None or adapter.spec is None or adapter.metadata.deletion_timestamp:
+        return None
+    graph_key = Key(key.namespace, adapter.spec.dgd_ref.name)
+    graph = cache.get(DynamoGraphDeployment, graph_key)
+    is_going = graph is not None and graph.metadata.deletion_timestamp is not None
+    if is_going or cache.broken(DynamoGraphDeployment, graph_key):
+        return None
+    return adapter, adapter.spec, graph
+
+
+def scaling_watch(cache: Cache) -> Watches:
+    """Wake adapters when the graph that they name changes or is created."""
+
+    def keys(graph: Resource) -> Iterator[Key]:
+        for adapter in cache.list(Adapter, graph.metadata.namespace):
+            if adapter.spec is not None and adapter.spec.dgd_ref.name == graph.metadata.name:
+                yield adapter.key
+
+    return Watches(DynamoGraphDeployment, keys)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterInputs:
+    """The adapters of a graph: `present` are those that it controls or whose names it needs.
+
+    `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
+    """
+
+    present: Adapters
+    unreadable: Mapping[str, DecodeError]
+    refused: frozenset[str] = frozenset()
+
+
+def read_adapters(
+    graph: DynamoGraphDeployment, cache: Cache, suppression: WriteSuppression
+) -> AdapterInputs:
+    """Read the adapters of a graph."""
+    type_, namespace, uid = Adapter, graph.metadata.namespace, graph.metadata.uid
+    owned = cache.owned_by(uid, (type_,), namespace)
+    present = {adapter.metadata.name: adapter for adapter in owned if isinstance(adapter, type_)}
+    unreadable: dict[str, DecodeError] = {}
+    refused: set[str] = set()
+    for name in adapter_names(graph):
+        key = Key(namespace, name)
+        if adapter := cache.get(type_, key):
+            present[name] = adapter
+        elif error := cache.broken(type_, key):
+            unreadable[name] = error
+        elif suppression.refusal(Target(uid, type_.KIND.name, key)):
+            refused.add(name)
+    return AdapterInputs(present, unreadable, frozenset(refused))
+
+
+def adapter_watch() -> Watches:
+    """Wake a graph when one of its adapters, or a foreign one with a name that it needs, changes."""
+
+    def keys(changed: Adapter) -> Iterator[Key]:
+        namespace, controller = changed.metadata.namespace, changed.metadata.controller
+        if changed.spec is not None:
+            yield Key(namespace, changed.spec.dgd_ref.name)
+        if controller is not None and controller.kind == DynamoGraphDeployment.KIND.name:
+            yield Key(namespace, controller.name)
+
+    return Watches(Adapter, keys)
+
+
+FIELD_MANAGER = "dynamo-operator-scaling"
+"""Owns the replicas of services with an adapter in the `managedFields` of graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScalingController:
+    """Writes the replicas of adapters into their graphs."""
+
+    cache: Cache
+    reporter: Reporter
+    write_pace: WriteRate = field(default_factory=WriteRate)
+    suppression: WriteSuppression = field(default_factory=WriteSuppression)
+
+    reconciles: ClassVar[type[Resource]] = Adapter
+    owns: ClassVar[tuple[type[Resource], ...]] = ()
+
+    @property
+    def watches(self) -> tuple[Watches, ...]:
+        """The graphs that adapters name."""
+        return (scaling_watch(self.cache),)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Write the adapter's replicas into its graph, and report the state of the service in its status."""
+        if error := self.cache.broken(Adapter, key):
+            return await report_unreadable(Adapter, key, error, self.reporter)
+        inputs = read_scaling(key, self.cache)
+        if inputs is None:
+            return DONE
+        adapter, spec, graph = inputs
+        bind_contextvars(graph=spec.dgd_ref.name)
+        # A change of the adapter or of the graph, its creation included, ends the hold and wakes us.
+        if held := hold(adapter, spec, graph):
+            status = held_status(adapter, spec, graph, held)
+            return Result(written=await patch_status(self.reporter.writer, adapter, status))
+        return await self._act(adapter, spec, graph) if graph is not None else DONE
+
+    async def _act(
+        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
+    ) -> Result:
+        before = base_replicas(graph, spec.dgd_ref.service_name)
+        reported = adapter.status.desired_replicas
+        # A number in the graph that our status lacks was written just before the process was stopped.
+        is_scaled = reported is not None and reported != spec.replicas
+        if before != spec.replicas:
+            if wait := self.write_pace.wait(adapter.metadata.uid):
+                return Result(wait)
+            try:
+                graph = await self._write(adapter, spec, graph)
+            except Obstructed as refusal:
+                return await self._refused(adapter, spec, graph, refusal.blocked)
+            except NotFound:
+                return DONE  # the watch delivers the deletion, which wakes us
+            self.write_pace.record(adapter.metadata.uid)
+            self._report(adapter, graph, spec, before)
+            is_scaled = True
+        status = acting_status(adapter, spec, graph, utc_now() if is_scaled else None)
+        if not is_scaled and (wait := self.reporter.limit.wait(adapter, status)):
+            return Result(wait)
+        pace = None if is_scaled else self.reporter.limit
+        return Result(written=await patch_status(self.reporter.writer, adapter, status, limit=pace))
+
+    async def _write(
+        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment
+    ) -> DynamoGraphDeployment:
+        """Write the replicas into the graph. With its resourceVersion no removed service is recreated.
+
+        Raises:
+            Obstructed: the API server refuses the write, or refused it a moment ago.
+        """
+        services: Object = {spec.dgd_ref.service_name: {"replicas": spec.replicas}}
+        version = {"resourceVersion": graph.metadata.resource_version}
+        patch: Object = {"metadata": version, "spec": {"services": services}}
+        target = Target(adapter.metadata.uid, graph.KIND.name, graph.key)
+        digest = digest_of({"services": services, "generation": graph.metadata.generation})
+        with self.suppression.suppressing_repeats(target, digest, graph.metadata.uid):
+            return await self.reporter.writer.merge_patch(
+                DynamoGraphDeployment,
+                graph.key,
+                patch,
+                uid=graph.metadata.uid,
+                field_manager=FIELD_MANAGER,
+            )
+
+    def _report(
+        self, adapter: Adapter, graph: DynamoGraphDeployment, spec: AdapterSpec, before: int
+    ) -> None:
+        """Record an Event on the adapter and on the graph, with the author of the change."""
+        service = spec.dgd_ref.service_name
+        text = f"Scaled service {service} from {before} to {spec.replicas} replicas"
+        if adapter.status.desired_replicas == spec.replicas:
+            name = f"{adapter.KIND.name} {adapter.metadata.name}"
+            text += f": {name} owns its number; scale that instead"
+        elif author := adapter.metadata.replicas_set_by:
+            text += f", requested by {author}"
+        self.reporter.recorder.event(adapter, graph, reason="Scaled", message=text)
+
+    async def _refused(
+        self, adapter: Adapter, spec: AdapterSpec, graph: DynamoGraphDeployment, blocked: Blocked
+    ) -> Result:
+        """Report that the API server, or an admission webhook, refuses the number."""
+        text = f"Failed to update DGD {blocked.message.removeprefix(f'{blocked.kind} ')}"
+        held = ScalingHold(ScalingReason.REJECTED, text)
+        stored = await patch_status(
+            self.reporter.writer, adapter, held_status(adapter, spec, graph, held)
+        )
+        if stored is not adapter:
+            self.reporter.recorder.event(adapter, reason="UpdateFailed", message=text, warning=True)
+        return Result(REJECTED_RETRY_SECONDS, stored)
+
+
+@dataclass(frozen=True, slots=True)
+class _Orphaned(Change):
+    """The deletion of the adapter of a removed service."""
+
+    service: str = ""
+
+    @property
+    def reason(self) -> str:
+        return "AdapterDeleted"
+
+    @property
+    def message(self) -> str:
+        return f"Deleted orphaned scaling adapter {self.name} for removed service {self.service}"
+
+
+async def apply_adapters(
+    graph: DynamoGraphDeployment,
+    plan: AdapterPlan,
+    inputs: AdapterInputs,
+    writer: Writer,
+    suppression: WriteSuppression,
+) -> Applied:
+    """Create missing adapters, correct our fields of the others, and delete orphans.
+
+    Raises:
+        Conflict: another client has created or changed one; the caller retries at once.
+        OperatorError: the API server could not be reached or failed.
+    """
+    owners = {"ownerReferences": [controller_reference(graph)]}
+    desired = [{**body, "metadata": body["metadata"] | owners} for body in plan.desired]
+    attempt = partial(_attempt, graph, inputs, writer, suppression)
+    created = await apply_each(desired, (Adapter,), attempt)
+    parts = [created]
+    if plan.orphans:
+        await writer.ensure_newest(graph)
+    for adapter in plan.orphans:
+        try:
+            await writer.delete(adapter)
+        except (Refused, ServerFailure) as error:
+            parts.append(stopped(adapter.KIND.name, adapter.metadata.name, error))
+        else:
+            parts.append(Applied(changes=(_deletion(graph, adapter),)))
+    return merge(parts)
+
+
+async def _attempt(
+    graph: DynamoGraphDeployment,
+    inputs: AdapterInputs,
+    writer: Writer,
+    suppression: WriteSuppression,
+    attempt: Attempt,
+) -> None:
+    desired, type_ = attempt.desired, Adapter
+    key = key_of(desired)
+    live = inputs.present.get(key.name)
+    if live is None and (error := inputs.unreadable.get(key.name)):
+        text = f"cannot read {type_.KIND.name} {key.name}: {error.message}"
+        raise Obstructed(Blocked(Obstacle.REJECTED, type_.KIND.name, key.name, text))
+    if live is None:
+        target = Target(graph.metadata.uid, type_.KIND.name, key)
+        with suppression.suppressing_repeats(target, digest_of(desired), ""):
+            attempt.present = await writer.create(type_, desired)
+        attempt.verb, attempt.cause = Verb.CREATE, Cause.ABSENT
+    elif not controls(graph, live):
+        raise Obstructed(name_conflict(live, graph))
+    elif live.metadata.deletion_timestamp:
+        return  # its deletion wakes the graph, which recreates it
+    elif patch := _correction(live, desired):
+        attempt.present = live
+        attempt.present = await writer.merge_patch(type_, live.key, patch, uid=live.metadata.uid)
+        attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
+    else:
+        attempt.present = live
+
+
+def _correction(live: Adapter, desired: Object) -> Object:
+    """The patch of our fields of an adapter, labels and target; empty if they are correct."""
+    patch: Object = {}
+    ours: Mapping[str, str] = desired["metadata"]["labels"]
+    if not ours.items() <= live.metadata.labels.items():
+        patch["metadata"] = {"labels": ours}
+    if live.spec is None:
+        patch["spec"] = desired["spec"]
+    elif msgspec.to_builtins(live.spec.dgd_ref) != desired["spec"]["dgdRef"]:
+        patch["spec"] = {"dgdRef": desired["spec"]["dgdRef"]}
+    return patch
+
+
+def _deletion(graph: DynamoGraphDeployment, adapter: Adapter) -> Change:
+    kind, name = adapter.KIND.name, adapter.metadata.name
+    service = adapter.spec.dgd_ref.service_name if adapter.spec else ""
+    if not service or service in graph.spec.services:
+        return Change(Verb.DELETE, kind, name, Cause.UNWANTED)
+    return _Orphaned(Verb.DELETE, kind, name, Cause.UNWANTED, service)

@@ -1,0 +1,125 @@
+"""Which services have no replicas because the graph is suspended.
+
+On resume, workers wait for the frontends. The condition `Suspended` records that a graph is resuming,
+since the annotation is gone by then.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import is_worker
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.replicas import Observed, ServiceObserved
+from kube_runtime.types.meta import Condition, condition
+
+TYPE = "Suspended"
+
+
+class SuspensionReason(StrEnum):
+    """Reasons of the condition `Suspended`."""
+
+    SUSPENDING = "suspending"
+    SUSPENDED = "suspended"
+    RESUMING = "resuming"
+    RESUMED = "resumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """`zero` are the services to scale to zero now; `condition` is None if the graph was never suspended."""
+
+    is_wanted: bool = False
+    zero: frozenset[str] = frozenset()
+    condition: Condition | None = None
+
+
+def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
+    """Plan which services are suspended now, with the condition that reports the progress."""
+    if graph.metadata.annotations.get(labels.SUSPEND) == "true":
+        return _suspended(graph, observed)
+    stored = condition(graph.status.conditions, TYPE)
+    if stored is None:
+        return Suspension()
+    waiting = _unready_frontends(graph, observed) if stored.status != "False" else []
+    if not waiting:
+        text = "All services have the replicas of the spec"
+        return Suspension(condition=_condition(graph, "False", SuspensionReason.RESUMED, text))
+    text = f"Workers wait for: {', '.join(waiting)}"
+    return Suspension(
+        # Only those at zero: a condition that a user forged ends no worker.
+        zero=_workers(graph) & _at_zero(graph, observed),
+        condition=_condition(graph, "Unknown", SuspensionReason.RESUMING, text),
+    )
+
+
+def _suspended(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
+    """Scale workers first, then the rest, so that frontends can answer with an error meanwhile.
+
+    A service without desired replicas stays at zero even while workers are still being scaled, so a
+    graph that is created or edited while suspended starts no pods.
+    """
+    workers, services = _workers(graph), frozenset(graph.spec.services)
+    zero, status, reason = services, "Unknown", SuspensionReason.SUSPENDING
+    if left := _with_replicas(workers, observed):
+        text = f"Scaling to zero, workers first: {', '.join(left)}"
+        zero = workers | _at_zero(graph, observed)
+    elif left := _with_replicas(services, observed):
+        text = f"Scaling to zero: {', '.join(left)}"
+    else:
+        text = f"All services have zero replicas; remove the annotation {labels.SUSPEND} to resume"
+        status, reason = "True", SuspensionReason.SUSPENDED
+    return Suspension(is_wanted=True, zero=zero, condition=_condition(graph, status, reason, text))
+
+
+def _at_zero(graph: DynamoGraphDeployment, observed: Observed) -> frozenset[str]:
+    """The services without desired replicas."""
+    return frozenset(
+        key for key in graph.spec.services if key not in observed or not observed[key].desired
+    )
+
+
+def _with_replicas(services: frozenset[str], observed: Observed) -> list[str]:
+    """The services that have replicas left or may still create some, each with the reason if it is known.
+
+    One that does not exist yet counts: once it does, it has to report that it is at zero.
+    """
+    return [
+        _described(key, live)
+        for key in sorted(services)
+        if (live := observed.get(key)) is None
+        or not live.exists
+        or live.desired
+        or live.replicas
+        or not live.is_current
+    ]
+
+
+def _described(key: str, live: ServiceObserved | None) -> str:
+    if live and live.is_paused:
+        return f"{key} (its component is paused)"
+    if live is None or not live.exists:
+        return f"{key} (not created yet)"
+    return f"{key} (not reported yet)" if not live.is_current else key
+
+
+def _unready_frontends(graph: DynamoGraphDeployment, observed: Observed) -> list[str]:
+    """Frontends that should be ready and are not."""
+    waiting = []
+    for key, service in sorted(graph.spec.services.items()):
+        if service.component_type == "frontend" and service.replicas != 0:
+            live = observed.get(key)
+            if live is None or not live.ready:
+                waiting.append(_described(key, live))
+    return waiting
+
+
+def _workers(graph: DynamoGraphDeployment) -> frozenset[str]:
+    return frozenset(key for key, service in graph.spec.services.items() if is_worker(service))
+
+
+def _condition(
+    graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str
+) -> Condition:
+    generation = graph.metadata.generation
+    return Condition(TYPE, status, reason, text, observed_generation=generation)

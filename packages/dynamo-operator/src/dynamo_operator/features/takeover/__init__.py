@@ -1,0 +1,1 @@
+"""Workloads of an earlier operator, taken over without a restart of their pods."""

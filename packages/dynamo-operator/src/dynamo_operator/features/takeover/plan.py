@@ -1,0 +1,379 @@
+"""Keep running pod templates where writing the rendered ones would restart pods without a change by the user.
+
+A workload of an earlier operator may differ from the rendered one although the user changed nothing: in
+an init container, a label, the spelling of a command. So the workload keeps its template, and an
+annotation records two digests: of the rendered template and of the kept one. The template stays while
+both are the same. The rendered one is written when it changes (the user edited the service or requested
+a restart, or a setting changed), or when the live one was edited by hand.
+
+Two differences to templates of earlier releases of this operator are kept without a record: a device
+request that repeats its limit, which is no longer rendered (`render/merge.py`) and starts the same pods,
+and a missing drain period (`render/roles.py`), which workers get when their template changes for another
+reason.
+
+Every decision follows from the desired and the live object, so a pass can be repeated or stop at any point.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
+from kube_runtime.apply.drift import FieldSchema, identity, is_same_template, type_field
+from kube_runtime.kind import Fields, Object
+from kube_runtime.types.kinds import Deployment
+
+_CLIQUE_METADATA = ("labels", "annotations")
+_GROUP_TEMPLATES = ("leaderTemplate", "workerTemplate")
+_OF_GROUP = (*_GROUP_TEMPLATES, "size")
+
+DEPLOYMENT_UNIT, GROUP_UNIT = "pods", "group"
+"""Names of the only unit of a Deployment, and of a LeaderWorkerSet."""
+
+WORKLOADS = frozenset(
+    workload.KIND.name for workload in (Deployment, LeaderWorkerSet, PodCliqueSet)
+)
+"""Kinds with pod templates."""
+
+
+def units(workload: Object) -> dict[str, Object]:
+    """Return the units of a workload by name, each with its templates by name."""
+    spec: Object = workload["spec"]
+    match workload["kind"]:
+        case "Deployment":
+            return {DEPLOYMENT_UNIT: {"template": spec["template"]}}
+        case "LeaderWorkerSet":
+            group = spec["leaderWorkerTemplate"]
+            return {GROUP_UNIT: {name: group[name] for name in _OF_GROUP if name in group}}
+    template = spec["template"]
+    by_unit: dict[str, Object] = {}
+    for clique in template["cliques"]:
+        by_unit.setdefault(_unit(template, clique["name"]), {})[clique["name"]] = _of_clique(clique)
+    return by_unit
+
+
+def with_units(workload: Object, kept: Mapping[str, Object]) -> Object:
+    """Return the workload with these units in place of its own."""
+    spec: Object = workload["spec"]
+    match workload["kind"]:
+        case "Deployment":
+            return {**workload, "spec": {**spec, **kept.get(DEPLOYMENT_UNIT, {})}}
+        case "LeaderWorkerSet":
+            group = {**spec["leaderWorkerTemplate"], **kept.get(GROUP_UNIT, {})}
+            return {**workload, "spec": {**spec, "leaderWorkerTemplate": group}}
+    template = spec["template"]
+    cliques = [
+        _with_template(clique, kept.get(_unit(template, clique["name"]), {}).get(clique["name"]))
+        for clique in template["cliques"]
+    ]
+    return {**workload, "spec": {**spec, "template": {**template, "cliques": cliques}}}
+
+
+def are_same(kind: str, ours: Object, theirs: Object) -> bool:
+    """Whether two units of workloads of a kind start the same pods."""
+    by_amount = kind == Deployment.KIND.name
+    return ours.keys() == theirs.keys() and all(
+        is_same_template(value, theirs[name], by_amount=by_amount)
+        if isinstance(value, dict)
+        else value == theirs[name]
+        for name, value in ours.items()
+    )
+
+
+def mapped(unit: Object, change: Callable[[Object], Object]) -> Object:
+    """Return the unit with `change` applied to each of its templates."""
+    return {
+        name: change(value) if isinstance(value, dict) else value for name, value in unit.items()
+    }
+
+
+def _unit(template: Object, clique: str) -> str:
+    """The name of a clique's unit: its scaling group, else the clique itself."""
+    groups: Any = template.get("podCliqueScalingGroups") or ()
+    return next((str(group["name"]) for group in groups if clique in group["cliqueNames"]), clique)
+
+
+def _of_clique(clique: Object) -> Object:
+    metadata = {name: clique[name] for name in _CLIQUE_METADATA if clique.get(name)}
+    return {"metadata": metadata, "spec": clique["spec"]["podSpec"]}
+
+
+def _with_template(clique: Object, template: Object | None) -> Object:
+    if template is None:
+        return clique
+    rest = {name: value for name, value in clique.items() if name not in _CLIQUE_METADATA}
+    spec = {**clique["spec"], "podSpec": template["spec"]}
+    return {**rest, **template["metadata"], "spec": spec}
+
+
+_UNDECIDED = "undecided"
+_DIGEST_BYTES = 8
+BESIDE_PODS = frozenset(("autoscaling", "ingress", "replicas", "scalingAdapter"))
+"""Fields of a component that do not affect its pods."""
+_SELECTING = labels.SELECTING | {labels.ROLE}
+_OF_KUBECTL = "kubectl.kubernetes.io/"
+"""Prefix of annotations by which `kubectl rollout restart` restarts pods; kubectl keeps owning them."""
+
+
+class Origin(Enum):
+    """Whether a workload of an earlier operator was rendered from the present spec."""
+
+    CURRENT = "rendered from the present spec"
+    UNDECIDED = "the graph's controller has not compared the specs yet"
+    OUTDATED = "rendered from an older spec, or unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Digests of the rendered and of the kept templates of one unit."""
+
+    rendered: str
+    kept: str
+
+
+def is_of_earlier_operator(annotations: Mapping[str, str]) -> bool:
+    """Whether an earlier operator wrote an object that this operator has not applied since."""
+    return labels.LAST_APPLIED_GENERATION in annotations
+
+
+def has_kept_templates(annotations: Mapping[str, str]) -> bool:
+    """Whether a workload may have templates of an earlier operator."""
+    return is_of_earlier_operator(annotations) or labels.ADOPTED_TEMPLATES in annotations
+
+
+def with_kept_templates(desired: Object, live: Object, origin: Origin) -> Object:
+    """Return the workload to apply: `desired` with the templates of `live` that must stay.
+
+    Kinds other than workloads are returned unchanged.
+    """
+    annotations: Mapping[str, str] = live["metadata"].get("annotations", {})
+    if desired["kind"] not in WORKLOADS or not has_kept_templates(annotations):
+        return desired
+    is_earlier = is_of_earlier_operator(annotations)
+    # After a return to the earlier operator our record is stale: it does not describe what that one wrote.
+    records = {} if is_earlier else _records(annotations)
+    theirs = units(live)
+    kept: dict[str, Object] = {}
+    new_records: dict[str, _Record] = {}
+    for name, ours in units(desired).items():
+        unit = _without_annotations_of_kubectl(theirs.get(name, {}))
+        if not unit or are_same(desired["kind"], ours, unit) or not _can_be_kept(ours, unit):
+            continue
+        record = _Record(_digest(ours), _digest(unit))
+        if _stays(records.get(name), record, origin, is_earlier=is_earlier):
+            kept[name] = unit
+            is_decided = origin is not Origin.UNDECIDED
+            new_records[name] = record if is_decided else _Record(_UNDECIDED, record.kept)
+    return _with_records(with_units(desired, kept), new_records) if kept else desired
+
+
+def _stays(record: _Record | None, now: _Record, origin: Origin, *, is_earlier: bool) -> bool:
+    if record is None:
+        return is_earlier and origin is not Origin.OUTDATED
+    if record.kept != now.kept:
+        return False  # edited by hand
+    if record.rendered == _UNDECIDED:
+        return origin is not Origin.OUTDATED
+    return record.rendered == now.rendered
+
+
+def _records(annotations: Mapping[str, str]) -> dict[str, _Record]:
+    """Parse the recorded digests by unit; unreadable ones never match."""
+    records = {}
+    for entry in filter(None, annotations.get(labels.ADOPTED_TEMPLATES, "").split(",")):
+        name, _, digests = entry.partition("=")
+        rendered, _, kept = digests.partition(":")
+        records[name] = _Record(rendered, kept)
+    return records
+
+
+def _with_records(workload: Object, records: Mapping[str, _Record]) -> Object:
+    text = ",".join(
+        f"{name}={record.rendered}:{record.kept}" for name, record in sorted(records.items())
+    )
+    metadata = workload["metadata"]
+    annotations = {**metadata.get("annotations", {}), labels.ADOPTED_TEMPLATES: text}
+    return {**workload, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _without_annotations_of_kubectl(unit: Object) -> Object:
+    def change(template: Object) -> Object:
+        metadata: Object = {k: v for k, v in template.get("metadata", {}).items() if v}
+        annotations: Mapping[str, str] = metadata.pop("annotations", {})
+        own = {k: v for k, v in annotations.items() if not k.startswith(_OF_KUBECTL)}
+        return {**template, "metadata": metadata | ({"annotations": own} if own else {})}
+
+    return mapped(unit, change)
+
+
+def _can_be_kept(ours: Object, theirs: Object) -> bool:
+    """Whether our Services select the pods of a unit, and server-side apply accepts its templates."""
+    field = type_field("PodTemplateSpec")
+    return not any(_has_twice(template, field) for template in theirs.values()) and all(
+        _selecting(theirs.get(name, {})).items() >= _selecting(template).items()
+        for name, template in ours.items()
+        if isinstance(template, dict)
+    )
+
+
+def _selecting(template: Object) -> dict[str, str]:
+    template_labels: Mapping[str, str] = template.get("metadata", {}).get("labels", {})
+    return {name: value for name, value in template_labels.items() if name in _SELECTING}
+
+
+def _has_twice(value: object, field: FieldSchema) -> bool:
+    """Whether a list contains a key twice, which an update may write and server-side apply rejects."""
+    if isinstance(value, dict):
+        return any(_has_twice(child, field.child(name)) for name, child in value.items())
+    if not isinstance(value, list):
+        return False
+    if field.keys and all(isinstance(entry, dict) for entry in value):
+        names = [identity(entry, field.keys) for entry in value]
+        if len(set(names)) < len(names):
+            return True
+    return any(_has_twice(entry, field.items) for entry in value)
+
+
+def _digest(value: object) -> str:
+    """A short digest of a JSON value, independent of the order of keys."""
+    text = msgspec.json.encode(value, order="deterministic")
+    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def spec_digest(spec: ComponentSpec) -> str:
+    """A digest of all fields of a component's spec that affect its pods."""
+    return _digest(_about_pods(spec))
+
+
+def has_same_pods(desired: ComponentSpec, live: ComponentSpec) -> bool:
+    """Whether a component of an earlier operator matches the desired one in every field about pods.
+
+    Ignored are empty fields, and labels of the service, which the Go operator does not copy to components.
+    """
+    ours, theirs = _about_pods(desired), _about_pods(live)
+    our_labels, their_labels = (dict(fields.pop("labels", {})) for fields in (ours, theirs))
+    return ours == theirs and their_labels.items() <= our_labels.items()
+
+
+def _about_pods(spec: ComponentSpec) -> Object:
+    fields: Object = _without_empty(msgspec.to_builtins(spec))
+    return {name: value for name, value in fields.items() if name not in BESIDE_PODS}
+
+
+def _without_empty(value: object) -> Any:
+    if isinstance(value, dict):
+        cleaned = {name: _without_empty(child) for name, child in value.items()}
+        return {name: child for name, child in cleaned.items() if child not in ("", None, {}, [])}
+    return [_without_empty(entry) for entry in value] if isinstance(value, list) else value
+
+
+def may_have_more_requests(desired: Object, live: bytes) -> bool:
+    """Whether the spec of a live workload, in JSON, may request devices that `desired` only limits.
+
+    Called in every reconcile, so it only counts names and does not decode the spec.
+    """
+    if desired["kind"] not in WORKLOADS:
+        return False
+    limited: Counter[str] = Counter()
+    for container in _containers(desired):
+        limited.update(_implied(container.get("resources") or {}).keys())
+    return any(live.count(f'"{name}"'.encode()) > count for name, count in limited.items())
+
+
+def with_live_requests(desired: Object, live: Object) -> Object:
+    """Return the workload to apply, with the templates of `live` that only add implied device requests."""
+    theirs = units(live)
+    kept: dict[str, Object] = {}
+    for name, ours in units(desired).items():
+        if name not in theirs or are_same(desired["kind"], ours, theirs[name]):
+            continue
+        repeated = mapped(ours, _with_implied)
+        if are_same(desired["kind"], repeated, mapped(theirs[name], _with_implied)):
+            kept[name] = _as_running(ours, theirs[name])
+    return with_units(desired, kept) if kept else desired
+
+
+def _as_running(ours: Object, theirs: Object) -> Object:
+    """Our templates with the resources of the live ones."""
+    merged = dict(ours)
+    for name, template in ours.items():
+        if isinstance(template, dict):
+            running = {
+                container["name"]: container for container in theirs[name]["spec"]["containers"]
+            }
+            containers = [
+                {**container, "resources": running[container["name"]]["resources"]}
+                if "resources" in container
+                else container
+                for container in template["spec"]["containers"]
+            ]
+            merged[name] = {**template, "spec": {**template["spec"], "containers": containers}}
+    return merged
+
+
+def _containers(workload: Object) -> Iterator[Object]:
+    for unit in units(workload).values():
+        for template in unit.values():
+            if isinstance(template, dict):
+                yield from template["spec"]["containers"]
+
+
+def _with_implied(template: Object) -> Object:
+    """The template with every device request that a limit implies."""
+    containers = []
+    for container in template["spec"]["containers"]:
+        resources: Object = container.get("resources") or {}
+        if implied := _implied(resources):
+            requests = {**resources.get("requests", {}), **implied}
+            containers.append({**container, "resources": {**resources, "requests": requests}})
+        else:
+            containers.append(container)
+    return {**template, "spec": {**template["spec"], "containers": containers}}
+
+
+def _implied(resources: Object) -> Object:
+    """The device limits without a request of their own."""
+    requests: Fields = resources.get("requests") or {}
+    limits: Fields = resources.get("limits") or {}
+    return {
+        name: quantity for name, quantity in limits.items() if "/" in name and name not in requests
+    }
+
+
+_PRE_STOP = b'"preStop"'
+
+
+def starts_to_drain(desired: Object, live: bytes) -> bool:
+    """Whether more containers of `desired` have a `preStop` hook than in the live spec, in JSON.
+
+    Called in every reconcile, so it only counts names and does not decode the spec.
+    """
+    if desired["kind"] not in WORKLOADS:
+        return False
+    draining = sum(
+        bool((container.get("lifecycle") or {}).get("preStop"))
+        for container in _containers(desired)
+    )
+    return draining > live.count(_PRE_STOP)
+
+
+def without_new_drain(desired: Object, undrained: Object, live: Object) -> Object:
+    """Return the workload to apply: `desired` without the drain period where nothing else changes.
+
+    `undrained` is the same workload rendered without drain periods.
+    """
+    theirs = units(live)
+    earlier = units(with_live_requests(undrained, live))
+    kept = {
+        name: unit
+        for name, unit in earlier.items()
+        if name in theirs and are_same(desired["kind"], unit, theirs[name])
+    }
+    return with_units(desired, kept) if kept else desired

@@ -1,0 +1,274 @@
+"""The objects of a graph: RBAC, PVCs, those of its endpoint picker, and its components or PodCliqueSet."""
+
+import json
+
+import yaml
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.component.plan import (
+    canonical,
+    object_metadata,
+    service_dynamo_namespace,
+    with_graph_metadata,
+)
+from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
+from dynamo_operator.component.render import discovery_backend
+from dynamo_operator.features.disruption import graph_disruption_budgets
+from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
+from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
+from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
+from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
+from dynamo_operator.names import is_on_grove
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts, InferencePool
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import ConfigMap, PersistentVolumeClaim
+
+_GROUP = "rbac.authorization.k8s.io"
+_READ = ["get", "list", "watch"]
+_DISCOVERY_RULES = (
+    {"apiGroups": [""], "resources": ["endpoints"], "verbs": _READ},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
+    {
+        "apiGroups": ["nvidia.com"],
+        "resources": ["dynamoworkermetadatas"],
+        "verbs": ["create", "get", "list", "watch", "update", "patch", "delete"],
+    },
+)
+
+
+def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
+    """The ServiceAccount, Role and RoleBinding for discovery through the API server."""
+    account = names.discovery_service_account(graph)
+    role = names.discovery_role(graph)
+    return (
+        service_account(namespace, account),
+        {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": "Role",
+            "metadata": _rbac_metadata(namespace, role, account),
+            "rules": [dict(rule) for rule in _DISCOVERY_RULES],
+        },
+        role_binding(namespace, names.discovery_role_binding(graph), account, "Role", role),
+    )
+
+
+def cluster_role_objects(namespace: str, account: str, cluster_role: str) -> tuple[Object, ...]:
+    """A ServiceAccount and its RoleBinding to a ClusterRole of the installation."""
+    binding = names.role_binding(account)
+    return (
+        service_account(namespace, account),
+        role_binding(namespace, binding, account, "ClusterRole", cluster_role),
+    )
+
+
+def service_account(namespace: str, name: str) -> Object:
+    """A ServiceAccount."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _rbac_metadata(namespace, name, name),
+    }
+
+
+def role_binding(namespace: str, name: str, account: str, role_kind: str, role: str) -> Object:
+    """A RoleBinding of one ServiceAccount to a Role or ClusterRole."""
+    subject: Object = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": _rbac_metadata(namespace, name, account),
+        "subjects": [subject],
+        "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": role},
+    }
+
+
+def _rbac_metadata(namespace: str, name: str, account: str) -> Object:
+    own = {
+        labels.APP_COMPONENT: "rbac",
+        labels.APP_MANAGED_BY: labels.MANAGER,
+        labels.APP_NAME: names.label_value(account),
+    }
+    return object_metadata(namespace, name, own, {})
+
+
+def graph_objects(
+    graph: DynamoGraphDeployment,
+    facts: Facts,
+    settings: RenderSettings,
+    workers: WorkerRevision | None = None,
+) -> tuple[Object, ...]:
+    """Return the objects that the graph controls, without owner references, in order of creation.
+
+    `workers` is the desired revision of workers; by default that of a new graph.
+    """
+    revision = first_revision(graph) if workers is None else workers
+    namespace, name = graph.metadata.namespace, graph.metadata.name
+    discovery: tuple[Object, ...] = ()
+    if discovery_backend(graph.metadata.annotations, settings) == "kubernetes":
+        discovery = discovery_objects(namespace, name)
+    workloads = (
+        grove_objects(graph, facts, settings)
+        if is_on_grove(graph)
+        else (
+            component_object(graph, key, settings, revision) for key in sorted(graph.spec.services)
+        )
+    )
+    budgets = graph_disruption_budgets(graph, settings)
+    objects = (*discovery, *picker_objects(graph), *budgets, *workloads)
+    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
+
+
+def graph_shared_objects(
+    graph: DynamoGraphDeployment, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return the ServiceAccounts of planners and endpoint pickers, with their RoleBindings.
+
+    All graphs of the namespace that need them own them, and none controls them. In restricted mode the
+    installation provides them.
+    """
+    types = {service.component_type for service in graph.spec.services.values()}
+    accounts = (
+        ("planner", names.PLANNER_SERVICE_ACCOUNT, settings.planner_cluster_role_name),
+        ("epp", names.EPP_SERVICE_ACCOUNT, settings.epp_cluster_role_name),
+    )
+    objects: list[Object] = []
+    for type_, account, cluster_role in accounts:
+        if type_ in types and cluster_role and not settings.restricted_namespace:
+            objects += cluster_role_objects(graph.metadata.namespace, account, cluster_role)
+    return tuple(map(canonical, objects))
+
+
+def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """Return the Services of models of a graph on Grove, which all their users own and none controls."""
+    if not is_on_grove(graph):
+        return ()
+    return tuple(map(canonical, grove_model_objects(graph)))
+
+
+def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """Return a PVC for each entry with `create: true`, in the order of the spec.
+
+    They are created once and never changed, since their data belongs to the user.
+    """
+    namespace = graph.metadata.namespace
+    claims = (_pvc(namespace, pvc) for pvc in graph.spec.pvcs if pvc.create)
+    return tuple(canonical(with_graph_metadata(graph, desired)) for desired in claims)
+
+
+def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
+    """Names of the PVCs to keep when the graph is deleted."""
+    return frozenset(pvc.name for pvc in graph.spec.pvcs if pvc.retain)
+
+
+def _pvc(namespace: str, pvc: PersistentVolumeClaimSpec) -> Object:
+    return {
+        "apiVersion": PersistentVolumeClaim.KIND.api_version,
+        "kind": PersistentVolumeClaim.KIND.name,
+        "metadata": {"name": pvc.name, "namespace": namespace},
+        "spec": {
+            "accessModes": [pvc.volume_access_mode],
+            "resources": {"requests": {"storage": pvc.size}},
+            "storageClassName": pvc.storage_class,
+        },
+    }
+
+
+def component_object(
+    graph: DynamoGraphDeployment,
+    key: str,
+    settings: RenderSettings,
+    revision: WorkerRevision = PLAIN,
+) -> Object:
+    """Return the DynamoComponentDeployment of a service, as it is applied."""
+    desired = component_resource(graph, key, settings, revision)
+    spec: Object = desired["spec"]
+    if graph.spec.services[key].component_type == "planner":
+        account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
+        spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
+    return {**desired, "spec": with_port(spec, key)}
+
+
+def with_port(spec: Object, service: str) -> Object:
+    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`, if it has one."""
+    config = config_of(spec.get("envs", ()))
+    entry = config.get(service)
+    if spec.get("componentType") != "frontend" or not isinstance(entry, dict):
+        return spec
+    changed = {**config, service: {**entry, "port": HTTP_PORT}}
+    text = json.dumps(changed, sort_keys=True, separators=(",", ":"))
+    envs = [
+        {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
+    ]
+    return {**spec, "envs": envs}
+
+
+_CONFIG_KIND = {
+    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
+    "kind": "EndpointPickerConfig",
+}
+
+
+def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """The ConfigMap and the InferencePool of the endpoint picker, if the graph has one."""
+    pickers = [
+        (key, service)
+        for key, service in sorted(graph.spec.services.items())
+        if service.component_type == "epp"
+    ]
+    if not pickers:
+        return ()
+    key, service = pickers[0]
+    return (*_config_map(graph, key, service), _pool(graph, key, service))
+
+
+def _config_map(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
+) -> tuple[Object, ...]:
+    if service.epp_config is None or service.epp_config.config_map_ref is not None:
+        return ()
+    config: Object = service.epp_config.config or {}
+    text = yaml.dump(
+        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
+    )
+    config_map: Object = {
+        "apiVersion": ConfigMap.KIND.api_version,
+        "kind": ConfigMap.KIND.name,
+        "metadata": _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
+        "data": {EPP_CONFIG_FILE: text},
+    }
+    return (config_map,)
+
+
+def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
+    """The InferencePool of the graph's frontends, with the endpoint picker."""
+    name = graph.metadata.name
+    picker = names.service_name(names.component_name(name, key))
+    selected = {
+        labels.COMPONENT_TYPE: "frontend",
+        labels.DYNAMO_NAMESPACE: service_dynamo_namespace(graph, service),
+    }
+    return {
+        "apiVersion": InferencePool.KIND.api_version,
+        "kind": InferencePool.KIND.name,
+        "metadata": _metadata(graph, key, names.inference_pool(name)),
+        "spec": {
+            "targetPorts": [{"number": HTTP_PORT}],
+            "selector": {"matchLabels": selected},
+            "endpointPickerRef": {
+                "kind": "Service",
+                "name": picker,
+                "port": {"number": EPP_GRPC_PORT},
+            },
+        },
+    }
+
+
+def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
+    own = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.COMPONENT: names.label_value(key),
+        labels.COMPONENT_TYPE: "epp",
+    }
+    return object_metadata(graph.metadata.namespace, name, own, {})

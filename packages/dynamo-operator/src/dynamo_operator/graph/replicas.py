@@ -1,0 +1,99 @@
+"""How each service runs now, and its desired replicas from all sources that set them.
+
+Highest precedence first: a suspended graph, the service's scaling adapter, the graph's factor on the number
+in the spec. The number in the spec is ignored while an adapter is there, so the two cannot compete for one
+service.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from dynamo_operator.component.api import is_under_factor
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.service import base_replicas
+from kube_runtime.types.meta import condition
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceObserved:
+    """The state of a service's workload in the API server.
+
+    `restart` is the id of the restart in its newest template, "" for none. `is_ready` is true if all its
+    pods run that template, in the desired number. `desired` replicas are in its spec, `replicas` exist,
+    `ready` are ready. `is_paused` is true if its component is paused. `is_current` is true if the counts
+    describe the newest spec; otherwise a workload with 0 replicas may be about to create some.
+    """
+
+    exists: bool = False
+    restart: str = ""
+    is_ready: bool = False
+    desired: int = 0
+    replicas: int = 0
+    ready: int = 0
+    is_paused: bool = False
+    is_current: bool = True
+
+
+Observed: TypeAlias = Mapping[str, ServiceObserved]
+"""By service; a service without a workload may be missing."""
+
+
+def effective_replicas(
+    graph: DynamoGraphDeployment, adapters: Mapping[str, int], zero: Collection[str]
+) -> dict[str, int | None]:
+    """The replicas of each service; `adapters` are set by scaling adapters, `zero` are suspended services.
+
+    None if no source sets a number and the operator never wrote one, so that the workload may have any.
+    Once the operator has written a number it keeps setting one, or the service would keep its last size.
+    """
+    return {
+        key: 0 if key in zero else adapters.get(key, _own(graph, key))
+        for key in graph.spec.services
+    }
+
+
+def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
+    service, factor = graph.spec.services[key], graph.spec.replicas
+    if factor is not None and is_under_factor(service):
+        return base_replicas(graph, key) * factor
+    was_suspended = condition(graph.status.conditions, "Suspended") is not None
+    return base_replicas(graph, key) if was_suspended else service.replicas
+
+
+def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
+    """Return the graph with replicas set in every service, also where the user leaves them out."""
+    services = {
+        key: msgspec.structs.replace(service, replicas=base_replicas(graph, key))
+        for key, service in graph.spec.services.items()
+    }
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    return msgspec.structs.replace(graph, spec=spec)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphScale:
+    """The state of a graph's scale subresource.
+
+    `replicas` is the factor that the services have reached. `covered` are the services that it
+    multiplies, each with the larger of its present and its desired replicas.
+    """
+
+    replicas: int
+    covered: Mapping[str, int]
+
+
+def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
+    """Compute the factor that all services under it have reached."""
+    desired = 1 if graph.spec.replicas is None else graph.spec.replicas
+    reached, covered = [], {}
+    for key, service in sorted(graph.spec.services.items()):
+        if not is_under_factor(service):
+            continue
+        base, present = base_replicas(graph, key), observed.get(key, ServiceObserved()).replicas
+        covered[key] = max(base * desired, present)
+        if base:
+            reached.append(present // base)
+    return GraphScale(min(reached, default=desired), covered)

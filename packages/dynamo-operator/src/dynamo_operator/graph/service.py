@@ -1,0 +1,261 @@
+"""The variable `DYN_DEPLOYMENT_CONFIG` of earlier Dynamo versions: replicas and resources of services.
+
+It is an environment variable of the user that acts as part of the spec, so all code that needs the
+replicas or GPUs of a service reads them here. It has no effect on Grove.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    ResourceItem,
+    Resources,
+)
+from dynamo_operator.component.plan import (
+    merged_environment,
+    object_metadata,
+    pruned,
+    service_annotations,
+    service_dynamo_namespace,
+    service_labels,
+    variable,
+)
+from dynamo_operator.features.rollouts.plan import (
+    NAMESPACE_PREFIX_VARIABLE,
+    PLAIN,
+    WorkerRevision,
+    has_revisions,
+    worker_component_name,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import is_on_grove
+from dynamo_operator.settings import RenderSettings
+from kube_runtime.kind import Fields, Object
+from kube_runtime.types.meta import OwnerReference, R
+
+S = TypeVar("S", bound=ComponentSpec)
+
+VARIABLE = "DYN_DEPLOYMENT_CONFIG"
+
+
+def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
+    """Return a service with the replicas and resources from the variable; `replicas` in the spec wins."""
+    spec = graph.spec.services[service]
+    if is_on_grove(graph):
+        return spec
+    return sized(spec, config_of((*graph.spec.envs, *spec.envs)), service)
+
+
+def sized(spec: S, config: Object, service: str) -> S:
+    """Return the spec with replicas and resources from `config`; `replicas` in the spec wins."""
+    arguments = folded(_mapping(folded(_mapping(config.get(service))).get("serviceargs")))
+    workers = arguments.get("workers")
+    if spec.replicas is None and isinstance(workers, int) and not isinstance(workers, bool):
+        spec = replace(spec, replicas=workers)
+    if sizes := _sizes(folded(_mapping(arguments.get("resources")))):
+        old = spec.resources or Resources()
+        requests = replace(old.requests or ResourceItem(), **sizes)
+        limits = replace(old.limits or ResourceItem(), **sizes)
+        spec = replace(spec, resources=replace(old, requests=requests, limits=limits))
+    return spec
+
+
+def base_replicas(graph: DynamoGraphDeployment, service: str) -> int:
+    """The replicas that the user sets for a service: by its field, else by the variable, else 1."""
+    return as_configured(graph, service).desired_replicas
+
+
+def config_of(environment: Iterable[Object]) -> Object:
+    """Return the value of the last such variable, by service; {} if it is missing or unreadable."""
+    texts = [variable.get("value") for variable in environment if variable.get("name") == VARIABLE]
+    try:
+        return _mapping(json.loads(texts[-1])) if texts and texts[-1] else {}
+    except (ValueError, RecursionError):
+        return {}  # validation has reported it
+
+
+def _sizes(resources: Object) -> Object:
+    """The valid amounts; validation reports the others."""
+    texts = {name: resources.get(name) for name in ("cpu", "memory", "gpu")}
+    sizes: Object = {
+        name: amount for name, amount in texts.items() if amount and isinstance(amount, str)
+    }
+    custom = _mapping(resources.get("custom"))
+    if custom and all(isinstance(amount, str) for amount in custom.values()):
+        sizes["custom"] = custom
+    return sizes
+
+
+def _mapping(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def folded(value: Fields) -> Object:
+    """Return the entries under lower-case names: names below a service are case-insensitive."""
+    return {name.lower(): entry for name, entry in value.items()}
+
+
+_INHERITED = (labels.ENABLE_METRICS, labels.DISCOVERY_BACKEND)
+"""Annotations of the graph that its components inherit."""
+
+_FINDS_WORKERS = ("frontend", "epp")
+"""Component types that look for workers by the prefix of their Dynamo namespace."""
+
+
+def component_resource(
+    graph: DynamoGraphDeployment,
+    key: str,
+    settings: RenderSettings,
+    revision: WorkerRevision = PLAIN,
+) -> Object:
+    """Return the DynamoComponentDeployment of one service."""
+    service = as_configured(graph, key)
+    suffix = revision.suffix if has_revisions(service) else ""
+    annotations = service_annotations(graph, service) | {
+        name: graph.metadata.annotations[name]
+        for name in _INHERITED
+        if name in graph.metadata.annotations
+    }
+    spec = _spec(graph, key, service, annotations, revision)
+    if variables := _namespace_variables(graph, service, revision):
+        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
+    if service.component_type == "frontend" and service.ingress is None:
+        spec["ingress"] = default_ingress(graph.metadata.name, settings)
+    own_annotations = {
+        name: annotations[name] for name in graph.spec.annotations if name in annotations
+    }
+    if revision.content and has_revisions(service):
+        own_annotations[labels.WORKER_CONTENT] = revision.content
+    metadata = object_metadata(
+        graph.metadata.namespace,
+        worker_component_name(graph, key, revision),
+        spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
+        own_annotations,
+    )
+    return {
+        "apiVersion": DynamoComponentDeployment.KIND.api_version,
+        "kind": DynamoComponentDeployment.KIND.name,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _spec(
+    graph: DynamoGraphDeployment,
+    key: str,
+    service: ComponentSpec,
+    annotations: dict[str, str],
+    revision: WorkerRevision,
+) -> Object:
+    """The spec of the service, with what the graph sets for all of its services."""
+    suffix = revision.suffix if has_revisions(service) else ""
+    dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
+    system = {
+        labels.COMPONENT: names.label_value(key),
+        labels.DYNAMO_NAMESPACE: dynamo_namespace,
+        labels.GRAPH: names.label_value(graph.metadata.name),
+    }
+    spec: Object = _explicit(pruned(msgspec.to_builtins(service)))
+    spec.pop("disruptionBudget", None)  # the graph has one for all revisions of the service
+    spec |= {
+        "serviceName": key,
+        "dynamoNamespace": dynamo_namespace,
+        "labels": service_labels(graph, service) | system,
+    }
+    if graph.spec.backend_framework:
+        spec["backendFramework"] = graph.spec.backend_framework
+    if annotations:
+        spec["annotations"] = annotations
+    if key in revision.replicas:
+        spec["replicas"] = revision.replicas[key]
+    if graph.spec.envs:
+        spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
+    return spec
+
+
+def _namespace_variables(
+    graph: DynamoGraphDeployment, service: ComponentSpec, revision: WorkerRevision
+) -> list[Object]:
+    """Variables that place workers in the Dynamo namespace of their revision, and let others find them there.
+
+    Variables that the user sets on the container are omitted.
+    """
+    variables: dict[str, str] = {}
+    if revision.suffix and has_revisions(service):
+        base = names.revisions_namespace_prefix(graph.metadata.namespace, graph.metadata.name)
+        variables = {"DYN_NAMESPACE": base, "DYN_NAMESPACE_WORKER_SUFFIX": revision.suffix}
+    elif revision.namespace_prefix and service.component_type in _FINDS_WORKERS:
+        variables = {
+            "DYN_NAMESPACE": revision.namespace_prefix,
+            NAMESPACE_PREFIX_VARIABLE: revision.namespace_prefix,
+        }
+    container = (service.extra_pod_spec or {}).get("mainContainer") or {}
+    users = {entry["name"] for entry in container.get("env") or ()}
+    return [variable(name, value) for name, value in variables.items() if name not in users]
+
+
+def component_of(graph: DynamoGraphDeployment, desired: Object) -> DynamoComponentDeployment:
+    """Convert a rendered component to the struct that its controller reads, with the graph as its owner."""
+    return owned_by(graph, msgspec.convert(desired, DynamoComponentDeployment))
+
+
+def owned_by(graph: DynamoGraphDeployment, resource: R) -> R:
+    """Return the object with the graph as its controlling owner."""
+    owner = OwnerReference(
+        kind=DynamoGraphDeployment.KIND.name,
+        name=graph.metadata.name,
+        uid=graph.metadata.uid,
+        api_version=DynamoGraphDeployment.KIND.api_version,
+        controller=True,
+    )
+    metadata = msgspec.structs.replace(resource.metadata, owner_references=(owner,))
+    return msgspec.structs.replace(resource, metadata=metadata)
+
+
+def default_ingress(graph: str, settings: RenderSettings) -> Object:
+    """The ingress of a frontend without one; explicit even if disabled, to record the decision."""
+    enabled = bool(settings.virtual_service_gateway or settings.ingress_class_name)
+    tls = settings.ingress_tls_secret_name
+    ingress: Object = {
+        "enabled": enabled,
+        "host": graph,
+        "useVirtualService": bool(settings.virtual_service_gateway),
+        "virtualServiceGateway": settings.virtual_service_gateway,
+        "hostSuffix": settings.ingress_host_suffix,
+        "ingressControllerClassName": settings.ingress_class_name,
+        "tls": {"secretName": tls} if tls else None,
+    }
+    return {name: value for name, value in ingress.items() if value}
+
+
+_EXPLICIT: dict[str, Object] = {
+    "ingress": {"enabled": False},
+    "multinode": {"nodeCount": 2},
+    "scalingAdapter": {"enabled": False},
+    "tls": {"secretName": ""},
+}
+"""The explicit form of empty maps with these names."""
+_USER_DEFINED = frozenset(("extraPodSpec", "eppConfig"))
+
+
+def _explicit(value: object) -> Any:
+    """Drop empty maps of our types, or replace them by their explicit form if they have a meaning.
+
+    Server-side apply ignores an empty map: entries that the map had before would stay.
+    """
+    if not isinstance(value, dict):
+        return value
+    kept = {
+        name: child if name in _USER_DEFINED else _explicit(child) for name, child in value.items()
+    }
+    explicit = {
+        name: _EXPLICIT.get(name, {}) if child == {} else child for name, child in kept.items()
+    }
+    return {name: child for name, child in explicit.items() if child != {}}

@@ -1,0 +1,309 @@
+"""The rules of a graph: those of a component for each service, and those of all services together.
+
+Valid services may still collide, because the names of their objects are derived: lower-cased, cleaned, with
+suffixes for debug copies. So the rules compare the names of all objects.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import ComponentSpec, IngressSpec, is_under_factor
+from dynamo_operator.component.framework import as_component
+from dynamo_operator.component.validate import (
+    MAX_GROUPS,
+    graph_annotation_problems,
+    graph_metadata_problems,
+    host_problems,
+    spec_problems,
+)
+from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
+from dynamo_operator.features.picker import graph_picker_problems
+from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec, Restart
+from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of, is_on_grove
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import (
+    MOST_PROBLEMS,
+    MOST_REPLICAS,
+    Problem,
+    ProblemKind,
+    Suggestions,
+    first_problems,
+    graph_size_problems,
+    is_label_value,
+    is_subdomain,
+    name_problems,
+    not_a_label_value,
+    service_path,
+    shared_size_problems,
+)
+from kube_runtime.kind import Object
+from kube_runtime.quantity import amount
+
+
+def ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Warnings of one component, whose spec is at `path` and has no problems."""
+    if spec.model_ref and spec.model_ref.revision:
+        yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
+    if spec.epp_config and spec.component_type != "epp":
+        yield Problem(f"{path}.eppConfig", "has no effect without componentType: epp")
+    if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
+        yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
+    sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
+    if any(side and side.gpu_type for side in sides) and not any(
+        side and side.gpu for side in sides
+    ):
+        yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
+    yield from _ingress_warnings(spec, f"{path}.ingress")
+
+
+def graph_ineffective(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Warnings of what all services of a graph share, and of services in a graph."""
+    for index, claim in enumerate(graph.spec.pvcs):
+        creating = {
+            "storageClass": claim.storage_class,
+            "size": claim.size,
+            "volumeAccessMode": claim.volume_access_mode,
+            "retain": claim.retain,
+        }
+        for field, value in creating.items():
+            if value and not claim.create:
+                path = f"spec.pvcs[{index}].{field}"
+                yield Problem(path, "has no effect without create: true")
+    on_grove = is_on_grove(graph)
+    for key, service in sorted(graph.spec.services.items()):
+        path = service_path(key)
+        if service.service_name and service.service_name != key:
+            message = f'has no effect: the name of a service is its key, "{key}"'
+            yield Problem(f"{path}.serviceName", message)
+        if on_grove and service.disruption_budget:
+            message = "has no effect on Grove: budgets are for components that run as a Deployment"
+            yield Problem(f"{path}.disruptionBudget", message)
+        is_hidden = on_grove and service.component_type != "frontend"
+        if is_hidden and service.ingress and service.ingress.enabled:
+            message = "has no effect on Grove: only frontends are exposed"
+            yield Problem(f"{path}.ingress", message)
+
+
+def _ingress_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    ingress = spec.ingress
+    if ingress is None or not ingress.enabled:
+        return
+    if ingress.virtual_service_gateway and not ingress.use_virtual_service:
+        message = "has no effect without useVirtualService: true"
+        yield Problem(f"{path}.virtualServiceGateway", message)
+    if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
+        message = "has no effect on a VirtualService: the certificate belongs to its gateway"
+        yield Problem(f"{path}.tls", message)
+
+
+def without_switch(document: Object) -> Iterator[Problem]:
+    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
+
+    The API server adds the default, so that later nothing shows whether a user meant it.
+    """
+    spec = document.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    places = {"spec": spec}
+    if isinstance(services, dict):
+        places = {service_path(key): service for key, service in services.items()}
+    for path, place in places.items():
+        adapter, ingress = (
+            (place.get(field) if isinstance(place, dict) else None)
+            for field in ("scalingAdapter", "ingress")
+        )
+        if isinstance(adapter, dict) and "enabled" not in adapter:
+            yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")
+        if isinstance(ingress, dict) and ingress and "enabled" not in ingress:
+            yield Problem(f"{path}.ingress", "exposes nothing without enabled: true")
+
+
+def graph_problems(
+    graph: DynamoGraphDeployment,
+    settings: RenderSettings,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """The problems of a graph, sorted by path; no more than `most`.
+
+    A graph that is too large is not validated further.
+    """
+    variables, services = graph.spec.envs, len(graph.spec.services)
+    shared = shared_size_problems(variables, services, settings)
+    too_large = (*sorted(graph_size_problems(graph)), *shared)
+    return too_large or first_problems(_problems(graph, settings), most)
+
+
+def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterator[Problem]:
+    spec = graph.spec
+    if not spec.services:
+        message = "spec.services must have at least one service"
+        yield Problem("spec.services", message, ProblemKind.REQUIRED)
+    yield from graph_annotation_problems(graph.metadata.annotations)
+    yield from graph_metadata_problems(spec)
+    yield from shared_environment_problems(spec.envs, "spec.envs")
+    yield from _pvc_problems(graph)
+    yield from _factor_problems(graph)
+    yield from _restart_problems(spec.restart, sorted(spec.services))
+    yield from _name_problems(graph)
+    yield from graph_picker_problems(graph, settings)
+    if is_on_grove(graph):
+        yield from _grove_problems(graph)
+    for key, service in sorted(spec.services.items()):
+        path = service_path(key)
+        component = as_component(graph, service)
+        yield from spec_problems(component, path, graph.metadata.namespace, settings)
+        yield from _default_ingress_problems(graph, service, path, settings)
+
+
+_ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+
+
+def _pvc_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, claim in enumerate(graph.spec.pvcs):
+        path = f"spec.pvcs[{index}]"
+        if not claim.name:
+            yield Problem(f"{path}.name", f"{path}.name is required", ProblemKind.REQUIRED)
+        elif not is_subdomain(claim.name):
+            yield Problem(f"{path}.name", f'invalid PVC name "{claim.name}"')
+        elif claim.name in seen:
+            message = f'duplicate PVC "{claim.name}"'
+            yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
+        seen.add(claim.name)
+        if claim.create:
+            yield from _new_pvc_problems(claim, path)
+
+
+def _new_pvc_problems(claim: PersistentVolumeClaimSpec, path: str) -> Iterator[Problem]:
+    """Problems of a PVC that the operator creates."""
+    given = {
+        "storageClass": claim.storage_class,
+        "size": claim.size if claim.size is None or amount(claim.size) != 0 else None,
+        "volumeAccessMode": claim.volume_access_mode,
+    }
+    for field, value in given.items():
+        if not value:
+            message = f"{path}.{field} is required when create is true"
+            yield Problem(f"{path}.{field}", message, ProblemKind.REQUIRED)
+    if claim.storage_class:
+        yield from name_problems(claim.storage_class, f"{path}.storageClass", "a StorageClass")
+    mode = claim.volume_access_mode
+    if mode and mode not in _ACCESS_MODES:
+        message = f'unknown access mode "{mode}" (expected one of {", ".join(_ACCESS_MODES)})'
+        yield Problem(f"{path}.volumeAccessMode", message, ProblemKind.NOT_SUPPORTED)
+    if given["size"]:
+        yield from quantity_problems(given["size"], f"{path}.size")
+
+
+def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report services with too many replicas once `spec.replicas` multiplies them.
+
+    Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
+    """
+    factor = graph.spec.replicas
+    for key, service in sorted(graph.spec.services.items()):
+        if factor is None or not is_under_factor(service):
+            continue
+        replicas = base_replicas(graph, key) * factor
+        most = MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
+        if replicas > most:
+            message = f"{factor} times the replicas of {key} is {replicas} (limit {most})"
+            yield Problem("spec.replicas", message)
+
+
+def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
+    if restart is None:
+        return
+    if not restart.id:
+        yield Problem("spec.restart.id", "spec.restart.id is required", ProblemKind.REQUIRED)
+    order = restart.strategy.order if restart.strategy else ()
+    path = "spec.restart.strategy.order"
+    if not order:
+        return
+    if restart.strategy and restart.strategy.type == "Parallel":
+        message = f"{path} cannot be specified when strategy is parallel"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+        return
+    seen = set[str]()
+    suggestions = Suggestions()
+    for index, name in enumerate(order):
+        if name not in services:
+            message = (
+                f"{path} contains unknown service: {name}{suggestions.nearest(name, services)}"
+            )
+            yield Problem(f"{path}[{index}]", message)
+        elif name in seen:
+            message = f"{path} must be unique"
+            yield Problem(f"{path}[{index}]", message, ProblemKind.DUPLICATE)
+        seen.add(name)
+    missing = [name for name in services if name not in seen]
+    if missing:
+        message = (
+            f"{path} must have the same number of unique services as the deployment; missing: "
+            f"{', '.join(missing)}"
+        )
+        yield Problem(path, message)
+
+
+def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report services whose objects would have the same name, and keys that yield no name."""
+    users: dict[str, list[str]] = defaultdict(list)
+    for key, service in sorted(graph.spec.services.items()):
+        if not any(letter.isascii() and letter.isalnum() for letter in key):
+            message = "invalid service name (expected at least one letter or digit)"
+            yield Problem(service_path(key), message)
+            continue
+        for name in _names(graph, key, service):
+            users[name].append(key)
+    reported: set[tuple[str, str]] = set()
+    for name, keys in sorted(users.items()):
+        for pair in ((keys[0], key) for key in keys[1:]):
+            if pair not in reported:
+                message = f'"{pair[0]}" and "{pair[1]}" would both create objects named "{name}"'
+                yield Problem(service_path(pair[1]), message, ProblemKind.DUPLICATE)
+            reported.add(pair)
+
+
+def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
+    """The names of the objects of a service."""
+    component = names.component_name(graph.metadata.name, key)
+    taken = {component, names.service_name(component)}
+    if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
+        taken |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
+        taken.add(names.debug_workload_name(component))
+    if service.nodes > 1 and not is_on_grove(graph):
+        replicas = min(base_replicas(graph, key), MAX_GROUPS)
+        taken |= {names.group_name(component, index) for index in range(replicas)}
+    return taken
+
+
+def _default_ingress_problems(
+    graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Report a graph whose name is too long for the host of its frontend's default Ingress."""
+    is_default = service.component_type == "frontend" and service.ingress is None
+    if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
+        ingress = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
+        yield from host_problems(ingress, f"{path}.ingress.host")
+
+
+def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Problems of a graph that runs on Grove."""
+    queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
+    if not is_label_value(queue):
+        path = f"metadata.annotations[{labels.KAI_QUEUE}]"
+        yield Problem(path, not_a_label_value(queue))
+    yield from _clique_problems(graph)
+
+
+def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report services whose cliques would have the same name: a multinode `w`, and `w-ldr`."""
+    users: dict[str, str] = {}
+    for key, name in sorted(grove_names_of(graph).services.items()):
+        is_multinode = graph.spec.services[key].nodes > 1
+        for suffix in (LEADER_SUFFIX, WORKER_SUFFIX) if is_multinode else ("",):
+            user = users.setdefault(f"{name}{suffix}", key)
+            if user != key:
+                message = f'"{user}" and "{key}" would both create a clique "{name}{suffix}"'
+                yield Problem(service_path(key), message, ProblemKind.DUPLICATE)

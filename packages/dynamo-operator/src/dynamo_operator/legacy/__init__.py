@@ -1,1 +1,0 @@
-"""Controllers of the older generation. Imported only with `--enable-legacy-kinds`."""

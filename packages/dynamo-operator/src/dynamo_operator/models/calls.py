@@ -1,0 +1,511 @@
+"""The running calls to workers, for each model, and their results.
+
+A call may take minutes, and a reconcile must not. So the controller starts calls, continues, and is woken
+when one has ended. Capacity is shared fairly: each model has its own slots, of which endpoints that failed
+before get half at most; and all models of a namespace share those of `call_slots`, so hanging workers delay
+no other namespace.
+"""
+
+import asyncio
+import json
+import math
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Final, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import aiohttp
+import structlog
+
+from dynamo_operator.models.api import EndpointInfo
+from dynamo_operator.models.plan import (
+    MAX_CONCURRENT_CALLS,
+    Call,
+    Ending,
+    Endpoint,
+    EndpointId,
+    LoraVerb,
+    Reply,
+    Work,
+    after,
+    pending,
+)
+from dynamo_operator.settings import ModelSettings
+from dynamo_operator.shared.problems import without_credentials
+from kube_runtime.kind import Key, Object
+
+BODY_LIMIT: Final = 1 << 16
+"""Bytes of a response. A list of some hundred LoRAs fits."""
+
+_READ_BYTES: Final = 1 << 14
+_MESSAGE_LIMIT: Final = 256
+_CONNECT_SECONDS: Final = 10.0
+_UNABLE: Final = frozenset(
+    (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)
+)
+_NOT_ENABLED: Final = (
+    "; check that this worker has DYN_LORA_ENABLED=true and, if it runs vLLM, --enable-lora"
+)
+
+
+class LoraApi:
+    """The LoRA API of all workers. `dial` maps an endpoint's base URL to the one to connect to, for tests."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        *,
+        timeout_seconds: float = 120.0,
+        dial: Callable[[str], str] = str,
+    ) -> None:
+        self._session = session
+        self._timeout_seconds = timeout_seconds
+        self._dial = dial
+
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """Call the endpoint at that base URL, and return the outcome. Without a timeout: the usual limit."""
+        limit = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        if {".", ".."} & set(call.name.split("/")):
+            # Clients and servers normalize such a path, so the LoRA could not be unloaded.
+            text = f"invalid LoRA name {call.name} (a part of it is one or two dots)"
+            return Reply(Ending.FAILED, _short(text))
+        try:
+            async with asyncio.timeout(limit):
+                return await self._send(self._dial(address), call)
+        except aiohttp.ServerTimeoutError:
+            text = "connection refused or unreachable"
+        except TimeoutError:
+            text = f"no answer within {limit:g} seconds"
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"no answer: {error}" if str(error) else "the connection was dropped"
+        return Reply(Ending.FAILED, _short(text))
+
+    async def _send(self, base: str, call: Call) -> Reply:
+        body = None
+        if call.verb is LoraVerb.LOAD:
+            body = {"lora_name": call.name, "source": {"uri": call.uri}}
+        async with self._session.request(
+            _METHODS[call.verb], _url(base, call), json=body, allow_redirects=False
+        ) as answer:
+            received = bytearray()
+            async for chunk in answer.content.iter_any():
+                received += chunk
+                if len(received) > BODY_LIMIT:
+                    return Reply(Ending.FAILED, f"the answer is longer than {BODY_LIMIT} bytes")
+            return understood(call.verb, answer.status, bytes(received))
+
+
+@asynccontextmanager
+async def worker_api(
+    settings: ModelSettings, dial: Callable[[str], str] = str
+) -> AsyncIterator[LoraApi]:
+    """The LoRA API of all workers, open during the block."""
+    async with lora_session() as session:
+        yield LoraApi(session, timeout_seconds=settings.call_timeout_seconds, dial=dial)
+
+
+@asynccontextmanager
+async def lora_session(
+    connect_seconds: float = _CONNECT_SECONDS,
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session without cookies, connection reuse or proxies."""
+    # Connections are not reused: calls to one worker are minutes apart, and pods are replaced in between.
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+        auto_decompress=False,
+        read_bufsize=_READ_BYTES,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds),
+        trust_env=False,
+    ) as session:
+        yield session
+
+
+def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
+    """Interpret the response to a call."""
+    answer = _parsed(body)
+    message = _message(answer, body)
+    if verb is LoraVerb.UNLOAD and (
+        status == HTTPStatus.NOT_FOUND or "not found" in message.lower()
+    ):
+        return Reply(Ending.DONE)
+    if status in _UNABLE:
+        is_route = "route not found" in message.lower()
+        hint = _NOT_ENABLED if is_route else f": {message}" if message else ""
+        return Reply(Ending.UNABLE, _short(f"cannot manage LoRAs: status {status}{hint}"))
+    if status // 100 != 2:  # noqa: PLR2004  # the class of all successes
+        return Reply(
+            Ending.FAILED, f"status {status}: {message}" if message else f"status {status}"
+        )
+    outcome = answer.get("status")
+    if isinstance(outcome, str) and outcome.lower() != "success":
+        return Reply(Ending.FAILED, message or f"the worker reports: {_short(outcome)}")
+    return Reply(Ending.DONE, loaded=_names(answer.get("loras")) if verb is LoraVerb.LIST else None)
+
+
+_METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
+
+
+def _url(base: str, call: Call) -> str:
+    """The URL of a call; a slash in a name stays a slash."""
+    path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
+    return f"{base}/v1/loras{path}"
+
+
+def _parsed(body: bytes) -> Object:
+    """The response's JSON object; empty if it is not one."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _message(answer: Object, body: bytes) -> str:
+    text = answer.get("message")
+    return _short(text if isinstance(text, str) else body.decode(errors="replace"))
+
+
+def _names(loras: object) -> frozenset[str] | None:
+    """The names in a list of LoRAs; None if the response has none."""
+    if isinstance(loras, (dict, list)) and all(isinstance(name, str) for name in loras):
+        return frozenset(loras)
+    return None
+
+
+def _short(text: str) -> str:
+    """Shorten a text for a status: one line without control characters and credentials."""
+    text = without_credentials(text)
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= _MESSAGE_LIMIT else f"{line[: _MESSAGE_LIMIT - 1]}…"
+
+
+_PARTS = 4
+"""The number of shares: one namespace gets one at most, and one is reserved for those without a call."""
+
+
+class FairCallSlots:
+    """Limits concurrent calls to `total`, and to `per_namespace` in each namespace (default: its share)."""
+
+    def __init__(self, total: int, per_namespace: int = 0) -> None:
+        self._total = total
+        self._per_namespace = per_namespace or max(1, total // _PARTS)
+        self._shared = total - total // _PARTS
+        self._used: Counter[str] = Counter()
+        # In round-robin order: a namespace that got a slot goes to the end.
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def slot(self, namespace: str) -> AsyncIterator[None]:
+        """Hold a slot of the namespace during the block; the wait for it is not limited."""
+        await self._take(namespace)
+        try:
+            yield
+        finally:
+            self._give_back(namespace)
+
+    async def _take(self, namespace: str) -> None:
+        if namespace not in self._waiting and self._has_room(namespace):
+            self._used[namespace] += 1
+            return
+        granted = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(namespace, deque()).append(granted)
+        try:
+            await granted
+        except asyncio.CancelledError:
+            if granted.done() and not granted.cancelled():
+                self._give_back(namespace)  # granted and cancelled at the same moment
+            else:
+                self._leave(namespace, granted)
+            raise
+
+    def _has_room(self, namespace: str) -> bool:
+        used, everywhere = self._used[namespace], self._used.total()
+        limit = self._shared if used else self._total
+        return used < self._per_namespace and everywhere < limit
+
+    def _leave(self, namespace: str, granted: asyncio.Future[None]) -> None:
+        queue = self._waiting.get(namespace)
+        if queue is not None and granted in queue:
+            queue.remove(granted)
+            if not queue:
+                del self._waiting[namespace]
+
+    def _give_back(self, namespace: str) -> None:
+        self._used[namespace] -= 1
+        if not self._used[namespace]:
+            del self._used[namespace]
+        # Grant free slots to the namespaces whose turn it is.
+        while (turn := next(filter(self._has_room, self._waiting), None)) is not None:
+            queue = self._waiting.pop(turn)
+            granted = queue.popleft()
+            if not granted.done():  # else it was cancelled, and its task has not run since
+                self._used[turn] += 1
+                granted.set_result(None)
+            if queue:
+                self._waiting[turn] = queue
+
+
+T = TypeVar("T")
+
+_log = structlog.get_logger()
+
+_MODELS_AT_ONCE = 20
+"""Number of models that may use all of their slots at the same time."""
+
+UNLOADING_SECONDS = 28.0
+"""Seconds that the final unloading may take; with the writes before and after, deletion takes under 30 s."""
+
+_UNLOAD_SECONDS = 8.0
+_LOADING_SECONDS = 12.0
+
+
+class Caller(Protocol):
+    """The LoRA API of all workers."""
+
+    async def call(
+        self, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """Make one call, and return its outcome; never raises. Without a timeout: the usual limit."""
+        ...
+
+
+Infos: TypeAlias = tuple[EndpointInfo, ...]
+Observer: TypeAlias = Callable[[Call, Reply, float], None]
+"""Receives each call that ended, with its duration in seconds."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The running calls at one endpoint: its known state, and the calls that have not ended."""
+
+    endpoint: Endpoint
+    calls: tuple[Call, ...]
+    was_failing: bool
+    task: asyncio.Task[None] | None = None
+
+    @property
+    def view(self) -> Endpoint:
+        """The state of the endpoint before they have ended."""
+        return pending(self.endpoint, self.calls)
+
+
+@dataclass(slots=True)
+class KnownEndpoints:
+    """The known state of one model's endpoints.
+
+    `written` is the state in the status, None before the first write. `unloading` is the unloading of a
+    deleted model.
+    """
+
+    endpoints: dict[EndpointId, Endpoint]
+    written: tuple[Infos, Infos] | None = None
+    runs: dict[EndpointId, Run] = field(default_factory=dict[EndpointId, Run])
+    unloading: "asyncio.Task[int | None] | None" = None
+
+    def record(self, endpoints: Iterable[Endpoint]) -> None:
+        """Replace the known endpoints by these and those with running calls."""
+        running = {place: run.endpoint for place, run in self.runs.items()}
+        self.endpoints = running | {endpoint.id: endpoint for endpoint in endpoints}
+
+
+class ModelCalls:
+    """Runs the calls of all models; a server of the manager.
+
+    `may_call` returns, before each call, whether this process may act in the model's namespace. `wake`
+    requeues a model. `silence` is why no worker is called at all; "" if they are.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[Caller]],
+        *,
+        at_once: int = MAX_CONCURRENT_CALLS,
+        may_call: Callable[[str], bool] = lambda _: True,
+        observe: Observer = lambda *_: None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        silence: str = "",
+    ) -> None:
+        self.at_once = at_once
+        self.silence = silence
+        self._slots = FairCallSlots(_MODELS_AT_ONCE * at_once)
+        self.now = now
+        self.may_call = may_call
+        self.wake: Callable[[Key], None] = lambda _: None
+        self._connect = connect
+        self._caller: Caller | None = None
+        self._opened = asyncio.Event()
+        self._observe = observe
+        self._models: dict[str, KnownEndpoints] = {}
+        self._uids: dict[Key, str] = {}
+
+    async def run(self) -> None:
+        """Keep the HTTP session open until cancelled; then cancel every call."""
+        async with self._connect() as caller:
+            self._caller = caller
+            self._opened.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                for key in list(self._uids):
+                    self.forget(key)
+
+    async def call(
+        self, namespace: str, address: str, call: Call, *, timeout_seconds: float | None = None
+    ) -> Reply:
+        """Make one call when a slot is free, and return its outcome. The timeout does not cover the wait."""
+        if self.silence:
+            return Reply(Ending.FAILED, self.silence)
+        await self._opened.wait()
+        async with self._slots.slot(namespace):
+            if self._caller is None or not self.may_call(namespace):
+                return Reply(Ending.FAILED, "this operator may no longer act")
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            reply = await self._caller.call(address, call, timeout_seconds=timeout_seconds)
+            self._observe(call, reply, loop.time() - started)
+            return reply
+
+    def state_of(self, key: Key, uid: str) -> KnownEndpoints | None:
+        """The known state of the model; None at its first reconcile."""
+        if self._uids.get(key) not in (None, uid):
+            self.forget(key)  # another object of the same name
+        self._uids[key] = uid
+        return self._models.get(uid)
+
+    def learn(self, key: Key, uid: str, endpoints: Mapping[EndpointId, Endpoint]) -> KnownEndpoints:
+        """Store the recorded endpoints of a model; running calls continue."""
+        self._uids[key] = uid
+        state = self._models.setdefault(uid, KnownEndpoints({}))
+        state.endpoints = dict(endpoints)
+        return state
+
+    def forget(self, key: Key) -> None:
+        """Cancel all calls of the deleted model."""
+        state = self._models.pop(self._uids.pop(key, ""), None)
+        if state is None:
+            return
+        for run in state.runs.values():
+            if run.task is not None:
+                run.task.cancel()
+        if state.unloading is not None:
+            state.unloading.cancel()
+
+    def collect(self, state: KnownEndpoints) -> None:
+        """Apply the results of ended calls.
+
+        Raises:
+            Exception: a bug; the calls of that endpoint become due again.
+        """
+        for place, run in list(state.runs.items()):
+            if run.task is not None and run.task.done():
+                del state.runs[place]
+                state.endpoints[place] = run.endpoint
+                if not run.task.cancelled():
+                    run.task.result()
+
+    def give_up(self, state: KnownEndpoints, is_gone: Callable[[Endpoint], bool]) -> None:
+        """Cancel calls to deleted pods: they would hold their slots until the timeout."""
+        for run in state.runs.values():
+            if run.task is not None and is_gone(run.endpoint):
+                run.task.cancel()
+
+    def chosen(self, state: KnownEndpoints, due: Sequence[Work]) -> tuple[Work, ...]:
+        """The due calls for which a slot is free, in order. The end of a call requeues the model."""
+        free = self.at_once - len(state.runs)
+        for_failing = max(1, self.at_once // 2) - sum(
+            run.was_failing for run in state.runs.values()
+        )
+        chosen: list[Work] = []
+        for work in due:
+            is_failing = work.endpoint.failures > 0
+            if len(chosen) >= free or (is_failing and for_failing < 1):
+                continue
+            for_failing -= is_failing
+            chosen.append(work)
+        return tuple(chosen)
+
+    def start(self, key: Key, state: KnownEndpoints, chosen: Iterable[Work]) -> None:
+        """Start these calls."""
+        for work in chosen:
+            run = Run(work.endpoint, work.calls, work.endpoint.failures > 0)
+            run.task = self.begin(key, self._run_calls(key, run))
+            state.runs[work.endpoint.id] = run
+
+    def begin(self, key: Key, work: Coroutine[object, None, T]) -> asyncio.Task[T]:
+        """Run `work` as a task that wakes the model at its end."""
+        task = asyncio.create_task(work, name=f"calls of model {key}")
+        task.add_done_callback(lambda _: self.wake(key) if key in self._uids else None)
+        return task
+
+    async def _run_calls(self, key: Key, run: Run) -> None:
+        """Make the calls one after the other, until one fails."""
+        while run.calls:
+            call = run.calls[0]
+            reply = await self.call(key.namespace, run.endpoint.address, call)
+            log = _log.bind(verb=call.verb, pod=run.endpoint.pod_name, model=str(key))
+            if reply.ending is Ending.DONE:
+                log.info("LoRA call done")
+            elif call.verb is LoraVerb.LOAD:  # users search the log for this line
+                log.warning("Failed to load LoRA", error=reply.message)
+            else:
+                log.warning("LoRA call failed", error=reply.message)
+            run.endpoint = after(run.endpoint, call, reply, now=self.now())
+            run.calls = run.calls[1:] if reply.ending is Ending.DONE else ()
+
+
+async def unload_all(
+    calls: ModelCalls, namespace: str, state: KnownEndpoints, endpoints: Sequence[Endpoint]
+) -> int | None:
+    """Unload the LoRAs of a deleted model; return the number of endpoints where that failed or timed out.
+
+    Each worker gets one attempt, however many hang. A running load gets some time to finish, since an
+    unload that overtakes it has no effect. Returns None if another process was responsible for the model
+    meanwhile.
+    """
+    # With fewer slots, hanging workers could keep the others from their attempt.
+    longest = _UNLOAD_SECONDS * max((len(endpoint.names) for endpoint in endpoints), default=1)
+    rounds = max(1, UNLOADING_SECONDS // (longest + 1))
+    slots = asyncio.Semaphore(max(calls.at_once, math.ceil(len(endpoints) / rounds)))
+    done: set[int] = set()
+
+    async def at(number: int, endpoint: Endpoint) -> None:
+        await _loaded(state.runs.get(endpoint.id))
+        async with slots:
+            # Try every name, even after a failure.
+            replies = [
+                await calls.call(
+                    namespace,
+                    endpoint.address,
+                    Call(LoraVerb.UNLOAD, name),
+                    timeout_seconds=_UNLOAD_SECONDS,
+                )
+                for name in endpoint.names
+            ]
+        if all(reply.ending is Ending.DONE for reply in replies):
+            done.add(number)
+
+    try:
+        async with asyncio.timeout(UNLOADING_SECONDS), asyncio.TaskGroup() as group:
+            for number, endpoint in enumerate(endpoints):
+                group.create_task(at(number, endpoint))
+    except TimeoutError:
+        pass  # unfinished endpoints count as failed
+    if not calls.may_call(namespace):
+        return None
+    return len(endpoints) - len(done)
+
+
+async def _loaded(run: Run | None) -> None:
+    """Wait for a running load, and cancel it if it takes too long."""
+    if run is None or run.task is None:
+        return
+    await asyncio.wait([run.task], timeout=_LOADING_SECONDS)
+    run.task.cancel()

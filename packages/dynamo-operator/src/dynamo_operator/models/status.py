@@ -1,0 +1,306 @@
+"""The status of a DynamoModel: its endpoints, how many serve it, and why the others do not.
+
+Only endpoints of a LoRA become ready. The operator does not call those of a base model, so none is ever
+ready, and the model is healthy all the same. A restarted operator knows nothing but this status: what is not
+in it was never done.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator.component.pods import is_ready as is_pod_ready
+from dynamo_operator.component.pods import pod_report
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus, EndpointInfo
+from dynamo_operator.models.plan import (
+    Endpoint,
+    EndpointId,
+    Lora,
+    ModelInputs,
+    ModelPlan,
+    ModelReason,
+    lora_of,
+)
+from dynamo_operator.shared.conditions import new_condition, pause_over
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.times import instant, rfc3339
+from kube_runtime.types.meta import Condition
+
+WAITING = "waiting for pod"
+RESTARTED = "a container restarted; querying the LoRAs of the worker"
+
+_ENDPOINT_BYTES = 1 << 20
+_MESSAGE_BYTES = 1 << 18
+"""Bytes of a status for endpoints and for their messages. With the rest of the object they stay well below
+1.5 MiB, which etcd refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedModel:
+    """The actual state of a valid model.
+
+    `services` are those whose EndpointSlices have the endpoints. `former` are endpoints that still have to
+    unload. `holder` is another model that owns the LoRA's name; "" if this one does. `lack` is why there are
+    no endpoints. `trouble` returns why the pod of that name is not ready; "" if unknown. `ready_pods` is the
+    number of ready pods. `silence` is why the operator calls no worker; "" if it does.
+    """
+
+    services: Sequence[str]
+    endpoints: Sequence[Endpoint]
+    former: Sequence[Endpoint] = ()
+    holder: str = ""
+    lack: str = ""
+    trouble: Callable[[str], str] = lambda _: ""
+    ready_pods: int = 0
+    silence: str = ""
+
+
+def observed(plan: ModelPlan, inputs: ModelInputs) -> ObservedModel:
+    """The actual state of a model, including what calls that are due or running may change."""
+    pods = (inputs.pods.get(name) for name in {endpoint.pod_name for endpoint in plan.present})
+    return ObservedModel(
+        services=plan.services,
+        endpoints=plan.seen,
+        former=plan.seen_former,
+        holder=plan.holder,
+        lack="" if plan.present else inputs.lack,
+        trouble=lambda name: _trouble(inputs, name),
+        ready_pods=sum(pod is not None and is_pod_ready(pod) for pod in pods),
+        silence=inputs.silence,
+    )
+
+
+def _trouble(inputs: ModelInputs, name: str) -> str:
+    """Why a pod is not ready; "" if unknown."""
+    pod = inputs.pods.get(name)
+    blockage = pod_report(pod, inputs.now).blockage if pod is not None else None
+    if blockage is None:
+        return ""
+    subject = " ".join(filter(None, (blockage.container, blockage.word)))
+    return f"{subject}: {blockage.message}" if blockage.message else subject
+
+
+def is_ready(lora: Lora | None, endpoint: Endpoint) -> bool:
+    """Whether the endpoint serves the LoRA."""
+    if lora is None or endpoint.is_unconfirmed:
+        return False
+    return endpoint.is_callable and endpoint.loaded == lora
+
+
+def remembered(model: DynamoModel) -> dict[EndpointId, Endpoint]:
+    """The endpoints in the model's status, with what was done there."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    endpoints = (_endpoint(info, lora_of(model.spec)) for info in infos)
+    return {endpoint.id: endpoint for endpoint in endpoints}
+
+
+def _endpoint(info: EndpointInfo, lora: Lora | None) -> Endpoint:
+    tried = Lora(info.tried_name, info.tried_uri) if info.tried_name else None
+    loaded = Lora(info.loaded_name, info.loaded_uri) if info.loaded_name else None
+    if info.ready and loaded is None:
+        tried = lora  # an earlier operator, which did not record what it had loaded
+    return Endpoint(
+        info.address,
+        info.pod_uid,
+        is_callable=False,
+        pod_name=info.pod_name,
+        loaded=loaded,
+        tried=tried,
+        leftovers=info.leftovers,
+        is_reloading=info.reloading,
+        is_unable=info.unable,
+        failures=info.failures,
+        attempted_at=instant(info.last_attempt_time),
+        message="" if info.message.startswith((WAITING, RESTARTED)) else info.message,
+    )
+
+
+def invalid_status(model: DynamoModel, problems: Sequence[Problem]) -> DynamoModelStatus:
+    """The status of a model with an invalid spec; its endpoints stay as last observed."""
+    text = f"Validation failed: {'; '.join(str(problem) for problem in problems)}"
+    invalid = new_condition(model, "Valid", "False", ModelReason.INVALID, text)
+    over = pause_over(model.metadata.generation, model.status.conditions)
+    return model.status.with_conditions([invalid, *over])
+
+
+def model_status(
+    model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel
+) -> DynamoModelStatus:
+    """The status of a valid model."""
+    lora = None if seen.holder else lora_of(spec)
+    serving_graphs = {
+        endpoint.graph for endpoint in seen.endpoints if endpoint.graph and is_ready(lora, endpoint)
+    }
+    infos = tuple(_info(lora, endpoint, seen, serving_graphs) for endpoint in seen.endpoints)
+    former = tuple(_info(None, endpoint, seen, serving_graphs) for endpoint in seen.former)
+    listed = _fitting(infos, beside=former)
+    valid = ModelReason.VALID, "DynamoModel spec is valid"
+    return DynamoModelStatus(
+        endpoints=_shortened(listed),
+        former_endpoints=_shortened(former),
+        ready_endpoints=sum(info.ready for info in infos),
+        total_endpoints=len(infos),
+        ready_pods=seen.ready_pods,
+        conditions=(
+            new_condition(model, "Valid", "True", *valid),
+            _services_found(model, spec, seen),
+            _endpoints_ready(model, spec, lora, infos, seen, len(infos) - len(listed)),
+            *pause_over(model.metadata.generation, model.status.conditions),
+        ),
+    )
+
+
+def _fitting(
+    infos: Sequence[EndpointInfo], *, beside: Sequence[EndpointInfo]
+) -> tuple[EndpointInfo, ...]:
+    """As many endpoints as fit into a status, those with a recorded LoRA first."""
+    room = _ENDPOINT_BYTES - sum(map(_size, beside))
+    kept: set[int] = set()
+    unrecorded = [not (info.loaded_name or info.tried_name or info.leftovers) for info in infos]
+    for number in sorted(range(len(infos)), key=unrecorded.__getitem__):
+        room -= _size(infos[number])
+        if room < 0:
+            break
+        kept.add(number)
+    return tuple(info for number, info in enumerate(infos) if number in kept)
+
+
+def _size(info: EndpointInfo) -> int:
+    """Bytes of an endpoint in a status, without its message."""
+    return len(msgspec.json.encode(info)) - len(msgspec.json.encode(info.message))
+
+
+def _shortened(infos: Sequence[EndpointInfo]) -> tuple[EndpointInfo, ...]:
+    """The endpoints with their messages cut, so that all fit into a status."""
+    if not infos:
+        return ()
+    limit = _MESSAGE_BYTES // len(infos)
+    return tuple(
+        info
+        if len(info.message.encode()) <= limit
+        else msgspec.structs.replace(
+            info, message=info.message.encode()[:limit].decode(errors="ignore")
+        )
+        for info in infos
+    )
+
+
+def _info(
+    lora: Lora | None, endpoint: Endpoint, seen: ObservedModel, serving_graphs: Container[str]
+) -> EndpointInfo:
+    message, has_lora = endpoint.message, lora is not None
+    if not endpoint.is_callable and has_lora:
+        trouble = seen.trouble(endpoint.pod_name)
+        message = f"{WAITING}: {trouble}" if trouble else WAITING
+    elif endpoint.is_unconfirmed and has_lora:
+        message = RESTARTED
+    # Other workers of its graph serve the LoRA, so a prefill worker without a LoRA API does not matter.
+    is_covered = endpoint.is_unable and endpoint.is_prefill and endpoint.graph in serving_graphs
+    return EndpointInfo(
+        address=endpoint.address,
+        pod_name=endpoint.pod_name,
+        pod_uid=endpoint.pod_uid,
+        ready=is_ready(lora, endpoint),
+        message=message,
+        loaded_name=endpoint.loaded.name if endpoint.loaded else "",
+        loaded_uri=endpoint.loaded.uri if endpoint.loaded else "",
+        tried_name=endpoint.tried.name if endpoint.tried else "",
+        tried_uri=endpoint.tried.uri if endpoint.tried else "",
+        leftovers=endpoint.leftovers,
+        reloading=endpoint.is_reloading and has_lora,
+        unable=endpoint.is_unable,
+        fallback_covered=is_covered and has_lora,
+        failures=endpoint.failures,
+        last_attempt_time=rfc3339(endpoint.attempted_at) if endpoint.attempted_at else None,
+    )
+
+
+def _services_found(model: DynamoModel, spec: DynamoModelSpec, seen: ObservedModel) -> Condition:
+    if seen.services and seen.endpoints:
+        text = f"Found {len(seen.services)} service(s)"
+        return new_condition(model, "ServicesFound", "True", ModelReason.SERVICES_FOUND, text)
+    no_services = "No services associated with endpoint slices"
+    text = no_services if seen.endpoints else _no_slices(spec)
+    return new_condition(model, "ServicesFound", "False", ModelReason.NO_SERVICES, text)
+
+
+def _endpoints_ready(
+    model: DynamoModel,
+    spec: DynamoModelSpec,
+    lora: Lora | None,
+    infos: Sequence[EndpointInfo],
+    seen: ObservedModel,
+    left_out: int,
+) -> Condition:
+    total, ready = len(infos), sum(info.ready for info in infos)
+    covered = sum(info.fallback_covered for info in infos)
+    if seen.holder:
+        text = (
+            f"LoRA {spec.model_name} of {spec.base_model_name} belongs to DynamoModel {seen.holder}"
+        )
+        outcome = "False", ModelReason.CONFLICT, text
+    elif not total:
+        text = f"{_no_slices(spec)}; {seen.lack}" if seen.lack else _no_slices(spec)
+        outcome = "False", ModelReason.NO_ENDPOINTS, text
+    elif lora is None:
+        text = f"Found {total} endpoint(s) for base model"
+        outcome = "True", ModelReason.DISCOVERED, text
+    elif ready + covered == total and not left_out:
+        also = f"; {covered} prefill worker(s) cannot manage LoRAs" if covered else ""
+        outcome = "True", ModelReason.ALL_READY, f"All {ready} endpoint(s) are ready{also}"
+    elif seen.silence:
+        text = f"Found {ready} ready endpoint(s) out of {total} total; {seen.silence}"
+        outcome = "False", ModelReason.NOT_CALLED, text
+    else:
+        reason = ModelReason.NOT_READY if ready else ModelReason.NONE_READY
+        text = f"Found {ready} ready endpoint(s) out of {total} total"
+        if left_out:
+            text += f"; skipped {left_out} endpoint(s): the status has no room for them"
+        outcome = "False", reason, f"{text}{_cause(infos)}"
+    return new_condition(model, "EndpointsReady", *outcome)
+
+
+def _cause(infos: Sequence[EndpointInfo]) -> str:
+    """The most frequent cause of endpoints that are not ready; "" while their first calls run."""
+    missing = (info for info in infos if not info.ready and not info.fallback_covered)
+    causes = Counter(info.message for info in missing if info.message)
+    if not causes:
+        return ""
+    # The same one of equally frequent causes each time, so that the status does not change.
+    message, count = min(causes.items(), key=lambda cause: (-cause[1], cause[0]))
+    return f"; {count} of them: {message}"
+
+
+def _no_slices(spec: DynamoModelSpec) -> str:
+    return f"No endpoint slices found for base model {spec.base_model_name}"
+
+
+def is_recorded(model: DynamoModel, endpoint: Endpoint) -> bool:
+    """Whether the stored status records what the endpoint has loaded and may have loaded."""
+    infos = (*model.status.endpoints, *model.status.former_endpoints)
+    same = (info for info in infos if (info.pod_uid, info.address) == endpoint.id)
+    return any(_record(_endpoint(info, None)) == _record(endpoint) for info in same)
+
+
+def recorded_places(status: DynamoModelStatus) -> frozenset[EndpointId]:
+    """The places of the endpoints in a status; others did not fit."""
+    infos = (*status.endpoints, *status.former_endpoints)
+    return frozenset((info.pod_uid, info.address) for info in infos)
+
+
+def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
+    """Whether the status differs from the stored one only in the number of failures of endpoints."""
+    stored = map(_without_repetitions, (*model.status.endpoints, *model.status.former_endpoints))
+    updated = map(_without_repetitions, (*status.endpoints, *status.former_endpoints))
+    return list(stored) == list(updated)
+
+
+def _without_repetitions(info: EndpointInfo) -> EndpointInfo:
+    """The endpoint without repeated failures."""
+    return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
+
+
+def _record(endpoint: Endpoint) -> tuple[object, ...]:
+    return endpoint.loaded, endpoint.tried, endpoint.leftovers

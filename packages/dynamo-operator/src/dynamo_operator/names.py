@@ -1,0 +1,321 @@
+"""The names of everything that belongs to a graph.
+
+Rendering, validation and status must agree on every name, so all of them are here. The API server must
+accept them: a valid text stays unchanged, a forbidden character becomes a dash, and a text that is too
+long is cut and ends in a hash of the whole. A change of any of these functions would rename objects of
+running graphs.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from dynamo_operator import labels
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.types.meta import Resource
+
+FIELD_MANAGER: Final = "dynamo-operator"
+"""Field manager of server-side apply, in `metadata.managedFields` of every object."""
+
+METRICS_PREFIX: Final = "dynamo_operator"
+"""Prefix of the name of each metric."""
+
+
+@cache
+def version() -> str:
+    """The version, such as `0.1.0`. Read on demand: looking it up costs as much as starting Python."""
+    from importlib.metadata import version as of_package
+
+    return of_package("dynamo-graphs")
+
+
+def user_agent() -> str:
+    """Program and version, as recorded in the audit log of an API server."""
+    return f"{FIELD_MANAGER}/{version()}"
+
+
+LABEL_LIMIT = 63
+SUBDOMAIN_LIMIT = 253
+HASH_LENGTH = 8
+GLOBAL_DYNAMO_NAMESPACE = "dynamo"
+PLANNER_SERVICE_ACCOUNT = "planner-serviceaccount"
+EPP_SERVICE_ACCOUNT = "epp-serviceaccount"
+PROFILING_SERVICE_ACCOUNT = "dgdr-profiling-job"
+DEFAULT_KAI_QUEUE = "dynamo"
+
+_NOT_IN_LABEL = re.compile(r"[^a-z0-9-]")
+_NOT_IN_SUBDOMAIN = re.compile(r"[^a-z0-9.-]")
+_NOT_IN_VALUE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def short_hash(text: str) -> str:
+    """Hash a text to eight hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+
+
+def dns_label(text: str) -> str:
+    """Convert a text to a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
+    return shortened(text, LABEL_LIMIT)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Convert a text to a DNS label of at most `limit` characters, which must be 9 or more."""
+    return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), limit)
+
+
+def dns_subdomain(text: str) -> str:
+    """Convert a text to a DNS subdomain: labels joined by dots, at most 253 characters."""
+    labels = (part.strip("-") for part in _NOT_IN_SUBDOMAIN.sub("-", text.lower()).split("."))
+    return _fitted(text, ".".join(filter(None, labels)), SUBDOMAIN_LIMIT)
+
+
+def label_value(text: str) -> str:
+    """Convert a text to a label value: at most 63 of `A-Z a-z 0-9 . _ -`; "" stays ""."""
+    return _fitted(text, _NOT_IN_VALUE.sub("-", text).strip("._-"), LABEL_LIMIT) if text else ""
+
+
+def _fitted(text: str, cleaned: str, limit: int) -> str:
+    if cleaned and len(cleaned) <= limit:
+        return cleaned
+    head = cleaned[: limit - HASH_LENGTH - 1].rstrip("._-")
+    return f"{head}-{short_hash(text)}" if head else f"x{short_hash(text)}"
+
+
+def component_name(graph: str, service: str) -> str:
+    """The component of a service, its workload, Ingress and scaling adapter: `{graph}-{service}`."""
+    return dns_label(f"{graph}-{service}")
+
+
+def revision_component_name(graph: str, service: str, revision: str) -> str:
+    """The component of a service in one revision of the workers: `{graph}-{service}-{revision}`.
+
+    The revision is never shortened, since components of two revisions exist side by side.
+    """
+    head = shortened(f"{graph}-{service}", LABEL_LIMIT - 1 - len(revision))
+    return f"{head}-{revision}"
+
+
+def workload_name(component: str) -> str:
+    """The Deployment and the Ingress or VirtualService of a component."""
+    return dns_label(component)
+
+
+def debug_workload_name(component: str) -> str:
+    """The second Deployment of a component, for debugging."""
+    return dns_label(f"{component}-d")
+
+
+def group_name(component: str, index: int) -> str:
+    """The LeaderWorkerSet and the PodGroup of one multinode replica.
+
+    The LeaderWorkerSet creates a StatefulSet `{name}-0`, whose pods have its name and a hash of 11 characters
+    in one label value.
+    """
+    return shortened(f"{component}-{index}", LABEL_LIMIT - len("-0") - len("-0123456789"))
+
+
+def service_name(component: str, suffix: str = "") -> str:
+    """The Service of a component. The suffix distinguishes the Services for debugging."""
+    return dns_label(f"{component}{suffix}")
+
+
+def volume_name(claim: str) -> str:
+    """The volume of a PVC, whose own name may have dots and be longer than a volume allows."""
+    label = dns_label(claim)
+    return label if label == claim else dns_label(f"{label[:48].rstrip('-')}-{short_hash(claim)}")
+
+
+def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
+    """The Dynamo namespace of a graph; without dots, at which its readers would split it."""
+    return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
+
+
+def revisions_namespace_prefix(kubernetes_namespace: str, graph: str) -> str:
+    """The prefix of the Dynamo namespaces of all revisions of a graph's workers.
+
+    Frontends match by prefix, and `prod-chat` is also a prefix of `prod-chat-beta`. Kubernetes names have no
+    underscore, so a prefix that ends in one belongs to this graph alone.
+    """
+    return f"{dynamo_namespace(kubernetes_namespace, graph)}_"
+
+
+def revision_dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str) -> str:
+    """The Dynamo namespace of one revision of the workers, shared with no other pods."""
+    return f"{revisions_namespace_prefix(kubernetes_namespace, graph)}-{revision}"
+
+
+def model_hash(model: str) -> str:
+    """Hash of a model name, for labels."""
+    return short_hash(model)
+
+
+def model_service_name(model: str) -> str:
+    """The headless Service of all pods in a namespace that serve a model."""
+    return f"dynamo-model-{model_hash(model)}"
+
+
+def discovery_service_account(graph: str) -> str:
+    """The ServiceAccount with which the pods of a graph discover each other through the API server."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery")
+
+
+def discovery_role(graph: str) -> str:
+    """The Role of the discovery ServiceAccount."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery-role")
+
+
+def discovery_role_binding(graph: str) -> str:
+    """The RoleBinding of the discovery ServiceAccount."""
+    return dns_subdomain(f"{graph}-k8s-service-discovery-binding")
+
+
+def role_binding(service_account: str) -> str:
+    """The RoleBinding of a fixed ServiceAccount, such as the planner's."""
+    return f"{service_account}-binding"
+
+
+def epp_config_map(graph: str) -> str:
+    """The ConfigMap with the configuration of the graph's endpoint picker."""
+    return dns_subdomain(f"{graph}-epp-config")
+
+
+def leader_wait_config_map(component: str) -> str:
+    """The ConfigMap with the script by which the workers of a group wait for their leader."""
+    return dns_subdomain(f"{component}-wait-for-leader")
+
+
+def inference_pool(graph: str) -> str:
+    """The InferencePool of the graph's frontends."""
+    return dns_label(f"{graph}-pool")
+
+
+def profiling_job(request: str) -> str:
+    """The profiling Job of a request. Its name is also a label value of its pods."""
+    return label_value(f"profile-{request}")
+
+
+def profiling_base(request: str, uid: str) -> str:
+    """The ConfigMap with the completed base graph of a request.
+
+    The uid keeps it apart from that of a deleted request of the same name, which may still be terminating.
+    """
+    return dns_subdomain(f"dgdr-base-{request}-{uid.partition('-')[0]}")
+
+
+def profiling_output(request: str) -> str:
+    """The ConfigMap with the profiling results of a request."""
+    return dns_subdomain(f"dgdr-output-{request}")
+
+
+COMBINED_LIMIT = 45
+"""Characters of set, scaling group and clique in a pod name. Source: admission of Grove v1alpha1."""
+
+LEADER_SUFFIX = "-ldr"
+WORKER_SUFFIX = "-wkr"
+_SHORTEST = HASH_LENGTH + 1
+_SET_LIMIT = COMBINED_LIMIT - 2 * _SHORTEST - len(LEADER_SUFFIX)
+"""Characters left to the set beside the shortest name of a multinode service."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroveNames:
+    """The name of a graph's PodCliqueSet, and of each service within it."""
+
+    set: str
+    services: Mapping[str, str]
+
+    def child(self, service: str) -> str:
+        """The PodClique or PodCliqueScalingGroup of a service, as Grove names it."""
+        return f"{self.set}-0-{self.services[service]}"
+
+
+def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
+    """The names of a graph's PodCliqueSet and of the services within it."""
+    return grove_names(
+        graph.metadata.name,
+        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
+    )
+
+
+def grove_names(graph: str, services: Mapping[str, bool]) -> GroveNames:
+    """The names for a graph with these services; the values are whether each is multinode.
+
+    Grove joins the names of set, scaling group and clique in pod names, and limits their sum. Names must
+    never change later: names that fit stay, services are shortened before the set, and the set only if a
+    service could not fit beside it.
+    """
+    whole = shortened(graph, COMBINED_LIMIT)
+    fits = all(
+        _fits(whole, key, is_multinode=is_multinode) for key, is_multinode in services.items()
+    )
+    set_name = whole if fits else shortened(graph, _SET_LIMIT)
+    return GroveNames(
+        set_name,
+        {
+            key: shortened(key, _room(set_name, is_multinode=is_multinode))
+            for key, is_multinode in services.items()
+        },
+    )
+
+
+def _fits(set_name: str, key: str, *, is_multinode: bool) -> bool:
+    room = _room(set_name, is_multinode=is_multinode)
+    return room >= _SHORTEST or len(shortened(key, COMBINED_LIMIT)) <= room
+
+
+def _room(set_name: str, *, is_multinode: bool) -> int:
+    """Characters left to a service; a scaling group and its clique share them."""
+    room = COMBINED_LIMIT - len(set_name)
+    return (room - len(LEADER_SUFFIX)) // 2 if is_multinode else room
+
+
+COMPONENT = "component"
+GROVE = "grove"
+
+DEFAULT_HISTORY_LIMIT = 10
+"""Former specs kept beside the current one, as many as a StatefulSet keeps."""
+
+MAX_HISTORY_LIMIT = 100
+"""Each former spec takes as much of the API server's store as the graph."""
+
+
+def is_on_grove(graph: DynamoGraphDeployment) -> bool:
+    """Whether the graph's workloads are one PodCliqueSet."""
+    return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
+
+
+def recorded(graph: DynamoGraphDeployment, provider: str) -> DynamoGraphDeployment:
+    """Return the graph with its provider recorded."""
+    annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
+    metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
+    return msgspec.structs.replace(graph, metadata=metadata)
+
+
+def kai_queue(graph: DynamoGraphDeployment) -> str:
+    """The KAI scheduler queue for the pods of a graph on Grove."""
+    asked = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
+    return asked or DEFAULT_KAI_QUEUE
+
+
+def is_paused(resource: Resource) -> bool:
+    """Whether a user has paused the object, so that the operator writes nothing for it."""
+    return resource.metadata.annotations.get(labels.PAUSED) == "true"
+
+
+def parsed_history_limit(text: str) -> int | None:
+    """The number in the text of the annotation; None if it is invalid."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_HISTORY_LIMIT))):
+        return None
+    return int(text) if int(text) <= MAX_HISTORY_LIMIT else None
+
+
+def history_limit(graph: DynamoGraphDeployment) -> int:
+    """Number of former specs to keep; 0 keeps no revision, not even of the current spec."""
+    given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
+    limit = None if given is None else parsed_history_limit(given)
+    return DEFAULT_HISTORY_LIMIT if limit is None else limit

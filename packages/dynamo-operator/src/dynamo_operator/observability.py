@@ -1,0 +1,687 @@
+"""Logs, probes and metrics of the operator."""
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections import Counter as Counts
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, TextIO, TypeAlias
+
+import structlog
+from aiohttp import web
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    Info,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from structlog.tracebacks import ExceptionDictTransformer
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel, EndpointInfo
+from dynamo_operator.models.plan import Call, Reply
+from dynamo_operator.names import is_paused, version
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.settings import LoggingSettings, TimeFormat
+from dynamo_operator.shared.conditions import GraphReason
+from kube_runtime.apply.status import Recent
+from kube_runtime.client.client import Client
+from kube_runtime.commandline import visible
+from kube_runtime.controller.manager import Health
+from kube_runtime.errors import ConfigError, OperatorError
+from kube_runtime.rate_limits import TokenBucket
+from kube_runtime.server import ConnectionLimit, Limits
+from kube_runtime.text import cut
+from kube_runtime.times import loop_time, seconds_between
+from kube_runtime.tls import Certificate
+from kube_runtime.types.kinds import SubjectAccessReview, TokenReview, question, subject
+from kube_runtime.types.meta import Condition, R, Resource, condition
+
+OK: Final = 200
+UNKNOWN: Final = 401
+FORBIDDEN: Final = 403
+UNAVAILABLE: Final = 503
+_KEPT_SECONDS: Final = {OK: 60.0, UNKNOWN: 10.0, FORBIDDEN: 10.0}
+_MOST: Final = 1024
+_AT_ONCE: Final = 4
+_WAITING: Final = 32
+_LONGEST_TOKEN: Final = 16 * 1024
+_SCHEME: Final = "bearer"
+_log = structlog.get_logger()
+
+
+class Access:
+    """Authorizes a bearer token to `get` a path."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._readers: Recent[float] = Recent(_MOST)
+        """The time at which each permitted reader was last accepted, by digest."""
+        self._refused: Recent[tuple[int, float]] = Recent(_MOST)
+        self._reviews = asyncio.Semaphore(_AT_ONCE)
+        self._reader_reviews = asyncio.Semaphore(_AT_ONCE)
+        self._waiting = 0
+
+    async def status(self, authorization: str) -> int:
+        """The HTTP status for a client with that header: 200, 401, 403, or 503 if no review is possible."""
+        scheme, _, token = authorization.strip().partition(" ")
+        token = token.strip()
+        is_token = bool(token) and token.isascii() and len(token) <= _LONGEST_TOKEN
+        if scheme.lower() != _SCHEME or not is_token:
+            return UNKNOWN
+        digest = hashlib.sha256(token.encode()).digest()
+        if cached := self._cached(digest):
+            return cached
+        try:
+            if self._readers.get(digest) is not None:
+                async with self._reader_reviews:
+                    status = await self._review(token)
+            else:
+                status = await self._review_in_turn(token)
+        except OperatorError as error:
+            _log.warning("failed to authorize a reader of metrics", error=str(error))
+            return UNAVAILABLE
+        if status != UNAVAILABLE:
+            self._remember(digest, status)
+        return status
+
+    async def _review_in_turn(self, token: str) -> int:
+        if self._waiting >= _WAITING:
+            return UNAVAILABLE
+        self._waiting += 1
+        try:
+            async with self._reviews:
+                return await self._review(token)
+        finally:
+            self._waiting -= 1
+
+    def _cached(self, digest: bytes) -> int:
+        """The cached status of that token; 0 if there is none."""
+        accepted_at = self._readers.get(digest)
+        if accepted_at is not None:
+            return OK if accepted_at + _KEPT_SECONDS[OK] > loop_time() else 0
+        status, until = self._refused.get(digest) or (0, 0.0)
+        return status if until > loop_time() else 0
+
+    def _remember(self, digest: bytes, status: int) -> None:
+        if status == OK:
+            self._refused.forget(digest)
+            self._readers.put(digest, loop_time())
+        else:
+            self._readers.forget(digest)
+            self._refused.put(digest, (status, loop_time() + _KEPT_SECONDS[status]))
+
+    async def _review(self, token: str) -> int:
+        body = question(TokenReview.KIND, {"token": token})
+        token_review = await self._client.create(TokenReview, body)
+        if not token_review.status.authenticated:
+            return UNKNOWN
+        attributes = {"path": self._path, "verb": "get"}
+        spec = {**subject(token_review.status.user), "nonResourceAttributes": attributes}
+        body = question(SubjectAccessReview.KIND, spec)
+        access_review = await self._client.create(SubjectAccessReview, body)
+        return OK if access_review.status.allowed else FORBIDDEN
+
+
+_PREFIX = "dynamo_operator"
+_GRAPH = ("namespace", "graph")
+_SERVICE = (*_GRAPH, "service")
+_ENDPOINT_STATES = ("ready", "failing", "covered", "waiting")
+_CALL_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0)
+_REVIEW_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE"})
+_Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
+"""Label values, each with the value of a gauge."""
+
+
+class Listing(Protocol):
+    """The part of the cache that counting needs."""
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:
+        """The objects of a type."""
+        ...
+
+
+def reported_state(resource: DynamoGraphDeployment | DynamoGraphDeploymentRequest) -> str:
+    """The state in the status; `unknown` before there is one."""
+    return resource.status.state or "unknown"
+
+
+def component_state(component: DynamoComponentDeployment) -> str:
+    """`ready` while the component is available, else `not_ready`."""
+    return "ready" if _is_true(component.status.conditions, "Available") else "not_ready"
+
+
+def adapter_state(adapter: DynamoGraphDeploymentScalingAdapter) -> str:
+    """`ready` while the adapter has replicas to scale, else `not_ready`."""
+    return "ready" if adapter.status.selector and adapter.status.replicas else "not_ready"
+
+
+def model_state(model: DynamoModel) -> str:
+    """`ready` while all endpoints of the model are ready, else `not_ready`."""
+    return "ready" if _is_true(model.status.conditions, "EndpointsReady") else "not_ready"
+
+
+def _is_true(conditions: tuple[Condition, ...], type_: str) -> bool:
+    reported = condition(conditions, type_)
+    return reported is not None and reported.status == "True"
+
+
+_STATES: tuple[tuple[type[Resource], Callable[[Any], str]], ...] = (
+    (DynamoGraphDeployment, reported_state),
+    (DynamoComponentDeployment, component_state),
+    (DynamoGraphDeploymentScalingAdapter, adapter_state),
+    (DynamoGraphDeploymentRequest, reported_state),
+    (DynamoModel, model_state),
+)
+
+
+class ObjectGauges(Collector):
+    """The gauges of cached objects: their number by state, and the state of graphs and models."""
+
+    def __init__(
+        self, cache: Listing, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._cache = cache
+        self._now = now
+
+    def collect(self) -> Iterator[Metric]:
+        """Compute all gauges from the cache."""
+        text = "Objects by kind, namespace and state."
+        labels: tuple[str, ...] = ("resource_type", "namespace", "status")
+        yield _gauge("resources_total", text, labels, self._states())
+        yield from self._graphs(list(self._cache.list(DynamoGraphDeployment)))
+        text = "Paused objects, which the operator does not reconcile."
+        yield _gauge("paused_objects", text, ("resource_type", "namespace"), self._paused())
+        text = "Endpoints of the model: `ready`, `failing`, `covered` by others, or `waiting`."
+        labels = ("namespace", "model", "state")
+        yield _gauge("model_endpoints", text, labels, self._endpoints())
+
+    def _states(self) -> _Samples:
+        for type_, state in _STATES:
+            yield from Counts(
+                (type_.KIND.name, resource.metadata.namespace, state(resource))
+                for resource in self._cache.list(type_)
+            ).items()
+
+    def _graphs(self, graphs: list[DynamoGraphDeployment]) -> Iterator[Metric]:
+        """Readiness, its duration, GPUs and replicas of graphs."""
+        yield _gauge("graph_ready", "1 while the graph is ready, else 0.", _GRAPH, _ready(graphs))
+        text = "Time since the graph became ready or not ready; absent for suspended graphs."
+        seconds = _seconds(graphs, self._now())
+        yield _gauge("graph_state_seconds", text, (*_GRAPH, "ready"), seconds)
+        yield _gauge("graph_gpus_desired", "GPUs that the graph requests.", _GRAPH, _gpus(graphs))
+        text = "Desired replicas of the service."
+        yield _gauge("graph_replicas_desired", text, _SERVICE, _desired(graphs))
+        text = "Ready replicas of the service."
+        yield _gauge("graph_replicas_ready", text, _SERVICE, _serving(graphs))
+
+    def _paused(self) -> _Samples:
+        for type_, _ in _STATES:
+            yield from Counts(
+                (type_.KIND.name, resource.metadata.namespace)
+                for resource in self._cache.list(type_)
+                if is_paused(resource)
+            ).items()
+
+    def _endpoints(self) -> _Samples:
+        for model in self._cache.list(DynamoModel):
+            counts = Counts(map(_endpoint_state, model.status.endpoints))
+            for state in _ENDPOINT_STATES:
+                yield (*model.key, state), counts[state]
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], samples: _Samples) -> GaugeMetricFamily:
+    gauge = GaugeMetricFamily(f"{_PREFIX}_{name}", text, labels=labels)
+    for label_values, value in samples:
+        gauge.add_metric(label_values, value)
+    return gauge
+
+
+def _ready(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        yield graph.key, float(_is_true(graph.status.conditions, "Ready"))
+
+
+def _seconds(graphs: list[DynamoGraphDeployment], now: datetime) -> _Samples:
+    for graph in graphs:
+        ready = condition(graph.status.conditions, "Ready")
+        if ready is None or ready.reason == GraphReason.SUSPENDED:
+            continue  # suspended on purpose, so no alert may fire
+        passed = seconds_between(ready.last_transition_time, now)
+        if passed is not None:
+            yield (*graph.key, ready.status.lower()), max(0.0, passed)
+
+
+def _gpus(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        if graph.status.gpus is not None:
+            yield graph.key, graph.status.gpus
+
+
+def _desired(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        for key, service in graph.spec.services.items():
+            yield (*graph.key, key), service.desired_replicas
+
+
+def _serving(graphs: list[DynamoGraphDeployment]) -> _Samples:
+    for graph in graphs:
+        for key, status in graph.status.services.items():
+            ready, available = status.ready_replicas, status.available_replicas
+            counted = available if ready is None else ready
+            if counted is not None:
+                yield (*graph.key, key), counted
+
+
+def _endpoint_state(endpoint: EndpointInfo) -> str:
+    if endpoint.ready:
+        return "ready"
+    if endpoint.fallback_covered:
+        return "covered"
+    return "failing" if endpoint.failures else "waiting"
+
+
+class CallMetrics:
+    """Counts calls to workers, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._calls = Counter(
+            f"{_PREFIX}_adapter_calls",
+            "Calls to workers by verb (`load`, `unload`, `list`) and result (`done`, `unable`, `failed`).",
+            ("verb", "result"),
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            f"{_PREFIX}_adapter_call_seconds",
+            "Duration of calls to workers.",
+            ("verb",),
+            buckets=_CALL_BUCKETS,
+            registry=registry,
+        )
+
+    def called(self, call: Call, reply: Reply, seconds: float) -> None:
+        """Count a call that has ended."""
+        self._calls.labels(call.verb.value, reply.ending.value).inc()
+        self._seconds.labels(call.verb.value).observe(seconds)
+
+
+class RolloutMetrics:
+    """The counter `dynamo_operator_rollouts_total`, in `registry`: started rollouts, and their results.
+
+    The leader counts when it has written the status. A new process counts from 0, without what the status
+    contains already. At most one step is lost: that of a status write whose response did not arrive.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        counter = Counter(
+            "dynamo_operator_rollouts",
+            "Managed rollouts of workers: `started`, then `completed` or `superseded` by another "
+            "change. `deadline_exceeded` ends none.",
+            ("result",),
+            registry=registry,
+        )
+        # All series exist from the start: Prometheus sees no increase from an absent series to 1.
+        self._counts = {result: counter.labels(result.value) for result in RolloutResult}
+
+    def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
+        """Count what is new in the status of `after`, which was just written onto `before`."""
+        for result in rollout_results(before, after):
+            self._counts[result].inc()
+
+
+class WebhookMetrics:
+    """Reviews by kind, operation and outcome, in `registry`."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        labels = ("resource_type", "operation")
+        self._seconds = Histogram(
+            "dynamo_operator_webhook_duration_seconds",
+            "Duration of admission reviews.",
+            labels,
+            buckets=_REVIEW_BUCKETS,
+            registry=registry,
+        )
+        self._requests = Counter(
+            "dynamo_operator_webhook_requests_total",
+            "Completed admission reviews; result is allowed or denied.",
+            (*labels, "result"),
+            registry=registry,
+        )
+        self._denials = Counter(
+            "dynamo_operator_webhook_denials_total",
+            "Refused objects, by the reason of the first problem.",
+            (*labels, "reason"),
+            registry=registry,
+        )
+
+    def reviewed(self, kind: str, operation: str, *, reason: str, seconds: float) -> None:
+        """Count one review; `reason` "" means: allowed."""
+        # Any client that reaches the port may send any word; it must not become a label value.
+        label = operation if operation in _OPERATIONS else "other"
+        self._seconds.labels(kind, label).observe(seconds)
+        self._requests.labels(kind, label, "denied" if reason else "allowed").inc()
+        if reason:
+            self._denials.labels(kind, label, reason).inc()
+
+
+def register(registry: CollectorRegistry, cache: Listing) -> None:
+    """Register the metrics of objects and of the process."""
+    registry.register(ObjectGauges(cache))
+    Info("dynamo_operator_build", "The running version.", registry=registry).info(
+        {"version": version()}
+    )
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+
+
+def register_scope(
+    registry: CollectorRegistry, excluded: Callable[[], int], has_rival: Callable[[], bool]
+) -> None:
+    """Register the gauges of excluded namespaces, 0 in a restricted operator, and of another installation."""
+    Gauge(
+        "dynamo_operator_excluded_namespaces",
+        "Namespaces claimed by restricted operators, in which this one does nothing.",
+        registry=registry,
+    ).set_function(excluded)
+    Gauge(
+        "dynamo_operator_other_installation_leads",
+        "1 while another installation holds the leader Lease, so that this one never acts.",
+        registry=registry,
+    ).set_function(has_rival)
+
+
+Check: TypeAlias = Callable[[], Health]
+_Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+METRICS = "/metrics"
+_LIMITS = Limits(connections=64)
+_OFF = "0"
+_LARGEST_PORT = 65535
+_CHALLENGE = {"WWW-Authenticate": "Bearer"}
+_SHUTDOWN_SECONDS = 1.0
+"""Seconds that a scrape in progress may take at shutdown."""
+
+
+class Address(NamedTuple):
+    """A listen address. Host None means every interface; port 0 means any free port."""
+
+    host: str | None
+    port: int
+
+
+def listen_address(source: str, text: str) -> Address | None:
+    """Parse an address such as `:8080`, `127.0.0.1:8080` or `[::1]:8080`; None if it is `0`, which means off.
+
+    Raises: ConfigError, with `source` as the setting to blame.
+    """
+    if text in {_OFF, ""}:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _LARGEST_PORT:
+        raise ConfigError(source, f"expected HOST:PORT, :PORT or 0, got {text!r}")
+    return Address(host.removeprefix("[").removesuffix("]") or None, int(port))
+
+
+class HttpServer:
+    """Serves GET requests for some paths until it is cancelled; over TLS, with a `certificate`."""
+
+    def __init__(
+        self,
+        address: Address,
+        routes: Mapping[str, _Handler],
+        *,
+        certificate: Certificate | None = None,
+    ) -> None:
+        self._address = address
+        self._routes = routes
+        self._certificate = certificate
+        self.listening = asyncio.Event()
+        self.port = address.port
+
+    async def run(self) -> NoReturn:
+        """Serve until cancelled.
+
+        Raises: ConfigError if the address cannot be bound.
+        """
+        app = web.Application()
+        app.add_routes([web.get(path, handler) for path, handler in self._routes.items()])
+        context = self._certificate.listener if self._certificate else None
+        listener = ConnectionLimit(app, _LIMITS, shutdown_seconds=_SHUTDOWN_SECONDS)
+        try:
+            self.port = await listener.listen(self._address, context)
+            self.listening.set()
+            await listener.closed()
+        finally:
+            await listener.close()
+
+
+def health_server(address: Address, *, alive: Check, ready: Check) -> HttpServer:
+    """A server of `/healthz` and `/readyz`, with the responses of Kubernetes components."""
+    routes: dict[str, _Handler] = {}
+    for name, check in (("healthz", alive), ("readyz", ready)):
+        routes[f"/{name}"] = routes[f"/{name}/{name}"] = _probe(name, check)
+    return HttpServer(address, routes)
+
+
+def metrics_server(
+    address: Address,
+    registry: CollectorRegistry,
+    *,
+    certificate: Certificate | None = None,
+    access: Access | None = None,
+) -> HttpServer:
+    """A server of `/metrics`, in the format that the scraper requests; without `access` for any client."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        if access is not None:
+            status = await access.status(request.headers.get("Authorization", ""))
+            if status != OK:
+                return web.Response(status=status, headers=_CHALLENGE if status == UNKNOWN else {})
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        response = web.Response(body=encode(registry), headers={"Content-Type": content_type})
+        response.enable_compression()
+        return response
+
+    return HttpServer(address, {METRICS: metrics}, certificate=certificate)
+
+
+def _probe(name: str, check: Check) -> _Handler:
+    async def probe(request: web.Request) -> web.Response:
+        health = check()
+        if health and "verbose" not in request.query:
+            return web.Response(text="ok")
+        verdict = "passed" if health else "failed"
+        lines = [*(f"[-]{problem}" for problem in health.problems), f"{name} check {verdict}"]
+        return web.Response(text="\n".join(lines) + "\n", status=200 if health else 500)
+
+    return probe
+
+
+REDACTED = "[redacted]"
+TEXT_LIMIT = 2048
+"""Most characters of a field: the relevant part of the API server's longest messages."""
+BURST, REFILL_SECONDS = 200, 1.0
+"""Lines about one object, and the seconds until one more is allowed: creating a graph of fifty
+services logs fewer than 200."""
+REMEMBERED_LIMIT = 16_384
+"""Most objects whose lines are counted; only those of the last `BURST * REFILL_SECONDS` matter."""
+_SECRET = re.compile(
+    r"(?i)(token|secret|passw(or)?d|authorization|credential|api[-_]?key|private[-_]?key)"
+)
+_SHORT = 128
+_FIRST = (
+    *("timestamp", "level", "logger", "message", "reason", "cause"),
+    *("controller", "namespace", "graph", "key"),
+)
+_HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
+
+
+def configure(settings: LoggingSettings, stream: TextIO) -> None:
+    """Send every entry of structlog and of `logging` to the stream. Called once, at start."""
+    level = logging.getLevelNamesMapping()[settings.level.upper()]
+    is_terminal = stream.isatty()
+    is_console = settings.format == "console" or (settings.format == "auto" and is_terminal)
+    before: list[Processor] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        _Time(settings.time_format),
+        redacted,
+    ]
+    about: Processor = structlog.contextvars.merge_contextvars
+    last = _FOR_MACHINES
+    if is_console:
+        plain = structlog.dev.plain_traceback
+        last = (structlog.dev.ConsoleRenderer(colors=is_terminal, exception_formatter=plain),)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[about, structlog.stdlib.ExtraAdder(), *before],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            about,
+            LinesPerObject(),
+            *before,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def redacted(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
+    """Redact values that may be secret. A structlog processor."""
+    return {key: _value(key, value) for key, value in entry.items()}
+
+
+def _ordered(_: WrappedLogger, __: str, entry: EventDict) -> EventDict:
+    first = {key: entry.pop(key) for key in _FIRST if key in entry}
+    return {**first, **entry}
+
+
+_FOR_MACHINES: tuple[Processor, ...] = (
+    structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
+    structlog.processors.EventRenamer("message"),
+    _ordered,
+    structlog.processors.JSONRenderer(default=str),
+)
+
+
+def _value(key: str, value: object) -> object:
+    if _SECRET.search(key) and not _HARMLESS.search(key) and value is not None:
+        return REDACTED
+    if isinstance(value, str):
+        is_plain = len(value) <= _SHORT and value.isprintable()
+        return value if is_plain else visible(cut(value, TEXT_LIMIT))
+    if isinstance(value, Mapping):
+        if "name" in value and "value" in value:  # an environment variable of a container
+            return {**value, "value": REDACTED}
+        return {name: _value(str(name), inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [_value("", inner) for inner in value]
+    return value
+
+
+@dataclass(slots=True)
+class _Tokens(TokenBucket):
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class LinesPerObject:
+    """A structlog processor that drops lines about an object above its rate limit; `debug` lines are exempt.
+
+    The next line that is written has the number of dropped lines in `dropped`.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _objects: OrderedDict[tuple[object, object], _Tokens] = field(
+        default_factory=OrderedDict[tuple[object, object], _Tokens]
+    )
+
+    def __call__(self, _: WrappedLogger, method: str, entry: EventDict) -> EventDict:
+        """Return the entry.
+
+        Raises:
+            DropEvent: the object exceeded its limit.
+        """
+        about = (entry.get("namespace"), entry.get("key") or entry.get("name"))
+        if method == "debug" or about[1] is None:
+            return entry
+        now = self.clock()
+        tokens = self._objects.setdefault(about, _Tokens(BURST, now))
+        self._objects.move_to_end(about)
+        if len(self._objects) > REMEMBERED_LIMIT:
+            self._objects.popitem(last=False)
+        may_be_written = tokens.take(BURST, REFILL_SECONDS, now)
+        self._forget_quiet(now)
+        if not may_be_written:
+            tokens.dropped += 1
+            raise structlog.DropEvent
+        if tokens.dropped:
+            entry["dropped"], tokens.dropped = tokens.dropped, 0
+        return entry
+
+    def _forget_quiet(self, now: float) -> None:
+        """Forget up to two objects whose tokens are full again: most are deleted from the cluster."""
+        for about, tokens in list(islice(self._objects.items(), 2)):
+            if now - tokens.at < BURST * REFILL_SECONDS:
+                return
+            del self._objects[about]
+            if tokens.dropped:
+                self._objects[about] = tokens  # the next line must still report the number
+
+
+class _Time:
+    """A structlog processor that adds the time in one of zap's formats."""
+
+    def __init__(self, form: TimeFormat) -> None:
+        self.form: TimeFormat = form
+
+    def __call__(self, _: WrappedLogger, __: str, entry: EventDict) -> EventDict:
+        entry["timestamp"] = written(time.time_ns(), self.form)
+        return entry
+
+
+def written(nanoseconds: int, form: TimeFormat) -> str | float | int:
+    """A time since 1970 in one of zap's formats."""
+    if form == "epoch":
+        return nanoseconds / 1e9
+    if form == "millis":
+        return nanoseconds / 1e6
+    if form == "nano":
+        return nanoseconds
+    seconds, rest = divmod(nanoseconds, 10**9)
+    moment = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    if form == "iso8601":
+        return f"{moment}.{rest // 10**6:03}Z"
+    return f"{moment}.{rest:09}Z" if form == "rfc3339nano" else f"{moment}Z"

@@ -1,1 +1,0 @@
-"""Logs, probes and metrics of the operator."""

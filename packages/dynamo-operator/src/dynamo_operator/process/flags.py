@@ -1,0 +1,544 @@
+"""The flags of `dynamo-operator`, in the syntax of Go's flag package, on top of cyclopts.
+
+Command lines of the reference operator must work unchanged. Go accepts `-flag` for `--flag`, a boolean
+without value, any token as the value of another flag, and the last of several. cyclopts does not, so
+`canonical` rewrites arguments to `--flag=value` first. cyclopts handles help, commands and unknown flags.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_args, get_origin
+from urllib.parse import urlsplit
+
+import msgspec
+from cyclopts import Group, Parameter
+
+from dynamo_operator.documents import Document, documents
+from dynamo_operator.observability import listen_address
+from dynamo_operator.settings import Section, SettingField, Settings, fields
+from kube_runtime.errors import ConfigError
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_UNIT_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+_PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+
+
+def from_text(field: SettingField, text: str) -> object:
+    """Parse the text of a flag or an environment variable.
+
+    Raises: ValueError; the message says what is expected.
+    """
+    if field.is_duration:
+        return _duration(field, text)
+    if field.type_ is bool:
+        return boolean(text)
+    if field.type_ is int:
+        return _number(text)
+    return _chosen(field, field.setting.spelling(text))
+
+
+def from_yaml(field: SettingField, value: object) -> object:
+    """Parse a value of the settings file.
+
+    Raises: ValueError; the message says what is expected.
+    """
+    is_number = field.type_ is int and not field.is_duration
+    expected = bool if field.type_ is bool else int if is_number else str
+    if not isinstance(value, expected) or (is_number and isinstance(value, bool)):
+        message = f"expected {_expectation(field)}, got {_described(value)}"
+        raise ValueError(message)
+    return from_text(field, value) if isinstance(value, str) else value
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        raise ValueError(f"expected a whole number, got {text!r}")
+    return int(text)
+
+
+def boolean(text: str) -> bool:
+    """Parse a boolean as Go's flag package does.
+
+    Raises: ValueError.
+    """
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError(f"expected true or false, got {text!r}")
+
+
+def duration_seconds(text: str) -> float:
+    """The seconds in a Go duration such as `15m`, `1h30m`, `-1.5s` or `0`.
+
+    Raises: ValueError.
+    """
+    sign = -1 if text.startswith("-") else 1
+    rest = text[1:] if text[:1] in {"+", "-"} else text
+    if rest == "0":
+        return 0.0
+    seconds, at = 0.0, 0
+    while part := _PART.match(rest, at):  # a search would restart at every digit
+        seconds, at = seconds + float(part[1]) * _UNIT_SECONDS[part[2]], part.end()
+    if not rest or at < len(rest):
+        raise ValueError(f"expected a duration such as 15m or 1h30m, got {text!r}")
+    return sign * seconds
+
+
+def nearest(word: str, choices: tuple[str, ...]) -> str:
+    """A suggestion for a misspelt word, such as `; did you mean json?`; "" if no choice is similar."""
+    match = get_close_matches(word, choices, n=1)
+    return f"; did you mean {match[0]}?" if match else ""
+
+
+def _duration(field: SettingField, text: str) -> float | int:
+    seconds = duration_seconds(text)
+    if field.type_ is float:
+        return seconds
+    if seconds != int(seconds):
+        raise ValueError(f"expected whole seconds, got {text!r}")
+    return int(seconds)
+
+
+def _chosen(field: SettingField, word: str) -> str:
+    if get_origin(field.type_) is not Literal:
+        return word
+    choices: tuple[str, ...] = get_args(field.type_)
+    if word not in choices:
+        raise ValueError(f"expected {_expectation(field)}, got {word!r}{nearest(word, choices)}")
+    return word
+
+
+def _expectation(field: SettingField) -> str:
+    if field.is_duration:
+        return "a duration such as 15m"
+    if field.type_ is bool:
+        return "true or false"
+    if field.type_ is int:
+        return "a whole number"
+    if get_origin(field.type_) is Literal:
+        return "one of " + ", ".join(get_args(field.type_))
+    return "a string"
+
+
+def _described(value: object) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return "nothing" if value is None else f"{value!r}"
+
+
+DEVEL = "zap-devel"
+"""The flag that sets level and format unless other flags set them."""
+
+_LEVEL = "logging.level"
+_FORMAT = "logging.format"
+_INT32 = 2**31 - 1
+"""The largest number that a field of a pod takes."""
+
+_S = TypeVar("_S", bound=Section)
+
+
+def read_settings(
+    flags: Mapping[str, str],
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str],
+) -> Settings:
+    """Merge flags (by name, as text), file and environment into settings.
+
+    Raises: ExceptionGroup of ConfigError, one for each problem.
+    """
+    problems: list[ConfigError] = []
+    setting_values = _from_environment(environment, problems)
+    if file is not None:
+        setting_values |= _from_file(file, problems)
+    setting_values |= _from_development(flags.get(DEVEL, ""), problems)
+    setting_values |= _from_flags(flags, problems)
+    settings = _settings(setting_values)
+    problems += _bad_addresses(settings)
+    problems += (ConfigError(source, message) for source, message in _contradictions(settings))
+    if problems:
+        raise ExceptionGroup("settings", problems)
+    return settings
+
+
+def _from_file(file: Path, problems: list[ConfigError]) -> dict[str, object]:
+    """The values in a settings file by key; mistakes are added to `problems`."""
+    try:
+        yaml_documents = documents(str(file), text_of(file))
+    except ConfigError as error:
+        problems.append(error)
+        return {}
+    except ExceptionGroup as group:
+        mistakes, bugs = group.split(ConfigError)
+        if bugs is not None or mistakes is None:
+            raise
+        problems += (error for error in mistakes.exceptions if isinstance(error, ConfigError))
+        return {}
+    if len(yaml_documents) > 1:
+        problems.append(
+            ConfigError(yaml_documents[1].place(""), "expected one document in a settings file")
+        )
+    return _from_document(yaml_documents[0], problems) if yaml_documents else {}
+
+
+def text_of(file: Path) -> str:
+    """The text of a file.
+
+    Raises: ConfigError.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(str(file), error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(str(file), "expected UTF-8 text") from error
+
+
+def _from_document(document: Document, problems: list[ConfigError]) -> dict[str, object]:
+    by_key = {field.key: field for field in fields()}
+    setting_values = {}
+    for key, value in _flattened(document.value, "", by_key):
+        place = document.place(key)
+        field = by_key.get(key)
+        if field is None:
+            hint = nearest(key, tuple(by_key))
+            problems.append(ConfigError(place, f"unknown setting {key}{hint}"))
+            continue
+        try:
+            setting_values[key] = from_yaml(field, value)
+        except ValueError as error:
+            problems.append(ConfigError(place, f"{key}: {error}"))
+    return setting_values
+
+
+def _flattened(
+    value: object, prefix: str, by_key: Mapping[str, SettingField]
+) -> Iterator[tuple[str, object]]:
+    """The leaves of nested mappings, with dotted keys. Any value but a mapping is a leaf."""
+    if not isinstance(value, dict):
+        yield prefix, value
+        return
+    for key, child in value.items():
+        path = f"{prefix}.{key}" if prefix else key
+        is_section = any(setting_key.startswith(f"{path}.") for setting_key in by_key)
+        if is_section and isinstance(child, dict):
+            yield from _flattened(child, path, by_key)
+        elif not (is_section and child is None):
+            yield path, child
+
+
+def _from_flags(flags: Mapping[str, str], problems: list[ConfigError]) -> dict[str, object]:
+    by_flag = {name: field for field in fields() for name in field.setting.flags}
+    texts = {f"--{name}": (by_flag[name], text) for name, text in flags.items() if name in by_flag}
+    return _from_texts(texts, problems)
+
+
+def _from_environment(
+    environment: Mapping[str, str], problems: list[ConfigError]
+) -> dict[str, object]:
+    texts = {
+        field.setting.environment: (field, text)
+        for field in fields()
+        if field.setting.environment and (text := environment.get(field.setting.environment))
+    }
+    return _from_texts(texts, problems)
+
+
+def _from_texts(
+    texts: Mapping[str, tuple[SettingField, str]], problems: list[ConfigError]
+) -> dict[str, object]:
+    setting_values = {}
+    for source, (field, text) in texts.items():
+        try:
+            setting_values[field.key] = from_text(field, text)
+        except ValueError as error:
+            problems.append(ConfigError(source, str(error)))
+    return setting_values
+
+
+def _from_development(text: str, problems: list[ConfigError]) -> dict[str, object]:
+    if not text:
+        return {}
+    try:
+        is_development = boolean(text)
+    except ValueError as error:
+        problems.append(ConfigError("--zap-devel", str(error)))
+        return {}
+    if is_development:
+        return {_LEVEL: "debug", _FORMAT: "console"}
+    return {_LEVEL: "info", _FORMAT: "json"}
+
+
+def _settings(setting_values: Mapping[str, object]) -> Settings:
+    settings = Settings()
+    for field in fields():
+        if field.key in setting_values:
+            settings = _replaced(settings, field.path, setting_values[field.key])
+    return settings
+
+
+def _replaced(section: _S, path: Sequence[str], value: object) -> _S:
+    """The section with another value at that path."""
+    name, *inner = path
+    if inner:
+        value = _replaced(getattr(section, name), inner, value)
+    return msgspec.structs.replace(section, **{name: value})
+
+
+def _bad_addresses(settings: Settings) -> Iterator[ConfigError]:
+    for source, address in (
+        ("metrics.bindAddress", settings.metrics.bind_address),
+        ("health.bindAddress", settings.health.bind_address),
+        ("webhooks.bindAddress", settings.webhooks.bind_address),
+    ):
+        try:
+            listen_address(source, address)
+        except ConfigError as error:
+            yield error
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Values that are out of range or contradict each other, each with its setting."""
+    url = settings.render.model_express_url
+    if url and not _is_url(url):
+        yield "modelExpressUrl", f"expected a URL such as http://model-express:8001, got {url!r}"
+    if not 1 <= settings.render.worker_liveness_failures <= _INT32:
+        yield "workerLivenessFailures", f"must be from 1 to {_INT32}"
+    if not 0 <= settings.render.worker_drain_period_seconds <= _INT32:
+        yield "workerDrainPeriod", f"must be from 0 to {_INT32}"
+    if settings.render.largest_object_bytes < 0:
+        yield "largestObjectBytes", "must not be negative (0 means no limit)"
+    if settings.resync_period_seconds < 1:
+        yield "resyncPeriod", "must be at least 1s"
+    election = settings.leader_election
+    if election.enabled and not election.id:
+        yield "leaderElection.id", "missing (leader election is on)"
+    durations = (
+        int(election.lease_duration_seconds),  # a Lease has whole seconds
+        election.renew_deadline_seconds,
+        election.retry_period_seconds,
+    )
+    if not durations[0] > durations[1] > durations[2] > 0:
+        order = "leaseDuration > renewDeadline > retryPeriod > 0"
+        yield "leaderElection", f"expected {order}, got {_listed(durations)}"
+    if settings.webhooks.certificate_life_seconds <= 0:
+        yield "webhooks.certificateLife", "must be more than 0"
+    scope = (
+        settings.namespace_scope.lease_duration_seconds,
+        settings.namespace_scope.renew_interval_seconds,
+    )
+    if not scope[0] > scope[1] > 0:
+        yield "namespaceScope", f"expected leaseDuration > renewInterval > 0, got {_listed(scope)}"
+
+
+def _listed(seconds: tuple[float, ...]) -> str:
+    return " and ".join(f"{duration:g}s" for duration in seconds)
+
+
+def _is_url(text: str) -> bool:
+    """Whether Go's net/url parses it: a host without scheme passes, one with a port does not."""
+    try:
+        scheme = urlsplit(text).scheme
+    except ValueError:
+        return False
+    return not any(character.isspace() for character in text) and bool(
+        scheme or ":" not in text.partition("/")[0]
+    )
+
+
+if TYPE_CHECKING:
+    from cyclopts.help import ColumnSpec, DefaultFormatter, HelpEntry
+    from rich.console import Console, ConsoleOptions
+
+CONFIG = "config"
+_GENERAL = "General"
+_GROUPS = {
+    "render": "Rendering",
+    "metrics": "Metrics",
+    "health": "Health",
+    "leader_election": "Leader election",
+    "namespace_scope": "Namespace scope",
+    "webhooks": "Webhooks",
+    "logging": "Logs",
+}
+_NO_EFFECT = "Accepted, without effect"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag with all its spellings, the preferred one first. `field` is the setting, if it sets one."""
+
+    names: tuple[str, ...]
+    text: str
+    is_boolean: bool = False
+    field: SettingField | None = None
+    unused: str = ""
+
+    @property
+    def name(self) -> str:
+        """The preferred spelling, without dashes."""
+        return self.names[0]
+
+    @property
+    def identifier(self) -> str:
+        """The name of the Python parameter."""
+        return self.name.replace("-", "_")
+
+
+def flags() -> Iterator[Flag]:
+    """Every flag, in the order of `--help`."""
+    yield Flag((CONFIG,), "Read settings from this YAML file.")
+    for field in fields():
+        setting = field.setting
+        text = setting.text
+        if get_origin(field.type_) is Literal:
+            text += f" Choices: {', '.join(f'`{choice}`' for choice in get_args(field.type_))}."
+        yield Flag(setting.flags, text, field.type_ is bool, field)
+    yield Flag(
+        (DEVEL,),
+        "Log for development: `true` means `--log-level=debug --log-format=console`, `false` "
+        "means `info` and `json`.",
+        is_boolean=True,
+    )
+    for name, reason in (
+        ("enable-http2", "the servers speak HTTP/1.1 only"),
+        ("istio-virtual-service-enabled", "name a gateway: `--istio-virtual-service-gateway`"),
+        ("virtual-service-supports-https", "no rendered object depends on it"),
+    ):
+        yield Flag((name,), "", is_boolean=True, unused=reason)
+    yield Flag(("zap-stacktrace-level",), "", unused="only bugs are logged with a traceback")
+
+
+def canonical(arguments: Sequence[str]) -> list[str]:
+    """Rewrite every flag as `--flag=value`, and keep the last of several.
+
+    Other words, unknown flags and everything after `--` stay unchanged, in place. A last flag without its
+    value stays so, and cyclopts reports it.
+    """
+    by_name = {name: flag for flag in flags() for name in flag.names}
+    rest = list(arguments)
+    # Keyed by identifier, so that a later flag replaces an earlier one.
+    tokens: dict[str | int, str] = {}
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*tokens.values(), word, *rest]
+        name, equals, value = word.removeprefix("-").removeprefix("-").partition("=")
+        flag = by_name.get(name) if word.startswith("-") else None
+        if flag is None:
+            tokens[len(rest)] = f"--{name}{equals}{value}" if _is_long_flag(word) else word
+            continue
+        tokens.pop(flag.identifier, None)
+        if not equals and not flag.is_boolean and not rest:
+            tokens[flag.identifier] = f"--{name}"
+            continue
+        if not equals:
+            value = "true" if flag.is_boolean else rest.pop(0)
+        tokens[flag.identifier] = f"--{name}={value}"
+    return list(tokens.values())
+
+
+def signature() -> inspect.Signature:
+    """The signature from which cyclopts builds flags and help of `run`: one text parameter per flag."""
+    from cyclopts.help import DefaultFormatter
+
+    formatter = DefaultFormatter(column_specs=_columns)
+    return inspect.Signature([_parameter(flag, formatter) for flag in flags()])
+
+
+def given(arguments: Mapping[str, str | None]) -> dict[str, str]:
+    """The flags of the command line by preferred name, from the arguments that cyclopts passes."""
+    return {
+        flag.name: value
+        for flag in flags()
+        if (value := arguments.get(flag.identifier)) is not None
+    }
+
+
+def default_text(field: SettingField) -> str:
+    """The default as a user would write it; "" when it is empty."""
+    value = field.default
+    if isinstance(value, int | float) and field.is_duration:
+        return _duration_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _is_long_flag(word: str) -> bool:
+    """Whether a word is `-flag`, with one dash and more than one letter."""
+    return word[:1] == "-" and word[1:2] != "-" and word[2:3] not in {"", "="}
+
+
+def _parameter(flag: Flag, formatter: "DefaultFormatter") -> inspect.Parameter:
+    text = " ".join([flag.text, f"No effect: {flag.unused}." if flag.unused else ""]).strip()
+    default = default_text(flag.field) if flag.field else ""
+    group, order = _group(flag), [_GENERAL, *_GROUPS.values(), _NO_EFFECT]
+    annotation = Annotated[
+        str | None,
+        Parameter(
+            name=[f"--{name}" for name in flag.names],
+            help=text,
+            metavar=_metavar(flag),
+            show_default=(lambda _: default) if default else False,
+            group=Group(group, sort_key=order.index(group), help_formatter=formatter),
+        ),
+    ]
+    return inspect.Parameter(
+        flag.identifier, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
+
+
+def _group(flag: Flag) -> str:
+    if flag.unused:
+        return _NO_EFFECT
+    if flag.name == DEVEL:
+        return _GROUPS["logging"]
+    return _GROUPS.get(flag.field.path[0], _GENERAL) if flag.field else _GENERAL
+
+
+def _metavar(flag: Flag) -> str:
+    if flag.is_boolean:
+        return "BOOL"
+    if flag.name == CONFIG:
+        return "FILE"
+    return "DURATION" if flag.field and flag.field.is_duration else "TEXT"
+
+
+def _columns(
+    console: "Console",  # noqa: ARG001  the signature is given by cyclopts
+    options: "ConsoleOptions",  # noqa: ARG001
+    entries: "list[HelpEntry]",
+) -> "tuple[ColumnSpec, ...]":
+    """Two columns, the first wide enough for every flag: a flag broken across lines cannot be searched."""
+    from cyclopts.help import ColumnSpec, DescriptionRenderer, NameRenderer
+
+    indent = 2  # of every line of a cell but the first
+    width = max(len(name) + indent for entry in entries for name in entry.all_options)
+    names = ColumnSpec(
+        renderer=NameRenderer(max_width=width), style="cyclopts.name", min_width=width
+    )
+    return (names, ColumnSpec(renderer=DescriptionRenderer(), overflow="fold"))
+
+
+def _duration_text(seconds: float) -> str:
+    """The shortest Go duration of whole hours, minutes or seconds, such as `15m`."""
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size:g}{unit}"
+    return f"{seconds:g}s"

@@ -1,0 +1,134 @@
+"""`dynamo-operator run`: from the command line to a running operator and its orderly stop."""
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+import structlog
+
+from dynamo_operator import observability as logging
+from dynamo_operator.names import version
+from dynamo_operator.process import flags, operator
+from dynamo_operator.process.flags import read_settings
+from dynamo_operator.settings import Settings
+
+STOP_SECONDS: Final = 9.0
+"""Seconds for an orderly stop. The kubelet waits 30 s; on node shutdown it may wait less."""
+
+_SPARE_SECONDS: Final = 0.5
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(**arguments: str | None) -> None:
+    """Run the operator until SIGTERM or SIGINT (default command).
+
+    Flags take precedence over the settings file, and the file over the environment.
+    Flags follow Go's syntax: `-flag value` and `--flag=value` are the same, and a
+    boolean needs no value.
+    """
+    start(arguments, operator.run)
+
+
+def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
+    """Run `operate` with the settings of this command line, until a signal to stop."""
+    given = flags.given(dict(arguments))
+    file = given.get(flags.CONFIG)
+    settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
+    logging.configure(settings.logging, sys.stderr)
+    _log_unused(given)
+    _log_missing(settings)
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(serve(settings, operate, on_stop=end_within))
+
+
+run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+
+
+class Operate(Protocol):
+    """The operator, or a test double of it."""
+
+    async def __call__(self, settings: Settings, *, stop: asyncio.Event) -> None:
+        """Run until `stop` is set."""
+        ...
+
+
+async def serve(
+    settings: Settings, operate: Operate, *, on_stop: Callable[[], None] = lambda: None
+) -> None:
+    """Run the operator until the first signal to stop; a second signal ends the process at once.
+
+    `on_stop` is called at the first one.
+    """
+    log = structlog.get_logger("setup")
+    log.info("starting", version=version())
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def stopping(number: signal.Signals) -> None:
+        stop.set()
+        for stop_signal in _STOPPING:
+            loop.remove_signal_handler(stop_signal)
+            signal.signal(stop_signal, signal.SIG_DFL)
+        on_stop()
+        log.info("stopping; a second signal exits at once", signal=number.name)
+
+    for stop_signal in _STOPPING:
+        loop.add_signal_handler(stop_signal, stopping, stop_signal)
+    await operate(settings, stop=stop)
+    log.info("stopped")
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of uvloop if it is installed; None for asyncio's own."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    uvloop = importlib.import_module("uvloop")
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _log_unused(given: dict[str, str]) -> None:
+    log = structlog.get_logger("setup")
+    for flag in flags.flags():
+        if flag.unused and flag.name in given:
+            log.warning("flag has no effect", flag=f"--{flag.name}", reason=flag.unused)
+
+
+def _log_missing(settings: Settings) -> None:
+    """Warn about missing flags without which some graphs and requests cannot work; charts set them."""
+    render = settings.render
+    roles = {
+        "--planner-cluster-role-name": render.planner_cluster_role_name,
+        "--epp-cluster-role-name": render.epp_cluster_role_name,
+        "--dgdr-profiling-cluster-role-name": render.dgdr_profiling_cluster_role_name,
+    }
+    missing = [flag for flag, role in roles.items() if not role]
+    if missing and not render.restricted_namespace:
+        reason = "planners, endpoint pickers and profiling Jobs need these ClusterRoles"
+        structlog.get_logger("setup").warning("flags not set", flags=missing, reason=reason)
+
+
+def end_within(seconds: float = STOP_SECONDS) -> None:
+    """End the process after that time if it is still running.
+
+    A thread logs and exits. If C code holds the interpreter, the kernel ends the process with SIGALRM.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds + _SPARE_SECONDS)
+    timer = threading.Timer(seconds, _end, [seconds])
+    timer.daemon = True
+    timer.start()
+
+
+def _end(seconds: float) -> None:
+    structlog.get_logger("setup").error("stopping took too long: ended", seconds=seconds)
+    sys.stderr.flush()
+    os._exit(1)

@@ -1,0 +1,474 @@
+"""Verify that profiling results were written by the Job of their request.
+
+The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and by every
+user who may write ConfigMaps. The copier therefore reports a digest of each file as its termination
+message, in the format of sha256sum, and only kubelets write the status of pods.
+
+A user who may create pods can create one with the Job as its owner. So a report counts only if its pod
+runs the Job's template, and all reports of a Job must agree.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any
+
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    COPIER,
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    TOKEN_FOLDER,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    JobInFull,
+    JobPod,
+    JobPodInFull,
+    Output,
+    Record,
+    accepted_generation,
+    accepted_spec,
+    has_results,
+    recorded,
+)
+from dynamo_operator.requests.results import BadOutput, renamed_config_maps, target, tracking
+from kube_runtime.apply.result import controls
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import Job
+from kube_runtime.types.meta import Condition, Resource, condition
+
+
+class RequestState(StrEnum):
+    """Values of `status.state`."""
+
+    NEW = ""
+    PENDING = "Pending"
+    PROFILING = "Profiling"
+    DEPLOYING = "Deploying"
+    READY = "Ready"
+    DELETED = "DeploymentDeleted"
+    FAILED = "Failed"
+
+
+class RequestConditionType(StrEnum):
+    """Types of conditions."""
+
+    VALIDATION = "Validation"
+    PROFILING = "Profiling"
+    GENERATED = "SpecGenerated"
+    DEPLOYED = "DeploymentReady"
+    SUCCEEDED = "Succeeded"
+
+
+class RequestReason(StrEnum):
+    """Reasons of conditions."""
+
+    ACCEPTED = "ValidationPassed"
+    VALIDATION_FAILED = "ValidationFailed"
+    JOB_CREATION_FAILED = "JobCreationFailed"
+    PROFILING_RUNNING = "ProfilingRunning"
+    PROFILING_FAILED = "ProfilingFailed"
+    PROFILING_COMPLETED = "ProfilingCompleted"
+    GENERATION_FAILED = "GenerationFailed"
+    GENERATED = "SpecGenerated"
+    DEPLOYMENT_CREATED = "DeploymentCreated"
+    DEPLOYMENT_CREATION_FAILED = "DeploymentCreationFailed"
+    DEPLOYMENT_READY = "DeploymentReady"
+    DEPLOYMENT_DEGRADED = "DeploymentDegraded"
+    DEPLOYMENT_FAILED = "DeploymentFailed"
+    DEPLOYMENT_DELETED = "DeploymentDeleted"
+    NAME_CONFLICT = "NameConflict"
+    STARTED_ANEW = "StartedAnew"
+    WAITING = "WaitingForEarlierJob"
+    PAUSED = "Paused"
+    UNREADABLE = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    REJECTED = "RejectedByApiServer"
+    TOO_EXPENSIVE = "TooExpensive"
+    NEW = "New"
+
+
+class Stage(Enum):
+    """What a request is waiting for, which decides what has to be read."""
+
+    VALIDATION = "validation of its spec"
+    START = "start of profiling"
+    PROFILING = "profiling"
+    DEPLOYMENT = "creation of its graph, and the graph's state"
+    NOTHING = "nothing"
+
+
+class Action(Enum):
+    """What to do next."""
+
+    NOTHING = "nothing"
+    ACCEPT = "record the accepted spec"
+    REJECT = "report the problems of the spec"
+    DELETE_OLD_JOB = "delete the Job of an earlier spec"
+    WAIT = "report what is left of an earlier Job"
+    START = "create the Job"
+    RECORD_START = "record that the Job runs"
+    REPORT_PROGRESS = "report the progress of the Job"
+    JOB_NAME_TAKEN = "report that the Job's name is taken"
+    OUTPUT_TAKEN = "report that the name of the results is taken"
+    FAIL = "report why profiling failed"
+    JOB_LOST = "report that the Job was deleted"
+    COLLECT_RESULTS = "record the results of profiling"
+    RENAME = "record new names for ConfigMaps whose names are taken"
+    CREATE = "create the graph"
+    GRAPH_NAME_TAKEN = "report that the graph's name is taken"
+    SYNC_STATUS = "copy the state of the graph"
+    MARK_DELETED = "record that the graph was deleted"
+    FINISH = "record that there is nothing to deploy"
+
+
+FIXED = frozenset(
+    (RequestState.PROFILING, RequestState.DEPLOYING, RequestState.READY, RequestState.DELETED)
+)
+"""States in which a change of the spec has no effect."""
+
+RETRIED: dict[tuple[RequestConditionType, RequestReason], Stage] = {
+    (RequestConditionType.PROFILING, RequestReason.JOB_CREATION_FAILED): Stage.START,
+    (RequestConditionType.PROFILING, RequestReason.NAME_CONFLICT): Stage.START,
+    (RequestConditionType.DEPLOYED, RequestReason.DEPLOYMENT_CREATION_FAILED): Stage.DEPLOYMENT,
+    (RequestConditionType.DEPLOYED, RequestReason.NAME_CONFLICT): Stage.DEPLOYMENT,
+}
+"""Failures whose cause users can remove, with the stage at which the request continues."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """The namespace where a request creates its graph.
+
+    `refusal` is the reason why nothing may be created there, or "". `config_maps` are the existing ones among
+    those that the graph needs, by name; empty if nothing may be created.
+    """
+
+    namespace: str
+    refusal: str = ""
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+
+
+UNREAD = Destination("", "its namespace was not read")
+"""The default, so that nothing is created without a check."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """The objects that the stage of a request depends on; None for an object that does not exist.
+
+    `problems` are those of the spec and of the objects that it names. `pods_left` are the names of
+    running pods of an earlier Job, `pods` those of a running or failed Job. `witnesses` are the Job that
+    wrote the results and its pods, with their specs. `temporary` are graphs that a failed profiler left
+    behind. `config_maps` are the existing ones of the base graph, by name: the user's, and the completed
+    one of the operator.
+    """
+
+    problems: tuple[str, ...] = ()
+    job: Job | None = None
+    pods_left: tuple[str, ...] = ()
+    pods: tuple[JobPod, ...] = ()
+    output: Output | None = None
+    witnesses: tuple[JobInFull | None, tuple[JobPodInFull, ...]] = (None, ())
+    graph: DynamoGraphDeployment | None = None
+    temporary: tuple[DynamoGraphDeployment, ...] = ()
+    config_maps: Mapping[str, Output] = field(default_factory=dict[str, Output])
+    destination: Destination = UNREAD
+
+
+def stage(request: DynamoGraphDeploymentRequest) -> Stage:
+    """Return what the request is waiting for."""
+    state, record = request.status.state or RequestState.NEW, recorded(request)
+    if state == RequestState.DELETED:
+        return Stage.NOTHING
+    if record is not None and record.created:
+        return Stage.DEPLOYMENT
+    if state == RequestState.FAILED:
+        return _after_failure(request, record)
+    return _unrecorded(request, state) if record is None else _due(request, record)
+
+
+def next_step(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
+    """Decide what to do now; there is an action for every combination of inputs."""
+    match stage(request):
+        case Stage.VALIDATION:
+            return Action.REJECT if facts.problems else Action.ACCEPT
+        case Stage.START:
+            return _start(request, facts)
+        case Stage.PROFILING:
+            return _profile(request, facts)
+        case Stage.DEPLOYMENT:
+            return _deploy(request, facts)
+        case Stage.NOTHING:
+            is_stuck = request.status.state == RequestState.DEPLOYING
+            return Action.FINISH if is_stuck else Action.NOTHING
+
+
+def is_of_request(request: DynamoGraphDeploymentRequest, graph: Resource) -> bool:
+    """Whether a graph was created for this request, by its uid, or without one by an earlier operator."""
+    uid = graph.metadata.annotations.get(labels.REQUEST_UID)
+    if uid is not None:
+        return uid == request.metadata.uid
+    has_labels = tracking(request).items() <= graph.metadata.labels.items()
+    return has_labels and was_created(request)
+
+
+def was_created(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the graph was created once. A forged status can only prevent its creation."""
+    record, deployment = recorded(request), request.status.deployment
+    is_recorded = record is not None and record.created
+    return is_recorded or (deployment is not None and deployment.created)
+
+
+def end_of(job: Job) -> Condition | None:
+    """The condition `Complete` or `Failed` of a Job that has ended, else None."""
+    for type_ in ("Complete", "Failed"):
+        end = condition(job.status.conditions, type_)
+        if end is not None and end.status == "True":
+            return end
+    return None
+
+
+def _due(request: DynamoGraphDeploymentRequest, record: Record) -> Stage:
+    """The stage that follows what was done."""
+    generation, status = request.metadata.generation, request.status
+    was_interrupted = (
+        status.state == RequestState.PENDING
+        and status.observed_generation == generation != record.generation
+    )
+    if was_interrupted:  # after the status of a newer spec, before its record
+        return Stage.VALIDATION
+    if has_results(request):
+        return Stage.DEPLOYMENT if accepted_spec(request).auto_apply else Stage.NOTHING
+    return Stage.PROFILING if record.job or record.results else Stage.START
+
+
+def _unrecorded(request: DynamoGraphDeploymentRequest, state: str) -> Stage:
+    """The stage of a request without a record: it is new, or from an earlier operator.
+
+    The results are read again. Of a graph that was created only the state is read.
+    """
+    match state:
+        case RequestState.PROFILING:
+            return Stage.PROFILING
+        case RequestState.DEPLOYING | RequestState.READY:
+            if not accepted_spec(request).auto_apply:
+                return Stage.NOTHING
+            deployment = request.status.deployment
+            was_created = deployment is not None and deployment.created
+            return Stage.DEPLOYMENT if was_created else Stage.PROFILING
+        case _:
+            return Stage.VALIDATION
+
+
+def _after_failure(request: DynamoGraphDeploymentRequest, record: Record | None) -> Stage:
+    status, generation = request.status, request.metadata.generation
+    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    if succeeded is None:
+        return Stage.NOTHING  # failed under an earlier operator
+    is_edited = generation != accepted_generation(request)
+    is_new = succeeded.observed_generation != generation  # edited after the failure was reported
+    was_refused = status.observed_generation == 0
+    if is_edited and (is_new or was_refused):
+        return Stage.VALIDATION
+    for (type_, reason), stage_ in RETRIED.items():
+        failed = condition(status.conditions, type_)
+        if failed is not None and (failed.status, failed.reason) == ("False", reason):
+            if record is not None:
+                return _due(request, record)
+            return Stage.VALIDATION if stage_ is Stage.START else Stage.PROFILING
+    return Stage.NOTHING
+
+
+def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
+    if facts.job is not None:
+        if not controls(request, facts.job):
+            return Action.JOB_NAME_TAKEN
+        if facts.job.metadata.deletion_timestamp:
+            return Action.WAIT  # its deletion triggers a reconcile
+        return Action.RECORD_START if _is_current(request, facts.job) else Action.DELETE_OLD_JOB
+    if facts.pods_left:
+        return Action.WAIT  # they could overwrite the results of the next Job
+    if request.metadata.generation != accepted_generation(request):
+        return Action.REJECT if facts.problems else Action.ACCEPT
+    output, ours = facts.output, names.label_value(request.metadata.name)
+    is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
+    return Action.OUTPUT_TAKEN if is_taken else Action.START
+
+
+def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    """Whether an unrecorded Job is the one that the operator creates for the accepted spec.
+
+    Who may create Jobs may have created this one, and so decides the results. That is worth no more than a
+    graph in the same namespace; for another namespace the operator creates the Job again.
+    """
+    if target(request, accepted_spec(request)).namespace != request.metadata.namespace:
+        return False
+    made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
+    return made_for is None or made_for == str(accepted_generation(request))
+
+
+def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
+    """Whether the Job is that of the request, and the recorded one if one was recorded."""
+    record = recorded(request)
+    is_recorded = record is None or record.job in {"", job.metadata.uid}
+    return is_recorded and controls(request, job)
+
+
+def _profile(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
+    job = facts.job
+    if job is None or not is_job_of(request, job):
+        return Action.COLLECT_RESULTS if _has_results(request, facts.output) else Action.JOB_LOST
+    end = end_of(job)
+    if end is None:
+        return Action.REPORT_PROGRESS
+    return Action.COLLECT_RESULTS if end.type == "Complete" else Action.FAIL
+
+
+def _has_results(request: DynamoGraphDeploymentRequest, output: Output | None) -> bool:
+    """Whether the results of this request exist; its Job may have been deleted."""
+    if output is None:
+        return False
+    is_own = any(owner.uid == request.metadata.uid for owner in output.metadata.owner_references)
+    return is_own and bool({RESULTS_FILE, MOCKED_RESULTS_FILE} & output.data.keys())
+
+
+def _deploy(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action:
+    graph = facts.graph
+    if graph is None and was_created(request):
+        return Action.MARK_DELETED
+    if graph is None:
+        present = facts.destination.config_maps
+        return Action.RENAME if renamed_config_maps(request, present) else Action.CREATE
+    if is_of_request(request, graph):
+        return Action.SYNC_STATUS
+    return Action.MARK_DELETED if was_created(request) else Action.GRAPH_NAME_TAKEN
+
+
+_DIGEST_LENGTH = 64
+_SIGNED = (RESULTS_FILE, MOCKED_RESULTS_FILE)
+_PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecycle")
+"""Fields of a container that decide what it runs."""
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def require_confirmed(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    job: JobInFull | None,
+    pods: Collection[JobPodInFull],
+    data: Mapping[str, str],
+) -> None:
+    """Check that the Job's pods confirm the results as far as the spec uses them.
+
+    Raises:
+        BadOutput: they do not, or they report other results.
+    """
+    metadata, namespace = request.metadata, target(request, spec).namespace
+    if not is_signed(job, pods, data) and namespace != metadata.namespace:
+        raise BadOutput(
+            "no pod of the profiling Job that runs the Job's template reports the digests of the results, "
+            f"which are required to create objects in namespace {namespace}"
+        )
+    if spec.auto_apply and not is_confirmed(job, pods):
+        raise BadOutput(
+            "no pod of the profiling Job reports the digests of the results, so that anything may have "
+            f"written them: review ConfigMap {names.profiling_output(metadata.name)}, and create the graph "
+            "yourself"
+        )
+
+
+def is_signed(job: JobInFull | None, pods: Iterable[JobPodInFull], data: Mapping[str, str]) -> bool:
+    """Whether a pod that runs the Job's template reports these results.
+
+    Raises:
+        BadOutput: a pod of the Job reports other results than these.
+    """
+    if job is None:
+        return False
+    reports = [(pod, digests) for pod in pods if controls(job, pod) for digests in _reports(pod)]
+    actual = {
+        name: hashlib.sha256(data[name].encode()).hexdigest() for name in _SIGNED if name in data
+    }
+    if any(digests != actual for _, digests in reports):
+        raise BadOutput(
+            "the output ConfigMap differs from what the profiling Job wrote (the digests that "
+            "its pod reported do not match): something else changed it"
+        )
+    return any(runs_template(job.spec.template.spec, pod.spec) for pod, _ in reports)
+
+
+def is_confirmed(job: JobInFull | None, pods: Iterable[JobPodInFull]) -> bool:
+    """Whether a pod of the Job reports results, whatever it runs, or an earlier operator created the Job.
+
+    That is enough to create the graph in the same namespace: a user who may create pods or Jobs there
+    needs no graph for it. `is_signed` has compared the reports.
+    """
+    if job is None:
+        return False
+    copier = _named(job.spec.template.spec, "containers").get(COPIER) or {}
+    if not {"copy-output", COPIER} & set(copier.get("args") or ()):
+        return True  # the copier of an earlier operator reports nothing
+    return any(report for pod in pods if controls(job, pod) for report in _reports(pod))
+
+
+def runs_template(template: Object, pod: Object) -> bool:
+    """Whether a pod runs the programs of a template, with the same ServiceAccount and the same volumes.
+
+    Admission may add containers, such as sidecars, but they must not mount volumes of the template.
+    """
+    same = ("serviceAccountName", "shareProcessNamespace", "hostPID")
+    if any(template.get(field) != pod.get(field) for field in same):
+        return False
+    volumes, theirs = _named(template, "volumes"), _named(pod, "volumes")
+    if any(theirs.get(name) != volume for name, volume in volumes.items()):
+        return False
+    containers = _named(template, "containers")
+    added = [
+        container
+        for kind in _CONTAINERS
+        for container in pod.get(kind) or ()
+        if kind != "containers" or container["name"] not in containers
+    ]
+    if any(mount["name"] in volumes for container in added for mount in _mounts(container)):
+        return False
+    running = _named(pod, "containers")
+    return all(_runs(container, running.get(name)) for name, container in containers.items())
+
+
+def _runs(container: Object, running: Object | None) -> bool:
+    if running is None or any(container.get(name) != running.get(name) for name in _PROGRAM):
+        return False
+    declared, mounts = _mounts(container), _mounts(running)
+    added = [mount for mount in mounts if mount not in declared]
+    return all(mount in mounts for mount in declared) and all(
+        mount["mountPath"] == TOKEN_FOLDER for mount in added
+    )
+
+
+def _named(spec: Object, field: str) -> Object:
+    return {item["name"]: item for item in spec.get(field) or ()}
+
+
+def _mounts(container: Object) -> list[Any]:
+    return container.get("volumeMounts") or []
+
+
+def _reports(pod: JobPodInFull) -> Iterator[dict[str, str]]:
+    """Yield the digests by file that the copier reported, if it succeeded."""
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        has_copied = container.name == COPIER and ended is not None and not ended.exit_code
+        if report := _digests(ended.message) if ended is not None and has_copied else {}:
+            yield report
+
+
+def _digests(text: str) -> dict[str, str]:
+    digests: dict[str, str] = {}
+    for line in text.splitlines():
+        digest, _, name = line.partition("  ")
+        if name in _SIGNED and len(digest) == _DIGEST_LENGTH:
+            digests[name] = digest
+    return digests

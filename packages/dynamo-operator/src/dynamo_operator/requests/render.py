@@ -1,0 +1,481 @@
+"""The profiling Job of a DynamoGraphDeploymentRequest, and its contract with the profiler.
+
+Any profiler can rely on the following.
+
+The Job is `profile-REQUEST`. Its pod has two containers that share the volume `profiling-output` at
+`/data`: `profiler` writes there; `output-copier` reads there and writes a ConfigMap.
+
+What the profiler receives:
+
+- command `python -m benchmarks.profiler.profile_sla --profile-config TEXT
+  [--enable-gpu-discovery]`. TEXT is one argument, YAML: the request's `profilingConfig.config` with
+  `deployment.model`, `engine.backend` and `output_dir` (always `/data`) set, `deployment.namespace`
+  unless the user sets it, `deployment.dgd_image` if there is a `workersImage`, `engine.config`
+  (`/config/disagg.yaml`) if there is a `configMapRef`. Keys are sorted.
+- the file `/config/disagg.yaml` if there is a `configMapRef`: the base graph, whose workers have the
+  tolerations and other placement of `profilingConfig`, so that temporary graphs have them too. The model
+  cache, read-only, at `deployment.modelCache.mountPath` (default `/opt/model-cache`), if
+  `deployment.modelCache.pvcName` is set.
+- `DGDR_NAME`, `DGDR_NAMESPACE` and `DGDR_UID` of the request. `HUGGING_FACE_HUB_TOKEN` if the Secret
+  `hf-token-secret` has the key `HF_TOKEN`; `NATS_SERVER` and `ETCD_ENDPOINTS` if the operator has their
+  addresses. Then the variables of `env`.
+- user and group 1000, and the ServiceAccount `dgdr-profiling-job`, whose token is mounted at the usual
+  path.
+
+What the profiler must do:
+
+- write `/data/config_with_planner.yaml`: a stream of YAML documents, exactly one of them a
+  DynamoGraphDeployment, the others ConfigMaps that it mounts. With `useMocker`, also the same for
+  simulated engines to `/data/mocker_config_with_planner.yaml`. Both together under 1 MiB, in UTF-8. Then
+  exit with 0.
+- on failure, exit with another code. The end of its log, or `/dev/termination-log`, is the cause that the
+  user reads. A failure is final: profiling is not repeated.
+- it may write `/data/profiler_status.yaml` at any time, atomically (write another file, then rename it): a
+  mapping with `phase` (Initializing, SweepingPrefill, SweepingDecode, SelectingConfig, BuildingCurves,
+  GeneratingDGD, Done) and `message`, one line. The copier reads it every five seconds, and the status of
+  the request shows both. With `status: failed` and exit code 0 profiling has failed too, because of
+  `message`.
+
+The copier writes the ConfigMap `dgdr-output-REQUEST` in the namespace of the request, owned by the
+request, with the labels `dgdr.nvidia.com/name` and `nvidia.com/managed-by`, and each of these files as a
+key of `data`. `profiler_status.yaml` may be written before the others. Its termination message has the
+digests of the results, by which the operator verifies them (`plan/request_digest.py`).
+"""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+import yaml
+
+from dynamo_operator import labels, names
+from dynamo_operator.documents import is_deep
+from dynamo_operator.graph.render import cluster_role_objects
+from dynamo_operator.requests.api import (
+    COPIER,
+    OWN_VARIABLES,
+    PROFILER,
+    TOKEN_FOLDER,
+    ConfigMapReference,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+    accepted_generation,
+    is_variable,
+)
+from dynamo_operator.settings import RenderSettings
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import Job
+
+OUTPUT_FOLDER = "/data"
+BASE_FILE = "disagg.yaml"
+BASE_FOLDER = "/config"
+DEFAULT_MODEL_CACHE_FOLDER = "/opt/model-cache"
+_BUILT_BYTES = 200_000
+"""A larger configuration, as JSON, is rejected without building its YAML; see `validation.request`."""
+_STRING = "tag:yaml.org,2002:str"
+
+
+def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
+    """Return the user's configuration with the fields of the request.
+
+    Raises:
+        TypeError: `deployment` or `engine` is not an object; validation refuses that.
+    """
+    config: Object = dict(spec.profiling_config.config or {})
+    deployment, engine = _section(config, "deployment"), _section(config, "engine")
+    deployment.setdefault("namespace", namespace)
+    deployment["model"] = spec.model
+    overrides = spec.deployment_overrides
+    if overrides is not None and overrides.workers_image:
+        deployment.pop("dgdImage", None)
+        deployment["dgd_image"] = overrides.workers_image
+    config.pop("outputDir", None)
+    config["output_dir"] = OUTPUT_FOLDER
+    engine["backend"] = spec.backend
+    if spec.profiling_config.config_map_ref is not None:
+        engine["config"] = f"{BASE_FOLDER}/{BASE_FILE}"
+    return config | {"deployment": deployment, "engine": engine}
+
+
+def profiler_config_text(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> str:
+    """Return the configuration as the profiler's argument: YAML with sorted keys."""
+    config = _whole_numbers(profiler_config(spec, namespace))
+    text: str = yaml.dump(config, Dumper=_Dumper, allow_unicode=True, width=1 << 20)
+    return text
+
+
+def profiler_config_bytes(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> int:
+    """The length of that argument in bytes of UTF-8; 0 for a configuration that validation rejects.
+
+    For a configuration that is far too large it is the length as JSON, since building YAML would take long.
+    """
+    config = spec.profiling_config.config or {}
+    sections = (config.get("deployment"), config.get("engine"))
+    if is_deep(config) or not all(
+        section is None or isinstance(section, dict) for section in sections
+    ):
+        return 0
+    size = len(msgspec.json.encode(config))
+    return size if size > _BUILT_BYTES else len(profiler_config_text(spec, namespace).encode())
+
+
+def uses_ai_configurator(spec: DynamoGraphDeploymentRequestSpec) -> bool:
+    """Whether AI Configurator estimates results instead of measuring them."""
+    sweep: object = (spec.profiling_config.config or {}).get("sweep")
+    if not isinstance(sweep, dict):
+        return False
+    for key in ("useAiConfigurator", "use_ai_configurator"):
+        if isinstance(sweep.get(key), bool):
+            return bool(sweep[key])
+    return False
+
+
+def model_cache(spec: DynamoGraphDeploymentRequestSpec) -> tuple[str, str] | None:
+    """The PVC with models and its mount path, or None."""
+    deployment: object = (spec.profiling_config.config or {}).get("deployment")
+    cache: Any = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    claim = cache.get("pvcName") if isinstance(cache, dict) else None
+    if not isinstance(claim, str) or not claim:
+        return None
+    folder: object = cache.get("mountPath")
+    if not isinstance(folder, str) or not folder:
+        folder = DEFAULT_MODEL_CACHE_FOLDER
+    return claim, folder
+
+
+def _section(config: Object, name: str) -> Object:
+    section = config.get(name)
+    if section is None:
+        return {}
+    if not isinstance(section, dict):
+        raise TypeError(f"{name} is not an object")
+    return dict(section)
+
+
+def _whole_numbers(value: object) -> object:
+    """Convert floats such as `250.0` to integers, at every depth."""
+    match value:
+        case dict():
+            return {key: _whole_numbers(child) for key, child in value.items()}
+        case list():
+            return [_whole_numbers(child) for child in value]
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+class _Dumper(yaml.CSafeDumper):
+    """PyYAML's emitter without aliases; text that would not be read as text is double-quoted."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002  the signature is PyYAML's
+        return True
+
+
+def _string(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    tag: object = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    style = '"' if tag != _STRING else ("|" if "\n" in text else None)
+    return dumper.represent_scalar(_STRING, text, style=style)
+
+
+_Dumper.add_representer(str, _string)
+
+
+def worker_variables(spec: DynamoGraphDeploymentRequestSpec) -> list[Object]:
+    """The variables of generated workers: `deployment.envs`, then those of the profiler; the first counts."""
+    deployment: object = (spec.profiling_config.config or {}).get("deployment")
+    given: Any = deployment.get("envs") if isinstance(deployment, dict) else None
+    variables = [*(given if isinstance(given, list) else []), *spec.profiling_config.env]
+    by_name: dict[str, Object] = {}
+    for variable in variables:
+        if is_variable(variable):
+            by_name.setdefault(variable["name"], variable)
+    return list(by_name.values())
+
+
+PULL_SECRET = "nvcr-imagepullsecret"  # noqa: S105  the name of one
+BACKOFF_LIMIT = 3
+DEADLINE_SECONDS = 24 * 60 * 60
+"""A sweep takes hours; a Job that takes longer than a day probably hangs."""
+
+SHORTEST_TTL_SECONDS = 60
+"""The operator must read the cause of a failure before the Job is deleted."""
+
+_USER = 1000
+_TOKEN_SECONDS = 3607  # the API server's own choice for tokens of pods
+_SCRIPT = "copy_profiling_output.sh"
+_OUTPUT, _BASE, _CACHE, _TOKEN = "profiling-output", "profiling-config", "model-cache", "api-access"
+
+
+def profiling_job(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+    base: ConfigMapReference | None = None,
+) -> Object:
+    """Return the Job; `spec` is the accepted one.
+
+    `base` is the ConfigMap key of the completed base graph; by default that of the spec, if it has one.
+    """
+    profiling, name = spec.profiling_config, request.metadata.name
+    kind = "aic-profiler" if uses_ai_configurator(spec) else "dynamo-profiler"
+    own = {
+        labels.PROFILING_APP: kind,
+        labels.PROFILING_JOB: names.label_value(name),
+        labels.MANAGED_BY: labels.MANAGER,
+    }
+    limits: Object = {
+        "backoffLimit": BACKOFF_LIMIT
+        if profiling.backoff_limit is None
+        else profiling.backoff_limit,
+        "activeDeadlineSeconds": profiling.active_deadline_seconds or DEADLINE_SECONDS,
+    }
+    if profiling.ttl_seconds_after_finished is not None:
+        limits["ttlSecondsAfterFinished"] = max(
+            profiling.ttl_seconds_after_finished, SHORTEST_TTL_SECONDS
+        )
+    pod_labels = {**profiling.labels, labels.REQUEST: names.label_value(name)}
+    generation = str(accepted_generation(request))
+    return {
+        "apiVersion": Job.KIND.api_version,
+        "kind": Job.KIND.name,
+        "metadata": {
+            "name": names.profiling_job(name),
+            "namespace": request.metadata.namespace,
+            "labels": {**profiling.labels, **own},
+            "annotations": {**profiling.annotations, labels.REQUEST_GENERATION: generation},
+        },
+        "spec": {
+            **limits,
+            "podFailurePolicy": {"rules": _failure_rules()},
+            "template": {
+                "metadata": _present(labels=pod_labels, annotations=profiling.annotations),
+                "spec": _pod(request, spec, settings, base),
+            },
+        },
+    }
+
+
+def account_objects(
+    namespace: str, spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings
+) -> tuple[Object, ...]:
+    """Return the ServiceAccount of profiling Jobs, with a RoleBinding to the installation's ClusterRole.
+
+    Empty if the user names another ServiceAccount, and in restricted mode, where the installation has one.
+    """
+    if settings.restricted_namespace or spec.profiling_config.service_account_name:
+        return ()
+    role = settings.dgdr_profiling_cluster_role_name
+    return cluster_role_objects(namespace, names.PROFILING_SERVICE_ACCOUNT, role)
+
+
+def missing_settings(spec: DynamoGraphDeploymentRequestSpec, settings: RenderSettings) -> str:
+    """Describe the setting of the operator that the Job lacks; "" if nothing is missing."""
+    if not (settings.operator_image or settings.profiling_copier_image):
+        text = "missing image of the container that saves the results (expected "
+        return f"{text}--operator-image or --profiling-copier-image)"
+    is_given = settings.restricted_namespace or spec.profiling_config.service_account_name
+    if not (is_given or settings.dgdr_profiling_cluster_role_name):
+        text = "cluster role name is required: the operator has no "
+        return f"{text}--dgdr-profiling-cluster-role-name (`dynamoctl install` sets it)"
+    return ""
+
+
+def placement(profiling: ProfilingConfig) -> Object:
+    """The fields of a pod about placement and pull secrets, for Jobs and for graphs."""
+    return _present(
+        tolerations=list(profiling.tolerations),
+        nodeSelector=dict(profiling.node_selector),
+        affinity=profiling.affinity,
+        priorityClassName=profiling.priority_class_name,
+        runtimeClassName=profiling.runtime_class_name,
+        imagePullSecrets=list(profiling.image_pull_secrets),
+    )
+
+
+def _failure_rules() -> list[Object]:
+    """Rules of `podFailurePolicy`: a disrupted pod is replaced; a failed container ends the Job."""
+    disrupted = {"type": "DisruptionTarget", "status": "True"}
+    return [
+        {"action": "Count", "onPodConditions": [disrupted]},
+        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+    ]
+
+
+def _pod(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+    base: ConfigMapReference | None,
+) -> Object:
+    profiling = spec.profiling_config
+    placed = placement(profiling)
+    secrets = [{"name": PULL_SECRET}]
+    secrets += [secret for secret in placed.get("imagePullSecrets", ()) if secret not in secrets]
+    return {
+        **placed,
+        "serviceAccountName": profiling.service_account_name or names.PROFILING_SERVICE_ACCOUNT,
+        "restartPolicy": "Never",
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _USER,
+            "runAsGroup": _USER,
+            "fsGroup": _USER,
+        },
+        "imagePullSecrets": secrets,
+        "containers": [
+            _profiler(request, spec, settings),
+            _copier(request, settings, is_kept=bool(profiling.output_pvc)),
+        ],
+        "volumes": _volumes(spec, base or profiling.config_map_ref),
+    }
+
+
+def _profiler(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    settings: RenderSettings,
+) -> Object:
+    profiling = spec.profiling_config
+    args = ["--profile-config", profiler_config_text(spec, request.metadata.namespace)]
+    if spec.enable_gpu_discovery:
+        args.append("--enable-gpu-discovery")
+    mounts: list[Object] = [{"name": _OUTPUT, "mountPath": OUTPUT_FOLDER}]
+    if profiling.config_map_ref is not None:
+        mounts.append({"name": _BASE, "mountPath": BASE_FOLDER, "readOnly": True})
+    if (cache_ := model_cache(spec)) is not None:
+        mounts.append({"name": _CACHE, "mountPath": cache_[1], "readOnly": True})
+    if not uses_ai_configurator(spec) or spec.enable_gpu_discovery:
+        mounts.append(_token_mount())
+    return {
+        "name": PROFILER,
+        "image": profiling.profiler_image,
+        "command": ["python", "-m", "benchmarks.profiler.profile_sla"],
+        "args": args,
+        "env": _variables(request, profiling, settings),
+        **_present(envFrom=list(profiling.env_from), resources=profiling.resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": mounts,
+    }
+
+
+def _variables(
+    request: DynamoGraphDeploymentRequest, profiling: ProfilingConfig, settings: RenderSettings
+) -> list[Object]:
+    key = {"name": "hf-token-secret", "key": "HF_TOKEN", "optional": True}
+    variables: list[Object] = [
+        {"name": "HUGGING_FACE_HUB_TOKEN", "valueFrom": {"secretKeyRef": key}},
+        {"name": "NATS_SERVER", "value": settings.nats_address},
+        {"name": "ETCD_ENDPOINTS", "value": settings.etcd_address},
+    ]
+    metadata = request.metadata
+    values = (metadata.name, metadata.namespace, metadata.uid)
+    own = [
+        {"name": name, "value": value} for name, value in zip(OWN_VARIABLES, values, strict=True)
+    ]
+    users = {entry.get("name") for entry in profiling.env}
+    defaults = [
+        entry
+        for entry in variables
+        if entry["name"] not in users and ("valueFrom" in entry or entry["value"])
+    ]
+    return [
+        *defaults,
+        *own,
+        *(entry for entry in profiling.env if entry["name"] not in OWN_VARIABLES),
+    ]
+
+
+def _copier(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, *, is_kept: bool
+) -> Object:
+    """The container that saves the results: the operator's image, or one with a shell and kubectl.
+
+    Values are passed as arguments, so that no shell interprets them.
+    """
+    metadata = msgspec.json.encode({"metadata": _output_metadata(request)}).decode()
+    output = names.profiling_output(request.metadata.name)
+    fresh = ["fresh"] if is_kept else []
+    values = [request.metadata.namespace, output, metadata, OUTPUT_FOLDER, PROFILER, *fresh]
+    if settings.profiling_copier_image:
+        program: Object = {
+            "image": settings.profiling_copier_image,
+            "command": ["/bin/sh", "-c"],
+            "args": [script(), COPIER, *values],
+        }
+    else:
+        program = {
+            "image": settings.operator_image,
+            "command": ["dynamo-operator"],
+            "args": ["copy-output", *values],
+        }
+    return {
+        "name": COPIER,
+        **program,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": _OUTPUT, "mountPath": OUTPUT_FOLDER, "readOnly": True},
+            _token_mount(),
+        ],
+    }
+
+
+def _output_metadata(request: DynamoGraphDeploymentRequest) -> Object:
+    owner = {
+        "apiVersion": request.KIND.api_version,
+        "kind": request.KIND.name,
+        "name": request.metadata.name,
+        "uid": request.metadata.uid,
+    }
+    return {
+        "labels": {
+            labels.REQUEST: names.label_value(request.metadata.name),
+            labels.MANAGED_BY: labels.MANAGER,
+        },
+        "ownerReferences": [owner],
+    }
+
+
+def _volumes(
+    spec: DynamoGraphDeploymentRequestSpec, base: ConfigMapReference | None
+) -> list[Object]:
+    claim = spec.profiling_config.output_pvc
+    kept: Object = {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+    volumes: list[Object] = [{"name": _OUTPUT, **kept}]
+    if base is not None:
+        item = {"key": base.key, "path": BASE_FILE}
+        volumes.append({"name": _BASE, "configMap": {"name": base.name, "items": [item]}})
+    if (cache_ := model_cache(spec)) is not None:
+        source = {"claimName": cache_[0], "readOnly": True}
+        volumes.append({"name": _CACHE, "persistentVolumeClaim": source})
+    return [*volumes, {"name": _TOKEN, "projected": {"sources": _token_sources()}}]
+
+
+def _token_mount() -> Object:
+    """The token at the usual path, where admission then mounts no other one."""
+    return {"name": _TOKEN, "mountPath": TOKEN_FOLDER, "readOnly": True}
+
+
+def _token_sources() -> list[Object]:
+    """The sources that Kubernetes mounts by default, unless the ServiceAccount opts out."""
+    certificate = {"key": "ca.crt", "path": "ca.crt"}
+    namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    return [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": _TOKEN_SECONDS}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [certificate]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+
+
+@cache
+def script() -> str:
+    """The text of the copier's script."""
+    from importlib.resources import files
+
+    return files("dynamo_operator.component").joinpath(f"scripts/{_SCRIPT}").read_text("utf-8")
+
+
+def _present(**fields: object) -> Object:
+    """The fields that are not empty."""
+    return {name: value for name, value in fields.items() if value}

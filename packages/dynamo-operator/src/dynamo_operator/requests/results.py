@@ -1,0 +1,640 @@
+"""The graph of a request: the result of profiling, with the user's overrides and placement of pods.
+
+Fields that profiling chose for a service take precedence, since they were measured; those of the
+profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in the
+same way, because a profiler deploys temporary graphs and has no fields for tolerations and the like.
+"""
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+from msgspec import structs
+
+from dynamo_operator import labels, names
+from dynamo_operator.component.api import GROUP, VERSION, WORKER_TYPES
+from dynamo_operator.documents import DEPTH_LIMIT, ShallowLoader
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    STATUS_FILE,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    Output,
+)
+from dynamo_operator.requests.render import model_cache, worker_variables
+from dynamo_operator.shared.problems import later_version
+from kube_runtime.apply.result import controls
+from kube_runtime.decode import decode
+from kube_runtime.errors import DecodeError
+from kube_runtime.kind import Key, Object
+
+ADDITIONAL_LIMIT_BYTES = 250_000
+"""Bytes of all additional ConfigMaps as JSON."""
+
+_GRAPH_LIMIT_BYTES = 900_000
+"""Bytes of the graph as JSON: etcd stores 1.5 MiB, and the request contains ConfigMaps too."""
+_NODES_LIMIT = 200_000
+_NUMBER_LIMIT = 64
+"""Characters of a number; Kubernetes accepts no longer ones, and parsing them takes long."""
+_SMALLEST, _LARGEST = -(2**63), 2**64 - 1
+STATUS_LIMIT = 16 * 1024
+"""Characters of a profiler's status file, which has a few lines; a longer one is ignored."""
+_TEXT_LIMIT = 200
+_NAMED = 10
+
+
+class BadOutput(ValueError):
+    """The output of the profiler is unusable; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingResult:
+    """A graph and its ConfigMaps; `ignored` are the other documents, as `Kind name`."""
+
+    graph: Object
+    config_maps: tuple[Object, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+    def renamed(self, graph: Object, names: Mapping[str, str]) -> "ProfilingResult":
+        """Return the result with renamed ConfigMaps, and with this graph, which refers to them."""
+        maps = tuple(
+            config_map | {"metadata": config_map["metadata"] | {"name": names[_name(config_map)]}}
+            if _name(config_map) in names
+            else config_map
+            for config_map in self.config_maps
+        )
+        return replace(self, graph=graph, config_maps=maps)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the user about the output."""
+        if not self.ignored:
+            return ()
+        skipped = ", ".join(self.ignored[:_NAMED])
+        return (f"Only ConfigMaps are created with the graph; skipped: {skipped}",)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilingProgress:
+    """The progress that the profiler reports; texts are "" if it reports none."""
+
+    phase: str = ""
+    message: str = ""
+    has_failed: bool = False
+
+
+def parse_results(
+    data: Mapping[str, str], config_map: str, *, is_mocked: bool, name: str
+) -> ProfilingResult:
+    """Parse the data of the output ConfigMap; `name` is for a graph without one.
+
+    Raises:
+        BadOutput: the output contains no usable graph.
+    """
+    file = MOCKED_RESULTS_FILE if is_mocked else RESULTS_FILE
+    if file not in data:
+        raise BadOutput(f"key {file} not found in ConfigMap {config_map}")
+    graphs: list[Object] = []
+    rest: list[Object] = []
+    for document in documents(file, data[file]):
+        (graphs if document["kind"] == DynamoGraphDeployment.KIND.name else rest).append(document)
+    if not graphs:
+        raise _no_graph(file, "no DynamoGraphDeployment found in YAML content")
+    config_maps: list[Object] = []
+    ignored: list[str] = []
+    for document in rest:
+        if document["kind"] == "ConfigMap" and _name(document):
+            config_maps.append(document)
+        else:
+            ignored.append(f"{document['kind']} {_name(document)}".strip())
+    return ProfilingResult(_graph(file, graphs[-1], name), tuple(config_maps), tuple(ignored))
+
+
+def progress(data: Mapping[str, str]) -> ProfilingProgress:
+    """Parse the profiler's status file; empty if it is missing or unreadable."""
+    text = data.get(STATUS_FILE, "")
+    if len(text) > STATUS_LIMIT:  # parsed repeatedly, in the event loop
+        return ProfilingProgress()
+    try:
+        status: object = yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader
+    except _UNREADABLE:
+        return ProfilingProgress()
+    if not isinstance(status, dict):
+        return ProfilingProgress()
+    return ProfilingProgress(
+        phase=_line(status.get("phase")),
+        message=_line(status.get("message")),
+        has_failed=status.get("status") == "failed",
+    )
+
+
+def require_small(config_maps: Iterable[Object]) -> None:
+    """Check that the ConfigMaps fit into the status.
+
+    Raises:
+        BadOutput: they are too large.
+    """
+    size = len(msgspec.json.encode(tuple(config_maps)))
+    if size > ADDITIONAL_LIMIT_BYTES:
+        raise BadOutput(
+            f"ConfigMaps of the graph have {size} bytes as JSON (limit {ADDITIONAL_LIMIT_BYTES}, "
+            "so that they fit in the status): reduce them, or store them separately"
+        )
+
+
+def named_config_maps(kept: Iterable[Object]) -> Iterator[Object]:
+    """Return the ConfigMaps with a name; users may have edited the stored objects."""
+    return (
+        manifest for manifest in kept if manifest.get("kind") == "ConfigMap" and _name(manifest)
+    )
+
+
+def documents(file: str, text: str) -> Iterator[Object]:
+    """Yield the documents that have a kind, as JSON; `file` names the text in messages.
+
+    Raises:
+        BadOutput: it is not YAML, or too large to be read.
+    """
+    try:
+        for document in yaml.load_all(text, Loader=_Loader):
+            if isinstance(document, dict) and isinstance(document.get("kind"), str):
+                _bounded(file, document)
+                yield _as_json(document)
+    except BadOutput:
+        raise
+    except _UNREADABLE as error:
+        raise _no_graph(file, f"invalid YAML: {' '.join(str(error).split())}") from error
+
+
+def _no_graph(file: str, text: str) -> BadOutput:
+    return BadOutput(f"failed to extract DGD from {file}: {text}")
+
+
+def _graph(file: str, document: Object, name: str) -> Object:
+    if later := later_version(document):
+        raise _no_graph(file, str(later))
+    metadata = document.get("metadata")
+    kept = {
+        field: value
+        for field, value in (metadata if isinstance(metadata, dict) else {}).items()
+        if field in ("name", "labels", "annotations") and value
+    }
+    graph: Object = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": DynamoGraphDeployment.KIND.name,
+        "metadata": {"name": name} | kept,
+        "spec": document.get("spec"),
+    }
+    try:
+        read = decode(DynamoGraphDeployment, msgspec.json.encode(graph))
+    except (DecodeError, msgspec.MsgspecError, ValueError, OverflowError) as error:
+        cause = error.message if isinstance(error, DecodeError) else str(error)
+        raise _no_graph(file, f"failed to convert to DynamoGraphDeployment: {cause}") from error
+    size = len(msgspec.json.encode(graph))
+    if size > _GRAPH_LIMIT_BYTES:
+        text = (
+            f"it has {size} bytes as JSON (limit {_GRAPH_LIMIT_BYTES}, so that it fits in the "
+            "status)"
+        )
+        raise _no_graph(file, text)
+    if not read.spec.services:
+        text = "failed to convert to DynamoGraphDeployment: spec.services is empty"
+        raise _no_graph(file, text)
+    return graph
+
+
+def _name(document: Object) -> str:
+    metadata = document.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _bounded(file: str, document: Object) -> None:
+    """Reject a document that anchors expand beyond the limits of size or depth."""
+    rest: list[tuple[int, object]] = [(1, document)]
+    count = 0
+    while rest:
+        depth, value = rest.pop()
+        count += 1
+        if count > _NODES_LIMIT:
+            raise _no_graph(file, f"more than {_NODES_LIMIT} values")
+        if depth > DEPTH_LIMIT:
+            raise _no_graph(file, f"nested deeper than {DEPTH_LIMIT} levels")
+        match value:
+            case dict():
+                rest.extend((depth + 1, child) for child in value.values())
+            case list():
+                rest.extend((depth + 1, child) for child in value)
+
+
+def _as_json(value: object) -> Any:
+    match value:
+        case dict():
+            return {
+                str(key).lower() if isinstance(key, bool) else str(key): _as_json(child)
+                for key, child in value.items()
+            }
+        case list():
+            return [_as_json(child) for child in value]
+        case str() | bool() | int() | float() | None:
+            return value
+        case _:
+            return str(value)
+
+
+def _line(value: object) -> str:
+    line = " ".join(value.split()) if isinstance(value, str) else ""
+    return line if len(line) <= _TEXT_LIMIT else f"{line[: _TEXT_LIMIT - 1]}…"
+
+
+class _Loader(ShallowLoader):
+    """PyYAML's safe reader, which reads dates and times such as 1:30 as text, as Kubernetes does."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _NODES_LIMIT:  # merges of merges grow without end
+            raise _unusable(node, f"`<<` expands to more than {_NODES_LIMIT} values")
+
+
+def _unusable(node: yaml.Node, text: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+
+
+def _checked(
+    construct: Callable[[object, object], Any], kind: str
+) -> Callable[[Any, object], object]:
+    """Wrap the constructor of a number or boolean, so that each error names its place."""
+
+    def checked(loader: _Loader, node: Any) -> object:
+        text = node.value if isinstance(node, yaml.ScalarNode) else ""
+        if ":" in text:
+            return text  # Kubernetes' reader does not take 1:30 for ninety
+        try:
+            value = construct(loader, node) if len(text) <= _NUMBER_LIMIT else math.nan
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError):
+            value = math.nan
+        if not math.isfinite(value) or not (isinstance(value, float) or value in _NUMBERS):
+            raise _unusable(
+                node, (f"invalid {kind} {text[:_NUMBER_LIMIT]!r} (not accepted by Kubernetes)")
+            )
+        return value
+
+    return checked
+
+
+_NUMBERS = range(_SMALLEST, _LARGEST + 1)
+_TAG = "tag:yaml.org,2002:"
+_UNREADABLE = (
+    *(yaml.YAMLError, RecursionError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+)
+"""Errors of PyYAML for bad text: its own, and those of constructing a value."""
+
+_Loader.yaml_constructors = yaml.CSafeLoader.yaml_constructors | {
+    f"{_TAG}{tag}": _checked(yaml.CSafeLoader.yaml_constructors[f"{_TAG}{tag}"], name)
+    for tag, name in (("bool", "boolean"), ("int", "number"), ("float", "number"))
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, rule) for tag, rule in rules if tag != f"{_TAG}timestamp"]
+    for first, rules in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+_LISTS = ("tolerations", "imagePullSecrets")
+_CONTENT = ("data", "binaryData", "immutable")
+_SINGLE = ("affinity", "runtimeClassName")
+_FORMS: dict[type, str] = {dict: "mapping", list: "list"}
+Form = TypeVar("Form", Object, list[object])
+_REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
+
+
+def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Key:
+    """Namespace and name of the graph, whether or not it exists."""
+    metadata, overrides = request.metadata, spec.deployment_overrides
+    name = (overrides.name if overrides else None) or metadata.name
+    return Key((overrides.namespace if overrides else None) or metadata.namespace, name)
+
+
+def completed(
+    graph: Object, spec: DynamoGraphDeploymentRequestSpec, placed: Object, *, may_scale: bool = True
+) -> Object:
+    """Return the graph with the placement of the profiling pod, the model's PVC, and adapters for a planner.
+
+    `placed` are the fields of the profiling pod about placement. Without `may_scale` no adapters are enabled.
+
+    Raises:
+        BadOutput: the pod of a service is malformed.
+    """
+    body = graph["spec"]
+    services = body["services"]
+    has_planner = may_scale and any(_type(service) == "planner" for service in services.values())
+    result = {
+        name: _service(name, service, spec, placed, is_scaled=has_planner)
+        for name, service in services.items()
+    }
+    return {**graph, "spec": {**_with_model_cache(body, result, spec), "services": result}}
+
+
+def _with_model_cache(
+    body: Object, services: dict[str, Object], spec: DynamoGraphDeploymentRequestSpec
+) -> Object:
+    """The spec of the graph with the PVC of the model, which workers and frontends mount like the profiler.
+
+    A mount of the graph's own at that path stays. Frontends read the tokenizer.
+    """
+    cache = model_cache(spec)
+    if cache is None:
+        return body
+    (claim, folder), is_used = cache, False
+    for name, service in services.items():
+        if _type(service) not in {*WORKER_TYPES, "frontend"}:
+            continue
+        path = f"the graph's spec.services[{name}]"
+        mounts = _of_form(list, service, "volumeMounts", path)
+        pod = _of_form(dict, service, "extraPodSpec", path)
+        container = _of_form(dict, pod, "mainContainer", f"{path}.extraPodSpec")
+        own = _of_form(list, container, "volumeMounts", f"{path}.extraPodSpec.mainContainer")
+        folders = {
+            str(mount.get(field, "")).rstrip("/")
+            for field, present in (("mountPoint", mounts), ("mountPath", own))
+            for mount in present
+            if isinstance(mount, dict)
+        }
+        if folder.rstrip("/") not in folders:
+            service["volumeMounts"] = [*mounts, {"name": claim, "mountPoint": folder}]
+            is_used = True
+    claims = _of_form(list, body, "pvcs", "the graph's spec")
+    declared = {entry.get("name") for entry in claims if isinstance(entry, dict)}
+    if claim in declared or not is_used:
+        return body
+    return {**body, "pvcs": [*claims, {"name": claim, "create": False}]}
+
+
+def deployed(
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec, at: Key
+) -> Object:
+    """Return the graph to create.
+
+    Raises:
+        ValueError: the request has no graph in its status.
+    """
+    generated = request.status.generated_deployment
+    if generated is None:
+        raise ValueError("status.generatedDeployment is not set")
+    metadata: Object = generated.get("metadata") or {}
+    overrides = spec.deployment_overrides
+    return {
+        "apiVersion": generated["apiVersion"],
+        "kind": generated["kind"],
+        "metadata": {
+            "name": at.name,
+            "namespace": at.namespace,
+            "labels": {
+                **(metadata.get("labels") or {}),
+                labels.MANAGED_BY: labels.MANAGER,
+                **(overrides.labels if overrides else {}),
+                **tracking(request),
+            },
+            "annotations": {
+                **(metadata.get("annotations") or {}),
+                **(overrides.annotations if overrides else {}),
+                labels.REQUEST_UID: request.metadata.uid,
+            },
+        },
+        "spec": generated.get("spec"),
+    }
+
+
+def tracking(request: DynamoGraphDeploymentRequest) -> dict[str, str]:
+    """The labels of a graph or ConfigMap that identify its request."""
+    metadata = request.metadata
+    return {
+        labels.REQUEST: names.label_value(metadata.name),
+        labels.REQUEST_NAMESPACE: metadata.namespace,
+    }
+
+
+def is_own_config_map(request: DynamoGraphDeploymentRequest, live: Output) -> bool:
+    """Whether a ConfigMap was created for a request of this name, present or former."""
+    return tracking(request).items() <= live.metadata.labels.items() and not (
+        live.metadata.controller and not controls(request, live)
+    )
+
+
+def new_names(
+    request: DynamoGraphDeploymentRequest,
+    manifests: Iterable[Object],
+    present: Mapping[str, Output],
+) -> dict[str, str]:
+    """Map the names of ConfigMaps that are taken by others to new names; `present` are the existing ones."""
+    renamed: dict[str, str] = {}
+    for manifest in manifests:
+        name: str = manifest["metadata"]["name"]
+        live = present.get(name)
+        if live is not None and not is_own_config_map(request, live):
+            renamed[name] = names.dns_subdomain(f"{name}-{request.metadata.name}")
+    return renamed
+
+
+def renamed_config_maps(
+    request: DynamoGraphDeploymentRequest, present: Mapping[str, Output]
+) -> dict[str, str]:
+    """New names, by the old ones, for ConfigMaps in the status whose names others have taken.
+
+    The names were checked when the results were read, unless the namespace could not be read then.
+    """
+    if request.status.generated_deployment is None:
+        return {}
+    return new_names(request, named_config_maps(request.status.additional_resources), present)
+
+
+def config_map(request: DynamoGraphDeploymentRequest, manifest: Object, namespace: str) -> Object:
+    """Return a ConfigMap from the profiling results, as it is applied.
+
+    Raises:
+        BadOutput: its labels or annotations are not a mapping.
+    """
+    metadata = manifest["metadata"]
+    kept: Object = {name: manifest[name] for name in _CONTENT if name in manifest}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": namespace,
+            "labels": {
+                **_of_form(dict, metadata, "labels", "metadata"),
+                **tracking(request),
+                labels.MANAGED_BY: labels.MANAGER,
+            },
+            "annotations": {
+                **_of_form(dict, metadata, "annotations", "metadata"),
+                labels.REQUEST_UID: request.metadata.uid,
+            },
+        },
+        **kept,
+    }
+
+
+def _type(service: object) -> str:
+    return str(service.get("componentType", "")) if isinstance(service, dict) else ""
+
+
+def _of_form(form: type[Form], parent: Object, name: str, path: str) -> Form:
+    """Return a list or mapping; empty if it is not set."""
+    value = parent.get(name) or form()
+    if not isinstance(value, form):
+        raise BadOutput(f"{path}.{name} is not a {_FORMS[form]}")
+    return value
+
+
+def _service(
+    service_name: str,
+    service: Object,
+    spec: DynamoGraphDeploymentRequestSpec,
+    placed: Object,
+    *,
+    is_scaled: bool,
+) -> Object:
+    result, is_worker = dict(service), _type(service) in WORKER_TYPES
+    if is_scaled and is_worker and "scalingAdapter" not in result:
+        result["scalingAdapter"] = {"enabled": True}
+    if is_worker and (more := _missing_variables(worker_variables(spec), result.get("envs") or [])):
+        result["envs"] = [*(result.get("envs") or []), *more]
+    takes_all = is_worker and not spec.use_mocker
+    placement = {name: placed[name] for name in placed if takes_all or name == "imagePullSecrets"}
+    if placement:
+        pod: Object = dict(result.get("extraPodSpec") or {})
+        path = f"the graph's spec.services[{service_name}].extraPodSpec"
+        for name in _LISTS:
+            present = _of_form(list, pod, name, path)
+            present_forms = set(map(_form, present))
+            more = [entry for entry in placement.get(name, ()) if _form(entry) not in present_forms]
+            if more:
+                pod[name] = [*present, *more]
+        if "nodeSelector" in placement:
+            chosen = _of_form(dict, pod, "nodeSelector", path)
+            pod["nodeSelector"] = {**placement["nodeSelector"], **chosen}
+        pod |= {name: placement[name] for name in _SINGLE if name in placement and name not in pod}
+        if pod:
+            result["extraPodSpec"] = pod
+    return result
+
+
+def _form(value: object) -> bytes:
+    """Encode a value so that equal values have equal bytes, which a set can contain."""
+    return msgspec.json.encode(value, order="deterministic")
+
+
+def _missing_variables(requested: Iterable[Object], present: Iterable[Object]) -> list[Object]:
+    """The requested variables that are not present."""
+    present_names = {env.get("name") for env in present}
+    return [env for env in requested if env.get("name") not in present_names]
+
+
+def _with_names(value: object, renamed: Mapping[str, str]) -> object:
+    match value:
+        case dict():
+            return {
+                key: _renamed(child, renamed) if key in _REFERENCES else _with_names(child, renamed)
+                for key, child in value.items()
+            }
+        case list():
+            return [_with_names(child, renamed) for child in value]
+        case _:
+            return value
+
+
+def _renamed(reference: object, renamed: Mapping[str, str]) -> object:
+    if not isinstance(reference, dict) or reference.get("name") not in renamed:
+        return reference
+    return {**reference, "name": renamed[reference["name"]]}
+
+
+def read_output(
+    request: DynamoGraphDeploymentRequest,
+    spec: DynamoGraphDeploymentRequestSpec,
+    data: Mapping[str, str],
+    placed: Object,
+) -> ProfilingResult:
+    """Read the profiling results and complete their graph. `placed` as in `completed`.
+
+    Raises:
+        BadOutput: the results contain no usable graph.
+    """
+    name = request.metadata.name
+    config_map = names.profiling_output(name)
+    output = parse_results(data, config_map, is_mocked=spec.use_mocker, name=name)
+    return dataclasses.replace(output, graph=completed(output.graph, spec, placed))
+
+
+def with_new_names(output: ProfilingResult, renamed: Mapping[str, str]) -> ProfilingResult:
+    """Rename ConfigMaps in the output and in its graph. `renamed` maps old names to new ones."""
+    if not renamed:
+        return output
+    graph = output.graph | {"spec": _with_names(output.graph.get("spec"), renamed)}
+    return output.renamed(graph, renamed)
+
+
+_UNPRINTABLE = re.compile("[\x7f-\x84\x86-\x9f\ufffe\uffff]")
+"""Characters that JSON allows and YAML requires to be escaped (YAML 1.2, 5.1)."""
+
+
+def completed_base(text: str, spec: DynamoGraphDeploymentRequestSpec, placed: Object) -> str | None:
+    """Return the completed base graph as JSON, which is YAML; None if nothing has to be, or can be, added.
+
+    `placed` as in `completed`.
+    """
+    try:
+        graphs = list(documents("the base graph", text))
+        if len(graphs) != 1 or not _is_graph(graphs[0]):
+            return None
+        # Temporary graphs run the real engines, even if the final one uses the mocker.
+        result = completed(
+            graphs[0], structs.replace(spec, use_mocker=False), placed, may_scale=False
+        )
+    except BadOutput:
+        return None
+    if result == graphs[0]:
+        return None
+    text = msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def base_config_map(request: DynamoGraphDeploymentRequest, key: str, text: str) -> Object:
+    """Return the ConfigMap with the completed base graph under that key, without owner references."""
+    metadata = request.metadata
+    manifest: Object = {
+        "metadata": {"name": names.profiling_base(metadata.name, metadata.uid)},
+        "data": {key: text},
+    }
+    return config_map(request, manifest, metadata.namespace)
+
+
+def _is_graph(document: Object) -> bool:
+    spec = document.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    return (
+        document["kind"] == DynamoGraphDeployment.KIND.name
+        and isinstance(services, dict)
+        and all(_is_service(service) for service in services.values())
+    )
+
+
+def _is_service(value: object) -> bool:
+    """Whether the fields of a service that `completed` extends are well-formed."""
+    if not isinstance(value, dict):
+        return False
+    pod, envs = value.get("extraPodSpec") or {}, value.get("envs") or []
+    return (
+        isinstance(pod, dict)
+        and isinstance(envs, list)
+        and all(isinstance(env, dict) for env in envs)
+    )

@@ -1,0 +1,568 @@
+"""The status of a DynamoGraphDeploymentRequest after each action, and its events.
+
+The operator remembers nothing but this status. So the accepted spec, the results and the name of the graph
+must be in it before the next action relies on them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from dynamo_operator import names
+from dynamo_operator.component.pods import pod_report
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    DeploymentStatus,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    JobPod,
+    as_accepted,
+)
+from dynamo_operator.requests.plan import FIXED, RequestConditionType, RequestReason, RequestState
+from dynamo_operator.requests.results import ProfilingProgress, ProfilingResult
+from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, GraphState
+from dynamo_operator.shared.events import StatusEvent
+from kube_runtime.kind import Key
+from kube_runtime.text import fitted
+from kube_runtime.types.kinds import ContainerStatus, Job
+from kube_runtime.types.meta import Condition, condition
+
+MESSAGE_LIMIT = 4096
+"""Characters of a condition's message. The API server accepts 32,768."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReport:
+    """A status to write, and the events to queue once it is written."""
+
+    status: DynamoGraphDeploymentRequestStatus
+    events: tuple[StatusEvent, ...] = ()
+
+
+def request_status(
+    request: DynamoGraphDeploymentRequest,
+    state: RequestState,
+    *conditions: Condition,
+    message: str,
+) -> DynamoGraphDeploymentRequestStatus:
+    """The request's status in this state, with `conditions` and `Succeeded`."""
+    message = message[:MESSAGE_LIMIT]
+    succeeded = summary(request, state, conditions, message)
+    return replace(
+        request.status, state=str(state), message=message, conditions=(*conditions, succeeded)
+    )
+
+
+def summary(
+    request: DynamoGraphDeploymentRequest,
+    state: RequestState,
+    conditions: tuple[Condition, ...],
+    message: str,
+) -> Condition:
+    """`Succeeded`, which sums up the other conditions."""
+    match state:
+        case RequestState.READY:
+            value, reason = "True", "Ready"
+        case RequestState.FAILED | RequestState.DELETED:
+            steps = (step for step in conditions if step.type != RequestConditionType.SUCCEEDED)
+            failed = [step for step in steps if step.status == "False"]
+            value, reason = "False", failed[-1].reason if failed else str(state)
+        case _:
+            held = any(step.reason == RequestReason.WAITING for step in conditions)
+            value = "Unknown"
+            reason = RequestReason.WAITING if held else str(state) or RequestReason.NEW
+    return request_condition(request, RequestConditionType.SUCCEEDED, value, reason, message)
+
+
+def failed_status(
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    reason: RequestReason,
+    text: str,
+    *earlier: Condition,
+) -> DynamoGraphDeploymentRequestStatus:
+    """The status of a request whose step of this type failed, after the `earlier` conditions."""
+    failed = request_condition(request, type_, "False", reason, text)
+    return request_status(request, RequestState.FAILED, *earlier, failed, message=text)
+
+
+def request_condition(
+    request: DynamoGraphDeploymentRequest,
+    type_: RequestConditionType,
+    value: str,
+    reason: str,
+    text: str,
+) -> Condition:
+    """A condition with the generation that it describes: for profiling that of the accepted spec."""
+    generation: int | None = request.metadata.generation
+    if type_ is RequestConditionType.DEPLOYED:
+        generation = None
+    elif type_ in (RequestConditionType.PROFILING, RequestConditionType.GENERATED):
+        generation = request.status.observed_generation or generation
+    return Condition(
+        type_, value, str(reason), text[:MESSAGE_LIMIT], observed_generation=generation
+    )
+
+
+_RUNNING = "Profiling is in progress"
+_HELD = (
+    RequestReason.PAUSED,
+    RequestReason.UNREADABLE,
+    RequestReason.TOO_LARGE,
+    RequestReason.TOO_EXPENSIVE,
+    RequestReason.REJECTED,
+)
+"""Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
+
+
+def refused(request: DynamoGraphDeploymentRequest, problems: tuple[str, ...]) -> RequestReport:
+    """The spec is invalid."""
+    text = "\n".join(problems)
+    type_, reason = RequestConditionType.VALIDATION, RequestReason.VALIDATION_FAILED
+    status = replace(failed_status(request, type_, reason, text), observed_generation=0)
+    return RequestReport(status, (StatusEvent("ValidationFailed", text, is_warning=True),))
+
+
+def accepted(
+    request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec
+) -> RequestReport:
+    """The spec is accepted; results of an earlier spec are dropped."""
+    text = "DGDR initialized successfully"
+    valid = request_condition(
+        request,
+        RequestConditionType.VALIDATION,
+        "True",
+        RequestReason.ACCEPTED,
+        "The spec is valid",
+    )
+    again = [
+        request_condition(
+            request, type_, "Unknown", RequestReason.STARTED_ANEW, "The spec has changed"
+        )
+        for type_ in (
+            RequestConditionType.PROFILING,
+            RequestConditionType.GENERATED,
+            RequestConditionType.DEPLOYED,
+        )
+        if condition(request.status.conditions, type_)
+    ]
+    pending = request_status(
+        request, RequestState.PENDING, *(valid, *again), message="Profiling is about to start"
+    )
+    status = DynamoGraphDeploymentRequestStatus(
+        state=pending.state,
+        message=pending.message,
+        conditions=pending.conditions,
+        observed_generation=request.metadata.generation,
+        backend=spec.backend,
+        accepted_spec=as_accepted(spec),
+    )
+    return RequestReport(status, (StatusEvent("Initialized", text),))
+
+
+def waiting(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
+    """The Job cannot be created yet, because an earlier one or its pods still exist."""
+    text = f"Profiling waits for an earlier Job to terminate: {text}"
+    held = request_condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.WAITING, text
+    )
+    return RequestReport(request_status(request, RequestState.PENDING, held, message=text))
+
+
+def begun(request: DynamoGraphDeploymentRequest, now: str, *, is_offline: bool) -> RequestReport:
+    """The Job was created."""
+    text = f"{'AIC profiling' if is_offline else 'Profiling'} job created"
+    running = request_condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, _RUNNING
+    )
+    status = replace(
+        request_status(request, RequestState.PROFILING, running, message=_RUNNING),
+        profiling_job_name=names.profiling_job(request.metadata.name),
+        start_time=request.status.start_time or now,
+    )
+    return RequestReport(status, (StatusEvent("ProfilingJobCreated", text),))
+
+
+def watched(
+    request: DynamoGraphDeploymentRequest, progress: ProfilingProgress, obstacle: str
+) -> RequestReport:
+    """The Job exists. `obstacle` is why its pod is not ready; "" if it is."""
+    text = f"{_RUNNING}: {obstacle}" if obstacle else _RUNNING
+    running = request_condition(
+        request, RequestConditionType.PROFILING, "False", RequestReason.PROFILING_RUNNING, text
+    )
+    message = (
+        f"{_RUNNING}: {obstacle or progress.message}" if obstacle or progress.message else _RUNNING
+    )
+    status = request_status(request, RequestState.PROFILING, running, message=message)
+    return RequestReport(_in_phase(status, progress))
+
+
+def output_taken(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """The name of the output ConfigMap is taken."""
+    text = (
+        f"ConfigMap {output_name(request)} exists and is not from profiling; the operator leaves it "
+        "alone: rename or delete it"
+    )
+    return not_started(request, RequestReason.NAME_CONFLICT, text)
+
+
+def not_started(
+    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
+) -> RequestReport:
+    """The Job could not be created."""
+    status = failed_status(request, RequestConditionType.PROFILING, reason, text)
+    return RequestReport(status, (StatusEvent("ProfilingJobFailed", text, is_warning=True),))
+
+
+def profiling_failed(
+    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
+) -> RequestReport:
+    """The Job failed or was deleted."""
+    type_, reason = RequestConditionType.PROFILING, RequestReason.PROFILING_FAILED
+    status = failed_status(request, type_, reason, text)
+    status = replace(_in_phase(status, progress), completion_time=_end(request, now))
+    return RequestReport(status, (StatusEvent("ProfilingCheckFailed", text, is_warning=True),))
+
+
+def not_generated(
+    request: DynamoGraphDeploymentRequest, text: str, progress: ProfilingProgress, now: str
+) -> RequestReport:
+    """The Job succeeded, but its output is unusable."""
+    type_, reason = RequestConditionType.GENERATED, RequestReason.GENERATION_FAILED
+    status = failed_status(request, type_, reason, text, _completed(request))
+    status = replace(
+        _in_phase(status, progress),
+        completion_time=_end(request, now),
+        generated_deployment=None,  # the API server refuses changes of an object with a malformed one
+        additional_resources=(),
+    )
+    return RequestReport(status, (StatusEvent("GenerationFailed", text, is_warning=True),))
+
+
+def generated(
+    request: DynamoGraphDeploymentRequest,
+    result: ProfilingResult,
+    progress: ProfilingProgress,
+    *,
+    target: Key | None,
+    warnings: tuple[tuple[str, str], ...],
+    now: str,
+) -> RequestReport:
+    """Profiling produced a graph. `target` is where to create it; None if that was not requested."""
+    event = "DynamoGraphDeployment spec generated successfully"
+    text = event if target else "Generated spec is available in status.generatedDeployment"
+    done = request_condition(
+        request, RequestConditionType.GENERATED, "True", RequestReason.GENERATED, text
+    )
+    status = request_status(
+        request,
+        RequestState.DEPLOYING if target else RequestState.READY,
+        *(_completed(request), done),
+        message="; ".join((text, *(warning for _, warning in warnings))),
+    )
+    planned = DeploymentStatus(target.name, target.namespace) if target else None
+    status = replace(
+        _in_phase(status, progress),
+        generated_deployment=result.graph,
+        additional_resources=tuple(result.config_maps),
+        profiling_results=f"configmap/{output_name(request)}",
+        completion_time=_end(request, now),
+        deployment=planned or request.status.deployment,
+    )
+    events = (StatusEvent(reason, warning, is_warning=True) for reason, warning in warnings)
+    return RequestReport(status, (StatusEvent("SpecGenerated", event), *events))
+
+
+def settled(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """The generated graph is ready for the user to apply; the operator does not create it."""
+    return RequestReport(
+        request_status(request, RequestState.READY, message=request.status.message or "")
+    )
+
+
+def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
+    """The request is paused."""
+    held = request_condition(
+        request, RequestConditionType.SUCCEEDED, "Unknown", RequestReason.PAUSED, text
+    )
+    return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
+
+
+def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
+    """Processing the request exceeded its limit of CPU time or memory."""
+    held = request_condition(
+        request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
+    )
+    event = StatusEvent("TooExpensive", text, is_warning=True)
+    return RequestReport(request.status.with_conditions([held]), (event,))
+
+
+def change_rejected(request: DynamoGraphDeploymentRequest) -> tuple[StatusEvent, ...]:
+    """The event for a change of the spec that comes too late; once for each change."""
+    status = request.status
+    succeeded = condition(status.conditions, RequestConditionType.SUCCEEDED)
+    generation = request.metadata.generation
+    if status.state not in FIXED or generation == status.observed_generation:
+        return ()
+    if succeeded is not None and succeeded.observed_generation == generation:
+        return ()
+    text = (
+        f"Cannot modify spec in state '{status.state}'. DynamoGraphDeploymentRequest is immutable once "
+        "profiling starts. Create a new resource with a different name instead."
+    )
+    return (StatusEvent("SpecChangeRejected", text, is_warning=True),)
+
+
+def has_to_be_restated(request: DynamoGraphDeploymentRequest) -> bool:
+    """Whether the status does not show yet that a pause is over, or that the spec changed too late."""
+    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    was_held = succeeded is not None and succeeded.reason in _HELD
+    return was_held or bool(change_rejected(request))
+
+
+def output_name(request: DynamoGraphDeploymentRequest) -> str:
+    """The name of the ConfigMap with the results."""
+    return names.profiling_output(request.metadata.name)
+
+
+def restated(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """`Succeeded` as before, for the newest generation of the spec."""
+    succeeded = condition(request.status.conditions, RequestConditionType.SUCCEEDED)
+    if succeeded is None or succeeded.reason in _HELD:
+        status = request.status
+        last = summary(
+            request, RequestState(status.state or ""), status.conditions, status.message or ""
+        )
+        return RequestReport(status.with_conditions([last]))
+    again = request_condition(
+        request,
+        RequestConditionType.SUCCEEDED,
+        succeeded.status,
+        succeeded.reason,
+        succeeded.message,
+    )
+    return RequestReport(request.status.with_conditions([again]))
+
+
+def _completed(request: DynamoGraphDeploymentRequest) -> Condition:
+    text = "Profiling job completed successfully"
+    return request_condition(
+        request, RequestConditionType.PROFILING, "True", RequestReason.PROFILING_COMPLETED, text
+    )
+
+
+def _in_phase(
+    status: DynamoGraphDeploymentRequestStatus, progress: ProfilingProgress
+) -> DynamoGraphDeploymentRequestStatus:
+    """The status with the profiling phase, if the profiler reports one."""
+    return replace(status, profiling_phase=progress.phase) if progress.phase else status
+
+
+def _end(request: DynamoGraphDeploymentRequest, now: str) -> str:
+    """When profiling ended, as first recorded."""
+    return request.status.completion_time or now
+
+
+_EXPLAINING = frozenset(GraphReason) - {
+    GraphReason.ALL_READY,
+    GraphReason.SOME_NOT_READY,
+    GraphReason.PODS_NOT_READY,
+    GraphReason.UPDATING,
+    GraphReason.UPDATE_COMPLETE,
+}
+"""Reasons of a graph that explain more than that it is not ready yet."""
+
+
+def renamed(request: DynamoGraphDeploymentRequest, result: ProfilingResult) -> RequestReport:
+    """ConfigMaps of the graph have new names; the graph mounts them by these."""
+    return RequestReport(
+        replace(
+            request.status,
+            generated_deployment=result.graph,
+            additional_resources=result.config_maps,
+        )
+    )
+
+
+def created(
+    request: DynamoGraphDeploymentRequest, at: Key, warnings: tuple[str, ...]
+) -> RequestReport:
+    """The graph was created."""
+    text = f"DGD {at.name} created, waiting for Ready"
+    waiting = request_condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_CREATED, text
+    )
+    message = "; ".join((text, *warnings))
+    status = request_status(request, RequestState.DEPLOYING, waiting, message=message)
+    made = DeploymentStatus(at.name, at.namespace, str(GraphState.PENDING), created=True)
+    event = f"DynamoGraphDeployment {at.name} created successfully"
+    failures = (
+        StatusEvent("ConfigMapCreationFailed", warning, is_warning=True) for warning in warnings
+    )
+    events = (StatusEvent("DeploymentCreated", event), *failures)
+    return RequestReport(replace(status, deployment=made), events)
+
+
+def not_created(
+    request: DynamoGraphDeploymentRequest, reason: RequestReason, text: str
+) -> RequestReport:
+    """The graph could not be created."""
+    status = failed_status(request, RequestConditionType.DEPLOYED, reason, text)
+    return RequestReport(status, (StatusEvent("DeploymentCreationFailed", text, is_warning=True),))
+
+
+def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment) -> RequestReport:
+    """The graph exists; the request repeats its state."""
+    name, state = graph.metadata.name, graph.status.state or ""
+    deployment = DeploymentStatus(name, graph.metadata.namespace, state, created=True)
+    if state == GraphState.SUCCESSFUL:
+        text = f"DynamoGraphDeployment {name} is ready"
+        ready = request_condition(
+            request, RequestConditionType.DEPLOYED, "True", RequestReason.DEPLOYMENT_READY, text
+        )
+        status = replace(
+            request_status(request, RequestState.READY, ready, message=text), deployment=deployment
+        )
+        event = StatusEvent("DeploymentReady", text)
+        return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
+    why = _why(graph)
+    reason, text, events = _unready(request, name, state)
+    text = f"{text}: {why}" if why else text
+    waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
+    status = request_status(request, RequestState.DEPLOYING, waiting, message=text)
+    return RequestReport(replace(status, deployment=deployment), events)
+
+
+def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
+    """A user deleted the graph, and the operator does not recreate it."""
+    deployment = request.status.deployment
+    name = deployment.name if deployment and deployment.name else request.metadata.name
+    text = "Deployment was deleted by user. Create a new DGDR to redeploy."
+    gone = request_condition(
+        request, RequestConditionType.DEPLOYED, "False", RequestReason.DEPLOYMENT_DELETED, text
+    )
+    kept = DeploymentStatus(name, deployment.namespace if deployment else None, created=True)
+    warning = (
+        f"DGD {name} was deleted. DGDR will not recreate it. Delete this DGDR and create a new one to "
+        "redeploy."
+    )
+    event = StatusEvent("DeploymentDeleted", warning, is_warning=True)
+    status = request_status(request, RequestState.DELETED, gone, message=text)
+    return RequestReport(replace(status, deployment=kept), (event,))
+
+
+def _why(graph: DynamoGraphDeployment) -> str:
+    """The reason and message of the graph, if they explain more than that it is not ready yet."""
+    ready = condition(graph.status.conditions, "Ready")
+    if ready is None or ready.status == "True" or ready.reason not in _EXPLAINING:
+        return ""
+    return f"{ready.reason}: {ready.message}"
+
+
+def _unready(
+    request: DynamoGraphDeploymentRequest, name: str, state: str
+) -> tuple[RequestReason, str, tuple[StatusEvent, ...]]:
+    """Reason, message and events for a graph that is not ready."""
+    before = condition(request.status.conditions, RequestConditionType.DEPLOYED)
+    if state == GraphState.FAILED:
+        text = f"DynamoGraphDeployment {name} failed"
+        is_reported = before is not None and before.reason == RequestReason.DEPLOYMENT_FAILED
+        events = () if is_reported else (StatusEvent("DeploymentFailed", text, is_warning=True),)
+        return RequestReason.DEPLOYMENT_FAILED, f"DGD {name} failed", events
+    if request.status.state == RequestState.READY:
+        text = f"DynamoGraphDeployment {name} degraded from Ready to {state}"
+        event = StatusEvent("DeploymentDegraded", text, is_warning=True)
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", (event,)
+    if before is not None and before.reason == RequestReason.DEPLOYMENT_DEGRADED:
+        return RequestReason.DEPLOYMENT_DEGRADED, f"Deployment degraded to {state}", ()
+    text = f"DGD {name} created, waiting for Ready"
+    return RequestReason.DEPLOYMENT_CREATED, text, ()
+
+
+LAST_LINES = 10
+"""Lines of a container's last output that a message quotes."""
+
+_LAST_CHARACTERS = 2000
+_NAMES_CHARACTERS = 300
+_BLOCKED = frozenset(POD_REASONS) - {GraphReason.PODS_NOT_READY}
+
+
+def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:
+    """Why the Job failed: its own message, then that of the pod that failed last."""
+    text = f"profiling job failed: {end.message or end.reason}"
+    newest = sorted(pods, key=_age, reverse=True)
+    details = next((detail for pod in newest for detail in _details(pod)), "")
+    if details:
+        text += f". Details: {details}"
+    if progress.message and progress.has_failed and progress.message.rstrip("…") not in text:
+        text += f". The profiler reports: {progress.message}"
+    return text
+
+
+def unread(reason: str, progress: ProfilingProgress) -> str:
+    """Why there is no result although the Job succeeded."""
+    return f"{reason}. The profiler reports: {progress.message}" if progress.message else reason
+
+
+def left_over(job: Job | None, pods: Sequence[str]) -> str:
+    """What is left of an earlier Job: the Job itself, being deleted, or pods that have not terminated."""
+    if job is not None:
+        return f"Job {job.metadata.name} is being deleted"
+    names = fitted(pods, _NAMES_CHARACTERS, between=", ")
+    return f"{len(pods)} of its pods {'has' if len(pods) == 1 else 'have'} not terminated: {names}"
+
+
+def obstacle(pods: Iterable[JobPod], now: datetime) -> tuple[str, float | None]:
+    """Why the profiling pod is not ready ("" if unknown), and the seconds after which that may change.
+
+    None means that it changes only with the pod.
+    """
+    times: list[float] = []
+    for pod in sorted(pods, key=_age, reverse=True):
+        report = pod_report(pod, now)
+        if report.requeue_after_seconds is not None:
+            times.append(report.requeue_after_seconds)
+        blockage = report.blockage
+        if blockage is not None and blockage.reason in _BLOCKED:
+            return blockage.describe(pod.metadata.name), None
+    return "", min(times, default=None)
+
+
+def _age(pod: JobPod) -> tuple[str, str]:
+    return pod.metadata.creation_timestamp or "", pod.metadata.name
+
+
+def _details(pod: JobPod) -> Iterator[str]:
+    """What went wrong in a pod, the likeliest cause first."""
+    if pod.status.phase != "Failed":
+        return
+    if pod.status.reason:
+        # Not a container's failure: the pod was evicted, or its node is gone.
+        yield f"Pod: {pod.metadata.name}, Reason: {pod.status.reason}{_message(pod.status.message)}"
+    for container in pod.status.container_statuses:
+        ended = container.state.terminated
+        if ended is not None and ended.exit_code:
+            code, reason = f"ExitCode: {ended.exit_code}", f"Reason: {ended.reason}"
+            yield f"{_subject(pod, container)}, {code}, {reason}{_message(ended.message)}"
+    for container in pod.status.container_statuses:
+        waiting = container.state.waiting
+        if waiting is not None:
+            detail = f"Reason: {waiting.reason}, Message: {waiting.message}"
+            yield f"{_subject(pod, container)}, Waiting - {detail}"
+
+
+def _subject(pod: JobPod, container: ContainerStatus) -> str:
+    return f"Pod: {pod.metadata.name}, Container: {container.name}"
+
+
+def _message(text: str) -> str:
+    """The last lines of a text: a program reports its fatal error last."""
+    lines = [line.rstrip() for line in text.strip().splitlines() if line.strip()]
+    last = "\n".join(lines[-LAST_LINES:])
+    if len(last) > _LAST_CHARACTERS:
+        last = f"…{last[1 - _LAST_CHARACTERS :]}"
+    return f", Message: {last}" if last else ""

@@ -1,0 +1,310 @@
+"""The rules of a DynamoGraphDeploymentRequest.
+
+The spec is immutable once profiling starts: a changed spec would not match the generated graph.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from dynamo_operator import labels
+from dynamo_operator.component.validate_pod import placeholder_problems
+from dynamo_operator.documents import DEPTH_LIMIT, is_deep
+from dynamo_operator.requests.api import (
+    OWN_VARIABLES,
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+    is_variable,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import (
+    MOST_PROBLEMS,
+    Problem,
+    ProblemKind,
+    first_problems,
+    name_problems,
+)
+from kube_runtime.kind import Object
+
+PROFILING = "spec.profilingConfig"
+CONFIG = f"{PROFILING}.config"
+_CHANGEABLE = ("", "Pending", "Failed")
+"""States in which the spec may change; a failed request then restarts."""
+
+_OWN_LABELS = (
+    labels.PROFILING_APP,
+    labels.PROFILING_JOB,
+    labels.MANAGED_BY,
+    labels.REQUEST,
+    labels.REQUEST_NAMESPACE,
+    "controller-uid",
+    "job-name",
+)
+_OWN_LABEL_PREFIX = "batch.kubernetes.io/"
+_OUTPUT_FOLDER = "/data"
+_SECTIONS = ("deployment", "engine", "hardware", "planner", "sla", "sweep")
+"""Sections that every profiler reads as objects."""
+
+_ARGUMENT_LIMIT_BYTES = 128 * 1024 - 1
+"""Of one argument, or one variable with its name. Source: MAX_ARG_STRLEN of Linux, less the final NUL."""
+
+_SPEC_LIMIT_BYTES = 200_000
+"""Of the spec as JSON. The object has it twice, with a graph of up to 900,000 bytes and ConfigMaps of up to
+250,000, and may have 1.5 MiB. Source: etcd's default limit of a request."""
+
+
+def request_problems(
+    request: DynamoGraphDeploymentRequest,
+    settings: RenderSettings,
+    config_bytes: int,
+    most: int = MOST_PROBLEMS,
+) -> tuple[Problem, ...]:
+    """The problems of a request, sorted by path; no more than `most`.
+
+    `config_bytes` is the size of the profiler's configuration as the Job passes it.
+    """
+    return first_problems(_problems(request, settings, config_bytes), most)
+
+
+def request_update_problems(
+    old: DynamoGraphDeploymentRequest, new: DynamoGraphDeploymentRequest
+) -> Iterator[Problem]:
+    """Refuse a change of the spec once profiling has started, except back to the accepted spec."""
+    state = old.status.state or ""
+    if old.spec == new.spec or state in _CHANGEABLE:
+        return
+    if not _is_accepted(new.spec, old.status.accepted_spec):
+        message = (
+            f"spec cannot be modified in state '{state}': DynamoGraphDeploymentRequest is immutable once "
+            "profiling starts. Create a new resource with a different name instead"
+        )
+        yield Problem("spec", message, ProblemKind.FORBIDDEN)
+
+
+def request_warnings(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
+    """Warn of values in the profiler's configuration that the operator overwrites."""
+    if request.spec is None:
+        return
+    config = request.spec.profiling_config.config or {}
+    for section, field, winner, value in (
+        ("engine", "backend", "spec.backend", request.spec.backend),
+        ("deployment", "model", "spec.model", request.spec.model),
+    ):
+        given = _text(config.get(section), field)
+        if given and given != value:
+            yield _overwritten(f"{section}.{field}", given, f"{winner} ({value})")
+    for field in ("output_dir", "outputDir"):
+        given = _text(config, field)
+        if given and given != _OUTPUT_FOLDER:
+            winner = f"{_OUTPUT_FOLDER}, from which the operator reads results"
+            yield _overwritten(field, given, winner)
+
+
+def request_image_problems(request: DynamoGraphDeploymentRequest) -> Iterator[Problem]:
+    """Report images that are placeholders."""
+    if request.spec is None:
+        return
+    yield from placeholder_problems(
+        request.spec.profiling_config.profiler_image, f"{PROFILING}.profilerImage"
+    )
+    if overrides := request.spec.deployment_overrides:
+        path = "spec.deploymentOverrides.workersImage"
+        yield from placeholder_problems(overrides.workers_image, path)
+
+
+def _is_accepted(spec: DynamoGraphDeploymentRequestSpec | None, accepted: Object | None) -> bool:
+    try:
+        return msgspec.convert(accepted, DynamoGraphDeploymentRequestSpec) == spec
+    except msgspec.ValidationError:  # none yet, or a user has edited the status
+        return False
+
+
+def _problems(
+    request: DynamoGraphDeploymentRequest, settings: RenderSettings, config_bytes: int
+) -> Iterator[Problem]:
+    spec = request.spec
+    if spec is None:
+        yield Problem("spec", "spec is required", ProblemKind.REQUIRED)
+        return
+    profiling = spec.profiling_config
+    if not profiling.profiler_image:
+        message = f"{PROFILING}.profilerImage is required"
+        yield Problem(f"{PROFILING}.profilerImage", message, ProblemKind.REQUIRED)
+    yield from _config_problems(profiling.config or {})
+    yield from _reference_problems(spec)
+    yield from _reserved_problems(request.metadata.namespace, profiling, settings)
+    yield from _namespace_problems(request.metadata.namespace, settings)
+    if settings.restricted_namespace:
+        yield from _restricted_problems(spec, settings.restricted_namespace)
+    yield from _size_problems(spec, config_bytes)
+
+
+def _config_problems(config: Object) -> Iterator[Problem]:
+    """Report parts of the configuration with the wrong type."""
+    if is_deep(config):
+        yield Problem(CONFIG, f"{CONFIG} must not nest deeper than {DEPTH_LIMIT} levels")
+    for name in _SECTIONS:
+        yield from _type_problems(dict, f"{CONFIG}.{name}", config.get(name))
+    deployment: object = config.get("deployment")
+    cache: object = deployment.get("modelCache") if isinstance(deployment, dict) else None
+    yield from _type_problems(dict, f"{CONFIG}.deployment.modelCache", cache)
+    variables: object = deployment.get("envs") if isinstance(deployment, dict) else None
+    path = f"{CONFIG}.deployment.envs"
+    yield from _type_problems(list, path, variables)
+    for index, variable in enumerate(variables if isinstance(variables, list) else ()):
+        if not is_variable(variable):
+            text = 'must be an environment variable, for example {"name": "HF_HOME", "value": "/cache"}'
+            yield Problem(f"{path}[{index}]", f"{path}[{index}] {text}")
+    if isinstance(cache, dict):
+        for name in ("pvcName", "mountPath"):
+            yield from _type_problems(
+                str, f"{CONFIG}.deployment.modelCache.{name}", cache.get(name)
+            )
+        if isinstance(claim := cache.get("pvcName"), str) and claim:
+            yield from name_problems(claim, f"{CONFIG}.deployment.modelCache.pvcName", "a PVC")
+
+
+def _reference_problems(spec: DynamoGraphDeploymentRequestSpec) -> Iterator[Problem]:
+    """Report names that no object can have, before anything is read by them."""
+    profiling = spec.profiling_config
+    overrides = spec.deployment_overrides or DeploymentOverrides()
+    base = profiling.config_map_ref
+    references = (
+        (f"{PROFILING}.configMapRef.name", "a ConfigMap", base.name if base else None),
+        (f"{PROFILING}.outputPVC", "a PVC", profiling.output_pvc or None),
+        (
+            f"{PROFILING}.serviceAccountName",
+            "a ServiceAccount",
+            profiling.service_account_name or None,
+        ),
+        (
+            f"{PROFILING}.priorityClassName",
+            "a PriorityClass",
+            profiling.priority_class_name or None,
+        ),
+        (f"{PROFILING}.runtimeClassName", "a RuntimeClass", profiling.runtime_class_name or None),
+        ("spec.deploymentOverrides.name", "a graph", overrides.name or None),
+        ("spec.deploymentOverrides.namespace", "a namespace", overrides.namespace or None),
+    )
+    for path, kind, name in references:
+        if name is not None:
+            yield from name_problems(name, path, kind)
+    for index, secret in enumerate(profiling.image_pull_secrets):
+        path = f"{PROFILING}.imagePullSecrets[{index}].name"
+        yield from name_problems(str(secret.get("name", "")), path, "a Secret")
+
+
+def _type_problems(form: type, path: str, value: object) -> Iterator[Problem]:
+    if value is not None and not isinstance(value, form):
+        expected = "an object" if form is dict else f"a {_json_type(form())}"
+        yield Problem(path, f"{path} must be {expected}, got {_json_type(value)}")
+
+
+def _reserved_problems(
+    namespace: str, profiling: ProfilingConfig, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Refuse variables, labels and a ServiceAccount that belong to the operator."""
+    for at, variable in enumerate(profiling.env):
+        if variable.get("name") in OWN_VARIABLES:
+            reserved = ", ".join(OWN_VARIABLES)
+            message = f"reserved: the operator sets {variable['name']} (reserved names: {reserved})"
+            yield Problem(f"{PROFILING}.env[{at}].name", message, ProblemKind.FORBIDDEN)
+    for name in profiling.labels:
+        if name in _OWN_LABELS or name.startswith(_OWN_LABEL_PREFIX):
+            reserved = ", ".join((*_OWN_LABELS, f"{_OWN_LABEL_PREFIX}*"))
+            message = (
+                f"reserved: the operator or the Job controller sets it (reserved keys: {reserved})"
+            )
+            yield Problem(f"{PROFILING}.labels[{name}]", message, ProblemKind.FORBIDDEN)
+    account = profiling.service_account_name
+    if account and f"{namespace}/{account}" == settings.operator_account:
+        message = f'"{account}" is the operator\'s own ServiceAccount, which no pod may use'
+        yield Problem(f"{PROFILING}.serviceAccountName", message, ProblemKind.FORBIDDEN)
+
+
+def _namespace_problems(namespace: str, settings: RenderSettings) -> Iterator[Problem]:
+    """Refuse requests in the namespace of a cluster-wide operator: profiling runs the user's image."""
+    own, _, _ = settings.operator_account.partition("/")
+    if own and namespace == own and not settings.restricted_namespace:
+        message = f"metadata.namespace {namespace} is the operator's own: create the request in another one"
+        yield Problem("metadata.namespace", message, ProblemKind.FORBIDDEN)
+
+
+def _restricted_problems(
+    spec: DynamoGraphDeploymentRequestSpec, namespace: str
+) -> Iterator[Problem]:
+    """Refuse what an operator of one namespace cannot do."""
+    if spec.enable_gpu_discovery:
+        message = (
+            "spec.enableGpuDiscovery can only be set to true for cluster-wide operators. "
+            "Namespace-restricted operators cannot access cluster nodes for GPU discovery. Please "
+            "set enableGpuDiscovery to false and provide hardware configuration "
+            "(hardware.min_num_gpus_per_engine, hardware.max_num_gpus_per_engine, "
+            "hardware.num_gpus_per_node) in spec.profilingConfig.config"
+        )
+        yield Problem("spec.enableGpuDiscovery", message, ProblemKind.FORBIDDEN)
+    overrides = spec.deployment_overrides
+    if overrides is not None and overrides.namespace not in (None, "", namespace):
+        path = "spec.deploymentOverrides.namespace"
+        message = f"{path} is {overrides.namespace}, but this operator works in namespace {namespace} only"
+        yield Problem(path, message, ProblemKind.FORBIDDEN)
+
+
+def _overwritten(field: str, given: str, winner: str) -> Problem:
+    path = f"{CONFIG}.{field}"
+    return Problem(path, f"{path} ({given}) will be overwritten by {winner}")
+
+
+def _json_type(value: object) -> str:
+    names = {
+        bool: "boolean",
+        int: "number",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
+    return names.get(type(value), type(value).__name__)
+
+
+def _text(section: object, field: str) -> str:
+    value: object = section.get(field) if isinstance(section, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _size_problems(spec: DynamoGraphDeploymentRequestSpec, config_bytes: int) -> Iterator[Problem]:
+    """Report what is too large for the status, or for the Job to start.
+
+    Without this check the API server would accept the Job, and the kubelet would fail to start the container
+    without naming the field.
+    """
+    problems = [*_argument_problems(spec, config_bytes)]
+    yield from problems
+    size = len(msgspec.json.encode(spec))
+    if size > _SPEC_LIMIT_BYTES and not problems:
+        message = (
+            f"the spec has {size} bytes as JSON (limit {_SPEC_LIMIT_BYTES}, so that results fit "
+            "beside it): move large values into ConfigMaps and reference them in "
+            f"{PROFILING}.configMapRef or {PROFILING}.envFrom"
+        )
+        yield Problem("spec", f"spec: {message}")
+
+
+def _argument_problems(
+    spec: DynamoGraphDeploymentRequestSpec, config_bytes: int
+) -> Iterator[Problem]:
+    if config_bytes > _ARGUMENT_LIMIT_BYTES:
+        message = (
+            f"{CONFIG} has {config_bytes} bytes, but the profiler receives it as one argument "
+            f"(limit {_ARGUMENT_LIMIT_BYTES}): move large values into the ConfigMap of "
+            f"{PROFILING}.configMapRef"
+        )
+        yield Problem(CONFIG, message)
+    for at, variable in enumerate(spec.profiling_config.env):
+        size = sum(len(str(variable.get(field, "")).encode()) for field in ("name", "value")) + 1
+        if size > _ARGUMENT_LIMIT_BYTES:
+            path = f"{PROFILING}.env[{at}].value"
+            message = f"{path} makes a variable of {size} bytes (limit {_ARGUMENT_LIMIT_BYTES})"
+            yield Problem(path, message)

@@ -1,0 +1,415 @@
+"""The APIs of other projects that the operator uses where they are installed, and their kinds.
+
+`OPTIONAL_APIS` lists the kinds of each, and the chart value by which an administrator grants or withholds it.
+Messages, `dynamoctl check` and the log name the value from here. The spec of a kind stays JSON text where
+apply compares it as a whole.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import msgspec
+
+from kube_runtime.kind import Kind
+from kube_runtime.types.kinds import PodTemplate, Service, ServiceAccount
+from kube_runtime.types.meta import Condition, Resource, Struct
+
+_GROUP, _VERSION = "grove.io", "v1alpha1"
+
+CLIQUE_NAME = "grove.io/podclique"
+"""Label of each pod on Grove: the name of its PodClique."""
+
+POD_TEMPLATE_HASH = "grove.io/pod-template-hash"
+"""Label of each pod on Grove: a hash of the template of its PodClique."""
+
+REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
+"""Label of each pod of a multinode replica on Grove."""
+
+
+class PodCliqueSetStatus(Struct):
+    """Observed state of a set; the hash identifies the template that Grove rolls out."""
+
+    observed_generation: int | None = None
+    current_generation_hash: str | None = None
+
+
+class PodCliqueSet(Resource):
+    """A PodCliqueSet; its spec stays JSON text, which apply compares as a whole."""
+
+    KIND = Kind(_GROUP, _VERSION, "PodCliqueSet", "podcliquesets")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodCliqueSetStatus = PodCliqueSetStatus()
+
+
+class Scheduling(Struct):
+    """The scheduler of the pods of a clique; "" for the default."""
+
+    scheduler_name: str = ""
+
+
+class CliqueSize(Struct):
+    """Number of pods of a clique in a template, their quorum, and their scheduler."""
+
+    replicas: int = 1
+    min_available: int | None = None
+    pod_spec: Scheduling = Scheduling()
+
+
+class CliqueTemplate(Struct):
+    """One clique in the template of a set: its size, and its annotations, which contain the last restart."""
+
+    name: str
+    annotations: dict[str, str] = {}
+    spec: CliqueSize = CliqueSize()
+
+
+class ScalingGroupTemplate(Struct):
+    """The size of one scaling group in the template of a set."""
+
+    name: str
+    replicas: int = 1
+
+
+class PodCliqueSetTemplate(Struct):
+    """The sizes in the template of a set."""
+
+    cliques: tuple[CliqueTemplate, ...] = ()
+    pod_clique_scaling_groups: tuple[ScalingGroupTemplate, ...] = ()
+
+
+class PodCliqueSetSpec(Struct):
+    """The fields of a set's spec that scaling reads."""
+
+    template: PodCliqueSetTemplate = PodCliqueSetTemplate()
+
+
+class ReplicasSpec(Struct):
+    """Desired replicas; None until they are set."""
+
+    replicas: int | None = None
+
+
+class PodCliqueStatus(Struct):
+    """Observed state of a clique; the hash identifies the template of the set."""
+
+    observed_generation: int | None = None
+    current_pod_clique_set_generation_hash: str | None = None
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+
+
+class PodClique(Resource):
+    """Pods of one template."""
+
+    KIND = Kind(_GROUP, _VERSION, "PodClique", "podcliques")
+
+    spec: ReplicasSpec = ReplicasSpec()
+    status: PodCliqueStatus = PodCliqueStatus()
+
+
+class PodCliqueScalingGroupStatus(Struct):
+    """Observed state of a scaling group, each of whose replicas has one set of cliques."""
+
+    observed_generation: int | None = None
+    current_pod_clique_set_generation_hash: str | None = None
+    replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+
+
+class PodCliqueScalingGroup(Resource):
+    """Cliques that scale together."""
+
+    KIND = Kind(_GROUP, _VERSION, "PodCliqueScalingGroup", "podcliquescalinggroups")
+
+    spec: ReplicasSpec = ReplicasSpec()
+    status: PodCliqueScalingGroupStatus = PodCliqueScalingGroupStatus()
+
+
+class PodCliqueScale(Resource):
+    """The scale subresource of a PodClique. Its own type keeps it out of the store of PodCliques."""
+
+    KIND = PodClique.KIND
+
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class PodCliqueScalingGroupScale(Resource):
+    """The scale subresource of a PodCliqueScalingGroup."""
+
+    KIND = PodCliqueScalingGroup.KIND
+
+    spec: ReplicasSpec = ReplicasSpec()
+
+
+class InferencePool(Resource):
+    """InferencePool of the Gateway API inference extension."""
+
+    KIND = Kind("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class VirtualService(Resource):
+    """VirtualService of Istio."""
+
+    KIND = Kind("networking.istio.io", "v1beta1", "VirtualService", "virtualservices")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class Queue(Resource):
+    """Queue of the KAI scheduler. The operator only checks that it exists."""
+
+    KIND = Kind("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)
+    METADATA_ONLY: ClassVar[bool] = True
+
+
+SET_NAME = "leaderworkerset.sigs.k8s.io/name"
+"""Label of everything below a LeaderWorkerSet; the value is the name of the set."""
+
+
+class LeaderWorkerTemplate(Struct):
+    """The pod template of the leaders, which readiness compares."""
+
+    leader_template: PodTemplate = PodTemplate()
+
+
+class LeaderWorkerSetSpec(Struct):
+    """The fields of a LeaderWorkerSet's spec that readiness depends on."""
+
+    replicas: int = 1
+    leader_worker_template: LeaderWorkerTemplate = LeaderWorkerTemplate()
+
+
+class LeaderWorkerSetStatus(Struct):
+    """Observed state of a LeaderWorkerSet; a replica is a whole group.
+
+    `observed_generation` is None in releases up to 0.7, which do not report it.
+    """
+
+    observed_generation: int | None = None
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class LeaderWorkerSet(Resource):
+    """Groups of one leader and its workers."""
+
+    KIND = Kind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: LeaderWorkerSetStatus = LeaderWorkerSetStatus()
+
+
+class PodGroupStatus(Struct):
+    """Scheduling conditions that Volcano reports."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+class PodGroup(Resource):
+    """PodGroup of Volcano: pods that are scheduled together or not at all."""
+
+    KIND = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+
+    spec: msgspec.Raw = msgspec.Raw(b"{}")
+    status: PodGroupStatus = PodGroupStatus()
+
+
+_VALUES = "dynamo-operator.optionalApis"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalApi:
+    """An optional API: title, kinds that the operator uses, and key under `optionalApis` in the chart."""
+
+    title: str
+    kinds: tuple[Kind, ...]
+    key: str
+
+    @property
+    def value(self) -> str:
+        """The chart value that grants access to it."""
+        return f"{_VALUES}.{self.key}"
+
+
+GROVE = OptionalApi(
+    "Grove", (PodCliqueSet.KIND, PodClique.KIND, PodCliqueScalingGroup.KIND), "grove"
+)
+KAI = OptionalApi("KAI scheduler", (Queue.KIND,), "kai")
+LEADER_WORKER_SET = OptionalApi(
+    "LeaderWorkerSet with Volcano", (LeaderWorkerSet.KIND, PodGroup.KIND), "leaderWorkerSet"
+)
+INFERENCE_POOL = OptionalApi("Inference extension", (InferencePool.KIND,), "inferencePool")
+ISTIO = OptionalApi("Istio", (VirtualService.KIND,), "istio")
+
+OPTIONAL_APIS = (GROVE, KAI, LEADER_WORKER_SET, INFERENCE_POOL, ISTIO)
+
+
+def granted_by(kind: Kind) -> str:
+    """The chart value that grants access to a kind, for messages; "" for kinds of no optional API."""
+    values = (api.value for api in OPTIONAL_APIS if kind in api.kinds)
+    return next((f"the chart value {value}=true" for value in values), "")
+
+
+def withheld_text(
+    withheld: Mapping[OptionalApi, Sequence[Kind]], apis: Iterable[OptionalApi] = OPTIONAL_APIS
+) -> str:
+    """A sentence for each of these APIs that is installed and that RBAC denies; "" for none.
+
+    `withheld` maps such APIs to their forbidden kinds.
+    """
+    return "; ".join(_sentence(api, withheld[api]) for api in apis if withheld.get(api))
+
+
+def _sentence(api: OptionalApi, forbidden: Sequence[Kind]) -> str:
+    kinds = ", ".join(str(kind) for kind in forbidden)
+    return (
+        f"{api.title} is installed, but the operator may not read {kinds}; "
+        f"the chart value {api.value}=true grants it"
+    )
+
+
+_DOCKER_HUB = frozenset(("docker.io", "index.docker.io", "registry-1.docker.io"))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTemplate:
+    """Fields of a clique or scaling group in a live PodCliqueSet that rendering must repeat.
+
+    `min_available` and `scheduler` are immutable. `replicas` are scaled on the live object. `restart` is
+    the id of the last restart; dropping it would restart the pods. A field that is None can still be
+    set.
+    """
+
+    replicas: int | None = None
+    min_available: int | None = None
+    restart: str = ""
+    scheduler: str | None = None
+
+
+class NamespaceDefaults(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What the pods of a component get from their namespace where the spec names nothing.
+
+    `image_pull_secrets` are the names of the pull secrets for the registry of the image; None if the user
+    switched the search off. `service_account_name` is a marked ServiceAccount, "" for none.
+    """
+
+    image_pull_secrets: tuple[str, ...] | None = ()
+    service_account_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The cluster as one component or graph sees it.
+
+    `pull_secrets` maps a registry host (with port, as `registry_of_credential` returns it) to the sorted
+    names of the pull secrets in the object's namespace. `component_service_account` is the first
+    ServiceAccount there with the label `nvidia.com/dynamo-component-pod=true`, or "";
+    `component_service_accounts` are all of them. `running_defaults` are those of the components, by name,
+    whose pods keep what they have.
+
+    The flags are whether each optional API is served; `withheld` are the installed ones that RBAC denies,
+    with their forbidden kinds. `kai_queues` are the queues of the KAI scheduler, `claims` the PVCs in the
+    namespace. `live_templates` are from the PodCliqueSet of the graph, by the names of its cliques and
+    scaling groups, in their order there. `missing_ssh_keys` is the Secret, as `namespace/name`, from which
+    SSH keys should be copied and that does not exist, `ssh_keys_refusal` the answer of the API server when
+    the operator tried to create it.
+    """
+
+    pull_secrets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    component_service_account: str = ""
+    component_service_accounts: frozenset[str] = frozenset()
+    running_defaults: Mapping[str, NamespaceDefaults] = field(default_factory=dict)
+    lws_served: bool = False
+    grove_served: bool = False
+    kai_served: bool = False
+    istio_served: bool = False
+    inference_pools_served: bool = False
+    withheld: Mapping[OptionalApi, tuple[Kind, ...]] = field(default_factory=dict)
+    kai_queues: frozenset[str] = frozenset()
+    claims: frozenset[str] = frozenset()
+    live_templates: Mapping[str, LiveTemplate] = field(default_factory=dict)
+    missing_ssh_keys: str = ""
+    ssh_keys_refusal: str = ""
+
+
+def registry_of_image(image: str) -> str:
+    """The registry host of an image, with its port; `docker.io` for a name without a host."""
+    first, slash, _ = image.partition("/")
+    is_host = bool(slash) and ("." in first or ":" in first or first.lower() == "localhost")
+    return _registry(first) if is_host else "docker.io"
+
+
+def registry_of_credential(server: str) -> str:
+    """The registry host of a key under `auths` in a Docker configuration, such as `https://h/v1/`."""
+    return _registry(server.split("://", 1)[-1].partition("/")[0])
+
+
+def _registry(host: str) -> str:
+    lowered = host.lower()
+    return "docker.io" if lowered in _DOCKER_HUB else lowered
+
+
+class PullSecret(Resource):
+    """A Secret of type `kubernetes.io/dockerconfigjson`. Watched by that field selector.
+
+    `data` holds credentials: reduce it to registry hosts (`Informer(transform=…)`), never log it.
+    """
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    data: dict[str, str] = {}
+
+
+class SshKeys(Resource):
+    """The Secret with the SSH keys that the pods of one group share. Watched by its name.
+
+    `data` holds a private key: never log it. `repr` omits it.
+    """
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    type: str = ""
+    data: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """The kind and the name, without the keys."""
+        return f"{type(self).__name__}({self.key})"
+
+
+class SshKeysCopy(SshKeys):
+    """A copy of those keys in another namespace; a type of its own, because each type has one watch."""
+
+
+class ServingSecret(Resource):
+    """The Secret with the certificate of the webhooks. Watched by its name.
+
+    `data` holds a private key: never log it. `repr` omits it.
+    """
+
+    KIND = Kind("", "v1", "Secret", "secrets")
+
+    data: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """The kind and the name, without the keys."""
+        return f"{type(self).__name__}({self.key})"
+
+
+class MetricsSecret(ServingSecret):
+    """The Secret with the certificate of the metrics server; a type of its own for its own watch."""
+
+
+class ModelService(Service):
+    """The headless Service of a base model, which the components that serve it share."""
+
+
+class PodServiceAccount(ServiceAccount):
+    """A ServiceAccount that an administrator labelled for the pods of components."""

@@ -1,0 +1,231 @@
+"""How conditions are built, and the conditions of a paused object."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec.structs import replace
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.text import cut
+from kube_runtime.types.meta import Condition, Resource, Status, condition, status_of
+
+
+class GraphState(StrEnum):
+    """`status.state`."""
+
+    INITIALIZING = "initializing"
+    PENDING = "pending"
+    SUCCESSFUL = "successful"
+    FAILED = "failed"
+
+
+class GraphReason(StrEnum):
+    """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`."""
+
+    ALL_READY = "all_resources_are_ready"
+    SOME_NOT_READY = "some_resources_are_not_ready"
+    INSUFFICIENT_CAPACITY = "insufficient_capacity"
+    IMAGE_PULL_FAILED = "image_pull_failed"
+    CONFIG_ERROR = "config_error"
+    PODS_CRASHING = "pods_crashing"
+    PODS_NOT_READY = "pods_not_ready"
+    UPDATING = "updating"
+    SUSPENDED = "suspended"
+    MIXED = "mixed_not_ready_reasons"
+    VALIDATION_FAILED = "ValidationFailed"
+    NAME_CONFLICT = "name_conflict"
+    REJECTED = "rejected_by_api_server"
+    FAILED = "failed_to_reconcile_the_resources"
+    NO_ORCHESTRATOR = "no_multinode_orchestrator"
+    API_FORBIDDEN = "optional_api_forbidden"
+    PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
+    DECODE_FAILED = "decode_failed"
+    TOO_LARGE = "too_large"
+    TOO_EXPENSIVE = "too_expensive"
+    UPDATE_COMPLETE = "update_complete"
+    DEADLINE_EXCEEDED = "progress_deadline_exceeded"
+    NOT_ALLOWED = "exposure_not_allowed"
+    INOPERATIVE = "will_not_work_as_written"
+    NO_WARNING = "no_warning"
+
+
+PodReason = Literal[
+    GraphReason.INSUFFICIENT_CAPACITY,
+    GraphReason.IMAGE_PULL_FAILED,
+    GraphReason.CONFIG_ERROR,
+    GraphReason.PODS_CRASHING,
+    GraphReason.PODS_NOT_READY,
+]
+POD_REASONS: tuple[PodReason, ...] = get_args(PodReason)
+"""Why a pod is not ready, worst first. A service has the reason of its worst pod."""
+
+
+class ComponentReason(StrEnum):
+    """Reasons of a component's conditions."""
+
+    VALID = "ValidationPassed"
+    VALIDATION_FAILED = "ValidationFailed"
+    DEPLOYMENT_READY = "DeploymentReady"
+    DEPLOYMENT_NOT_READY = "DeploymentNotReady"
+    GROUPS_READY = "AllLeaderWorkerSetsReady"
+    GROUPS_NOT_READY = "SomeLeaderWorkerSetsNotReady"
+    NO_ORCHESTRATOR = "MultinodeOrchestratorUnavailable"
+    API_FORBIDDEN = "OptionalApiForbidden"
+    NAME_CONFLICT = "NameConflict"
+    REJECTED = "RejectedByApiServer"
+    NOT_SERVED = "ApiNotServed"
+    NOT_ALLOWED = "ExposureNotAllowed"
+    DECODE_FAILED = "DecodeFailed"
+    TOO_LARGE = "TooLarge"
+    TOO_EXPENSIVE = "TooExpensive"
+
+
+class ScalingReason(StrEnum):
+    """Reasons of an adapter's `Ready`."""
+
+    SCALED = "scaled"
+    SCALING = "scaling"
+    GRAPH_NOT_FOUND = "dgd_not_found"
+    SERVICE_NOT_FOUND = "service_not_found"
+    DISABLED = "disabled"
+    SUPERSEDED = "superseded"
+    SUSPENDED = "suspended"
+    PAUSED = "paused"
+    REJECTED = "rejected_by_api_server"
+    DECODE_FAILED = "decode_failed"
+    TOO_LARGE = "too_large"
+
+
+class PauseReason(StrEnum):
+    """Reasons of `Progressing` on a paused graph, and of the `Paused` of a component or a model."""
+
+    GRAPH_PAUSED = "paused"
+    COMPONENT_PAUSED = "Paused"
+    COMPONENT_NOT_PAUSED = "NotPaused"
+
+
+MESSAGE_LIMIT: Final = 1024
+"""Characters of a message. The API server accepts 32,768; this leaves a listing readable."""
+
+_PAUSED: Final = "Paused"
+_PAUSED_TEXT: Final = f"{labels.PAUSED} is true: the operator writes nothing for this object"
+
+
+def new_condition(
+    resource: Resource, type_: str, status: str, reason: str, message: str
+) -> Condition:
+    """A condition that describes the newest spec of the object; a long message is cut."""
+    generation = resource.metadata.generation
+    return Condition(
+        type_, status, reason, cut(message, MESSAGE_LIMIT), observed_generation=generation
+    )
+
+
+def paused_status(resource: Resource) -> Status:
+    """The status of a paused object.
+
+    A graph reports the pause in `Progressing`, and its progress deadline no longer runs. The other kinds have
+    no such condition, so they get `Paused`.
+    """
+    status = status_of(resource)
+    type_, state, reason = _PAUSED, "True", PauseReason.COMPONENT_PAUSED
+    if isinstance(resource, DynamoGraphDeployment):
+        status = replace(status, progress=None)
+        type_, state, reason = "Progressing", "Unknown", PauseReason.GRAPH_PAUSED
+    return status.with_conditions([new_condition(resource, type_, state, reason, _PAUSED_TEXT)])
+
+
+def pause_over(generation: int, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """`Paused` is False, for an object with these conditions; empty if it was never paused."""
+    if condition(conditions, _PAUSED) is None:
+        return ()
+    text, reason = "Reconciliation has resumed", PauseReason.COMPONENT_NOT_PAUSED
+    return (Condition(_PAUSED, "False", reason, text, observed_generation=generation),)
+
+
+def unobserved(live: Resource, project: str) -> str:
+    """The obstacle of an object whose status is empty; `project` is whose controller should write it."""
+    created = live.metadata.creation_timestamp
+    since = f" since it was created at {created}" if created else ""
+    return (
+        f"no controller has observed {live.KIND.name} {live.metadata.name}{since}; if that lasts, "
+        f"check that the controller of {project} runs"
+    )
+
+
+Stated: TypeAlias = (
+    DynamoGraphDeployment
+    | DynamoComponentDeployment
+    | DynamoGraphDeploymentScalingAdapter
+    | DynamoModel
+    | DynamoGraphDeploymentRequest
+)
+"""An object of ours that has conditions."""
+
+_SUMMARY_TYPES = {
+    DynamoGraphDeployment: "Ready",
+    DynamoComponentDeployment: "Available",
+    DynamoGraphDeploymentScalingAdapter: "Ready",
+    DynamoModel: "EndpointsReady",
+    DynamoGraphDeploymentRequest: "Succeeded",
+}
+
+
+def summary(stated: Stated) -> Condition | None:
+    """The condition that sums up the others; None if the operator has not written it yet."""
+    return condition(stated.status.conditions, _SUMMARY_TYPES[type(stated)])
+
+
+def seen_generation(stated: Stated) -> int:
+    """The newest generation that the status describes; 0 if none."""
+    observed = [entry.observed_generation or 0 for entry in stated.status.conditions]
+    if not isinstance(stated, DynamoModel):  # the only kind without the field
+        observed.append(stated.status.observed_generation)
+    return max(observed, default=0)
+
+
+def is_behind(stated: Stated) -> bool:
+    """Whether the newest spec has not been reconciled yet.
+
+    A request follows the spec that was accepted, so later changes do not count.
+    """
+    if isinstance(stated, DynamoGraphDeploymentRequest):
+        return not stated.status.conditions
+    return seen_generation(stated) < stated.metadata.generation
+
+
+def is_ready(stated: Stated) -> bool:
+    """Whether the newest spec is ready and the object is not being deleted."""
+    overall = summary(stated)
+    if overall is None or overall.status != "True" or stated.metadata.deletion_timestamp:
+        return False
+    if isinstance(stated, DynamoGraphDeploymentRequest) or overall.observed_generation is None:
+        return not is_behind(stated)
+    return overall.observed_generation >= stated.metadata.generation
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The status to write, and the reason and message of the Event. Running pods keep running."""
+
+    status: Status
+    reason: str
+    texts: Sequence[str]
+
+
+def refused(status: Status, problems: Sequence[Problem]) -> Stop:
+    """Stop because the spec is invalid."""
+    return Stop(status, "ValidationFailed", [str(problem) for problem in problems])
+
+
+def too_expensive(status: Status, text: str) -> Stop:
+    """Stop because processing the object exceeded its limit of CPU time or memory."""
+    return Stop(status, "TooExpensive", [text])

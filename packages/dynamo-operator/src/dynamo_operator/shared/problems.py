@@ -1,0 +1,317 @@
+"""Bounds on the size of objects and on the number of problems that a validation reports.
+
+`graph_size_problems` comes before all other rules. Once it passes, names are few and short, so the others may
+compare them with each other and repeat them in each message.
+"""
+
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import StrEnum
+from itertools import islice
+from operator import attrgetter
+from typing import Any, Final
+
+import msgspec
+
+from dynamo_operator.component.api import GROUP, VERSION, DynamoComponentDeployment
+from dynamo_operator.graph.api import MOST_SERVICES, DynamoGraphDeployment
+from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
+from dynamo_operator.settings import RenderSettings
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Resource
+
+
+class ProblemKind(StrEnum):
+    """The category of a problem."""
+
+    REQUIRED = "required"
+    INVALID = "invalid"
+    UNKNOWN_FIELD = "unknown_field"
+    NOT_SUPPORTED = "not_supported"
+    FORBIDDEN = "forbidden"
+    DUPLICATE = "duplicate"
+
+
+_WITH_PATH = ("spec.", "spec: ", "Changing spec.", "service topology is", "source URI must")
+"""Beginnings of messages that name their field themselves; users know them from the Go operator."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One mistake in a document. `path` is the field, such as `spec.services.Decode.replicas`."""
+
+    path: str
+    message: str
+    kind: ProblemKind = ProblemKind.INVALID
+
+    def __str__(self) -> str:
+        """One line: the message alone where it names its field itself."""
+        if self.message.startswith(_WITH_PATH):
+            return self.message
+        return f"{self.path}: {self.message}"
+
+
+def lines(problems: Iterable[Problem]) -> str:
+    """All problems, one on each line."""
+    return "\n".join(map(str, problems))
+
+
+def dotted(parts: Iterable[str | int]) -> str:
+    """A path as text: keys after dots, even keys that contain dots, and indices in brackets."""
+    steps = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
+    return "".join(steps).removeprefix(".") or "document"
+
+
+def service_path(service: str) -> str:
+    """The field path of a service in its graph."""
+    return f"spec.services.{service}"
+
+
+def component_path(component: str) -> str:
+    """A component's path in messages of the Go operator: `spec.services[w]`, or `spec` outside a graph."""
+    _, services, key = component.partition("spec.services.")
+    return f"spec.services[{key}]" if services else component
+
+
+SERVED: Final = f"{GROUP}/{VERSION}"
+_LATER: Final = f"{GROUP}/v1beta1"
+
+
+def later_version(document: Mapping[str, object]) -> Problem | None:
+    """The problem of an object whose version only later releases of Dynamo serve."""
+    if document.get("apiVersion") != _LATER:
+        return None
+    message = (
+        f'"{_LATER}" is a version of Dynamo 1.1 and later, with other fields '
+        f'(this operator serves "{SERVED}")'
+    )
+    return Problem("apiVersion", message, ProblemKind.NOT_SUPPORTED)
+
+
+_HIDDEN: Final = "***"
+_LONGEST: Final = 4096
+
+_PASSWORD: Final = re.compile(r"://[^/\s@:]{0,256}:[^\s@]{0,512}@")
+_TOKEN: Final = re.compile(r"(https?)://[^/\s@]{1,512}@", re.IGNORECASE)
+_QUERY: Final = re.compile(r"(://[^\s?]{1,1024})\?[^\s'\"]+")
+_BEARER: Final = re.compile(r"\b(bearer|authorization: basic)\s+[^\s'\"]+", re.IGNORECASE)
+_KNOWN: Final = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
+"""Tokens of the Hugging Face Hub. Source: its documentation."""
+
+
+def without_credentials(text: str) -> str:
+    """At most 4096 characters of the text, with `***` for what may be a credential."""
+    text = _PASSWORD.sub(f"://{_HIDDEN}@", text[:_LONGEST])
+    text = _TOKEN.sub(rf"\1://{_HIDDEN}@", text)
+    text = _QUERY.sub(rf"\1?{_HIDDEN}", text)
+    text = _BEARER.sub(rf"\1 {_HIDDEN}", text)
+    return _KNOWN.sub(_HIDDEN, text)
+
+
+def has_credentials(address: str) -> bool:
+    """Whether the address contains a password, a query or a token."""
+    return without_credentials(address) != address[:_LONGEST]
+
+
+MOST_PROBLEMS: Final = 100
+"""Most problems that a validation reports."""
+
+MOST_REPLICAS: Final = 2**31 - 1
+"""Most replicas of a workload that the API server accepts."""
+
+_PART_OF_A_GRAPH: Final = 8
+_LONGEST_ORDER: Final = 100
+"""Four times the most services that a graph may have."""
+_order: Final = attrgetter("path", "message", "kind")
+"""The order of problems; sorting by it takes a tenth of the time of comparing them."""
+_SERVICES: Final = "spec.services"
+_ORDER: Final = "spec.restart.strategy.order"
+
+
+def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
+    """The problems, sorted by path; of more than `most`, the first ones and one that reports the cut."""
+    first = list(islice(problems, most + 1))
+    if len(first) <= most:
+        return tuple(sorted(first, key=_order))
+    more = Problem("spec", f"more than {most} problems; the others are not listed")
+    return (*sorted(first[: most - 1], key=_order), more)
+
+
+def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
+    """Yield the problems as they come, then return their number."""
+    number = 0
+    for number, problem in enumerate(problems, 1):  # noqa: B007  # the last one is returned
+        yield problem
+    return number
+
+
+def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report a graph with too many services or too long names."""
+    if len(graph.metadata.name) > SUBDOMAIN_LIMIT:
+        yield Problem("metadata.name", _too_long("a name", SUBDOMAIN_LIMIT))
+    services = graph.spec.services
+    if len(services) > MOST_SERVICES:
+        message = f"must have at most {MOST_SERVICES} services, got {len(services)}"
+        yield Problem(_SERVICES, message)
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in services):
+        yield Problem(_SERVICES, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+    strategy = graph.spec.restart.strategy if graph.spec.restart else None
+    order = strategy.order if strategy else ()
+    if len(order) > _LONGEST_ORDER:
+        yield Problem(
+            _ORDER,
+            f"too many entries: {len(order)} (expected one for each of {len(services)} services)",
+        )
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in order):
+        yield Problem(_ORDER, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+
+
+def _too_long(subject: str, limit: int) -> str:
+    return f"{subject} must have at most {limit} characters"
+
+
+def most_bytes(type_: type[Resource], settings: RenderSettings) -> int:
+    """Most bytes of an object of that kind; 0 means no limit.
+
+    A component may have an eighth more than a graph. The operator adds labels and owners to what the graph
+    specifies, and a valid graph must not lead to a component that is too large.
+    """
+    most = settings.largest_object_bytes
+    return most + most // _PART_OF_A_GRAPH if type_ is DynamoComponentDeployment else most
+
+
+def weight_bytes(owner: Resource) -> int:
+    """About the bytes to render for an object; variables that services share count once per service."""
+    spec: Any = getattr(owner, "spec", None)
+    size = len(msgspec.json.encode(spec))
+    metadata = len(msgspec.json.encode((owner.metadata.labels, owner.metadata.annotations)))
+    if isinstance(owner, DynamoGraphDeployment) and len(owner.spec.services) > 1 and spec.envs:
+        size += len(msgspec.json.encode(spec.envs)) * (len(spec.services) - 1)
+    return size + metadata
+
+
+def shared_size_problems(
+    variables: Sequence[Object], services: int, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Report shared variables that are too large together, as each component has a copy of them."""
+    most, size = settings.largest_object_bytes, len(msgspec.json.encode(variables))
+    if variables and most and size * services > most:
+        total = f"{size} bytes in each of {services} services, {size * services} in total"
+        text = f"variables are too large: {total} (limit {most})"
+        yield Problem("spec.envs", text)
+
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(rf"({_DNS_LABEL.pattern})(\.{_DNS_LABEL.pattern})*", re.ASCII)
+_PLAIN = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
+
+_LEAST_LIKENESS: Final = 0.6
+"""Of 1 for equal texts. Source: the default of `difflib.get_close_matches`."""
+LONGEST_SHOWN: Final = 60
+"""Most characters of a user's text in a message."""
+_MOST_OPTIONS: Final = 64
+_MOST_COMPARED: Final = 50_000
+"""Pairs of characters: about 25 ms in the worst case."""
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether the text may name a container or a volume."""
+    return len(text) <= LABEL_LIMIT and _DNS_LABEL.fullmatch(text) is not None
+
+
+def is_subdomain(text: str) -> bool:
+    """Whether the text may name a Secret, a PVC or a ServiceAccount."""
+    return len(text) <= SUBDOMAIN_LIMIT and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """Whether the text may be the value of a label."""
+    return len(text) <= LABEL_LIMIT and _PLAIN.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """Whether the text may be the key of a label or annotation, or the name of a resource."""
+    prefix, slash, name = text.rpartition("/")
+    return bool(name) and is_label_value(name) and (not slash or is_subdomain(prefix))
+
+
+def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
+    """Report a text that cannot name an object."""
+    if not is_subdomain(text):
+        yield Problem(
+            path,
+            f"invalid name {shown(text)} of {kind} (expected at most {SUBDOMAIN_LIMIT} lower-case "
+            'letters, digits, "-" and ".", with a letter or digit at both ends)',
+        )
+
+
+def label_problems(labels: Mapping[str, str], path: str) -> Iterator[Problem]:
+    """Report invalid keys and values of labels."""
+    yield from annotation_problems(labels, path)
+    for key, value in sorted(labels.items()):
+        if not is_label_value(value):
+            yield Problem(f"{path}[{key}]", not_a_label_value(value))
+
+
+def annotation_problems(annotations: Iterable[str], path: str) -> Iterator[Problem]:
+    """Report invalid keys of labels or annotations."""
+    for key in sorted(annotations):
+        if not is_qualified_name(key) or key.rpartition("/")[0] != key.rpartition("/")[0].lower():
+            yield Problem(
+                f"{path}[{key}]",
+                f'invalid key "{key}" (expected an optional domain and "/", then at most '
+                f'{LABEL_LIMIT} letters, digits, "-", "_" and "." with a letter or digit at both '
+                "ends)",
+            )
+
+
+def not_a_label_value(text: str) -> str:
+    """The message for a text that cannot be a label's value."""
+    return (
+        f'invalid label value "{text}" (expected at most {LABEL_LIMIT} letters, digits, "-", "_" '
+        'and "." with a letter or digit at both ends)'
+    )
+
+
+def shown(value: object) -> str:
+    """The value in quotes, cut after `LONGEST_SHOWN` characters."""
+    text = str(value)
+    return f'"{text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "…"}"'
+
+
+class Suggestions:
+    """Suggests the intended spelling of misspelled words in one document, with bounded work.
+
+    Comparing two texts takes time up to the product of their lengths, and users choose both. So only short
+    texts are compared, with few options, and once a document has used up `_MOST_COMPARED`, its further
+    mistakes get no suggestion.
+    """
+
+    def __init__(self) -> None:
+        self._left = _MOST_COMPARED
+
+    def nearest(self, text: object, options: Iterable[str]) -> str:
+        """`; did you mean "…"?` with the option most like the text, or "" if none is."""
+        if not isinstance(text, str) or len(text) > LABEL_LIMIT:
+            return ""
+        few = islice(options, _MOST_OPTIONS)
+        by_folded = {option.lower(): option for option in few if len(option) <= LABEL_LIMIT}
+        matcher = SequenceMatcher(b=text.lower())
+        best = (_LEAST_LIKENESS, "")
+        for option in by_folded:
+            self._left -= len(text) + len(option)
+            matcher.set_seq1(option)
+            if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < _LEAST_LIKENESS:
+                continue
+            self._left -= len(text) * len(option)
+            if self._left < 0:
+                return ""
+            best = max(best, (matcher.ratio(), option))
+        return f'; did you mean "{by_folded[best[1]]}"?' if best[1] else ""
+
+
+def nearest(text: object, options: Iterable[str]) -> str:
+    """`; did you mean "…"?` for one text on its own; `Suggestions` is for many of one document."""
+    return Suggestions().nearest(text, options)

@@ -1,0 +1,579 @@
+"""The end of a reconcile: write the status, queue the Events, return when to reconcile again.
+
+In this order: a reader of an Event finds the status that belongs to it.
+"""
+
+import asyncio
+import pickle
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache as cached
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+import structlog
+from msgspec import structs
+from structlog.contextvars import bind_contextvars
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.models.plan import ModelReason
+from dynamo_operator.names import is_paused
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.requests.plan import RequestReason
+from dynamo_operator.shared.conditions import (
+    ComponentReason,
+    GraphReason,
+    GraphState,
+    ScalingReason,
+    Stop,
+    paused_status,
+)
+from dynamo_operator.shared.events import status_events
+from dynamo_operator.shared.patches import without_finalizer
+from dynamo_operator.shared.problems import Problem, weight_bytes
+from dynamo_operator.shared.transforms import metadata_only
+from kube_runtime.apply.drift import fingerprint_of
+from kube_runtime.apply.result import Applied, Obstacle, Verb, rejected
+from kube_runtime.apply.status import CONTEST_SECONDS, Recent, StatusRateLimit, patch_status
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.client.client import Client
+from kube_runtime.controller.controller import DONE, Result
+from kube_runtime.controller.events import MESSAGE_LIMIT, Recorder, log_decision
+from kube_runtime.controller.workers import SECONDS, WorkEnded, WorkerPool, worker_slot_released
+from kube_runtime.errors import (
+    ApiError,
+    DecodeError,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ServerFailure,
+    TooLarge,
+)
+from kube_runtime.kind import Key, Kind
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.text import cut, fitted
+from kube_runtime.times import loop_time
+from kube_runtime.types.kinds import ControllerRevision
+from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
+
+REJECTED_RETRY_SECONDS = 120.0
+"""Seconds until a refused write is retried."""
+
+CONFLICT_RETRY_SECONDS = 10.0
+"""Seconds until a taken name is checked again, in the cache: it costs no request."""
+
+_CHECKED_IN_CACHE = frozenset(
+    (Obstacle.NAME_CONFLICT, Obstacle.PREDECESSOR, Obstacle.NOT_SERVED, Obstacle.FORBIDDEN)
+)
+"""Obstacles whose next check costs no request."""
+
+_LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
+"""Kinds whose writes are logged without an Event: the revisions are the history themselves."""
+
+NOTHING = Applied()
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Ends the reconciles of one kind. `written` gets the object before and after a status write."""
+
+    writer: Writer
+    recorder: Recorder
+    limit: StatusRateLimit
+    client: Client
+    written: Callable[[Any, Any], None] = lambda _, __: None
+
+    async def stopped(self, resource: Resource, stop: Stop) -> Result:
+        """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
+
+        Raises:
+            OperatorError: the status could not be written.
+        """
+        stored = await patch_status(self.writer, resource, stop.status)
+        record_events(self.recorder, resource, stored, stop=stop)
+        return Result(written=stored)
+
+    async def applied(
+        self, resource: Resource, status: Status, applied: Applied, *seconds: float | None
+    ) -> Result:
+        """End a reconcile after its apply; requeue after the shortest of `seconds`, if not before.
+
+        Raises:
+            OperatorError: the status could not be written.
+        """
+        if wait := self.limit.wait(resource, status):
+            record_events(self.recorder, resource, resource, applied=applied)
+            return earliest(Result(wait, failure=applied.failure), *seconds)
+        stored = await patch_status(self.writer, resource, status, limit=self.limit)
+        self.written(resource, stored)
+        record_events(self.recorder, resource, stored, applied=applied)
+        result = replace(result_of(applied), failure=applied.failure)
+        return replace(earliest(result, *seconds), written=stored)
+
+
+def result_of(applied: Applied) -> Result:
+    """When to requeue, given what could not be written."""
+    if not applied.blocked:
+        return Result(CONTEST_SECONDS) if applied.contested else DONE
+    if all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked):
+        return Result(CONFLICT_RETRY_SECONDS)
+    return Result(REJECTED_RETRY_SECONDS)
+
+
+def earliest(result: Result, *seconds: float | None) -> Result:
+    """Requeue after the shortest of these times; None and 0 do not count."""
+    times = [time for time in (result.requeue_after_seconds, *seconds) if time]
+    return replace(result, requeue_after_seconds=min(times, default=None))
+
+
+def record_events(
+    recorder: Recorder,
+    before: Resource,
+    after: Resource,
+    *,
+    applied: Applied = NOTHING,
+    stop: Stop | None = None,
+) -> None:
+    """Queue the Events of one reconcile. `after` is the object with the status that was just written.
+
+    A refusal causes an Event only if it changed the status, so a settled object emits none.
+    """
+    for change in applied.changes:
+        reason, message, cause = change.reason, change.message, change.cause
+        if change.verb is Verb.SCALE or change.kind in _LOGGED_ONLY:
+            log_decision(reason, message, cause=cause)
+        else:
+            recorder.event(before, reason=reason, message=message, cause=cause)
+    for text in applied.contested:
+        recorder.event(before, reason="Contested", message=text, warning=True)
+    if after is before:
+        return
+    if isinstance(before, DynamoGraphDeployment) and isinstance(after, DynamoGraphDeployment):
+        for event in status_events(before, after):
+            recorder.event(
+                before, reason=event.reason, message=event.message, warning=event.is_warning
+            )
+    for blocked in applied.blocked:
+        if not blocked.passes_by_itself:
+            recorder.event(before, reason=blocked.obstacle, message=blocked.message, warning=True)
+    if stop is not None:
+        text = fitted(stop.texts, MESSAGE_LIMIT)
+        recorder.event(before, reason=stop.reason, message=text, warning=True)
+
+
+OWNED_BYTES = 2 * 1024 * 1024
+"""Of the children of one kind and owner, as JSON. The largest ones are about as large as their specs."""
+
+_MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
+
+
+class Owners:
+    """The existing objects of our kinds, by uid, from their informers."""
+
+    def __init__(self, informers: Sequence[Informer[Any]]) -> None:
+        self.informers = informers
+        self._namespaces: dict[str, str] = {}
+        for informer in informers:
+            informer.store.subscribe(self._on_change)
+
+    def _on_change(self, change: Change[Any]) -> None:
+        if change.old is not None:
+            self._namespaces.pop(change.old.metadata.uid, None)
+        if change.new is not None:
+            self._namespaces[change.new.metadata.uid] = change.new.metadata.namespace
+
+    def owner_of(self, resource: Resource) -> str:
+        """The uid of an existing owner in the namespace of an object; "" if none exists.
+
+        Objects with our label and without an owner, such as shared RoleBindings, count for their namespace.
+        """
+        metadata = resource.metadata
+        for owner in metadata.owner_references:
+            if self._namespaces.get(owner.uid) == metadata.namespace:
+                return owner.uid
+        is_marked = any(metadata.labels.get(marker) == labels.MANAGER for marker in _MARKERS)
+        return namespace_of(resource) if is_marked else ""
+
+
+def namespace_of(resource: Resource) -> str:
+    """The namespace as owner, for kinds whose objects have none."""
+    return f"namespace {resource.metadata.namespace}"
+
+
+class BoundedContent:
+    """A transform of one kind: keeps the content of objects that have an owner, up to `most_bytes` per owner.
+
+    `owner_of` returns the owner of an object, "" for none. 0 as `most_bytes` is for kinds with many objects
+    per owner, which few users may create.
+    """
+
+    def __init__(self, owner_of: Callable[[Resource], str], most_bytes: int = OWNED_BYTES) -> None:
+        self._owner_of = owner_of
+        self._most_bytes = most_bytes
+        self._sizes: dict[str, dict[Key, int]] = {}
+        self._counted: dict[Key, str] = {}
+
+    def __call__(self, resource: R) -> R:
+        """The object, or its metadata."""
+        self._forget(resource.key)
+        owner = self._owner_of(resource)
+        if not owner:
+            return metadata_only(resource)
+        if not self._most_bytes:
+            return resource
+        size = len(msgspec.json.encode(resource))
+        sizes = self._sizes.setdefault(owner, {})
+        if sum(sizes.values()) + size > self._most_bytes:
+            return metadata_only(resource)
+        sizes[resource.key] = size
+        self._counted[resource.key] = owner
+        return resource
+
+    def on_change(self, change: Change[Any]) -> None:
+        """Stop counting an object that is gone."""
+        if change.new is None and change.old is not None:
+            self._forget(change.old.key)
+
+    def _forget(self, key: Key) -> None:
+        owner = self._counted.pop(key, "")
+        sizes = self._sizes.get(owner, {})
+        sizes.pop(key, None)
+        if not sizes:
+            self._sizes.pop(owner, None)
+
+
+def children(type_: type[R], owners: Owners, **selected: Any) -> Informer[R]:
+    """The informer of a kind of children."""
+    informer = per_owner(type_, owners.owner_of, **selected)
+    informer.after = owners.informers
+    return informer
+
+
+def per_owner(type_: type[R], owner_of: Callable[[Resource], str], **selected: Any) -> Informer[R]:
+    """The informer of a kind whose content is bounded per owner."""
+    content = BoundedContent(owner_of)
+    informer = Informer(type_, transform=content, **selected)
+    informer.store.subscribe(content.on_change)
+    return informer
+
+
+T = TypeVar("T")
+
+IN_PLACE_BYTES: Final = 32 * 1024
+RETRY_SECONDS: Final = 1800.0
+"""Seconds until work that exceeded a limit is retried, unless the object changes before."""
+_PIECE_BYTES: Final = 64 * 1024
+_REMEMBERED: Final = 4096
+REMEMBERED = 16_384
+"""Objects of one controller in a `ValidationCache`."""
+
+_log = structlog.get_logger()
+
+
+class Offload:
+    """Runs work that may be expensive. Without `workers`, as in tests, everything runs in the event loop."""
+
+    def __init__(
+        self,
+        workers: WorkerPool | None = None,
+        metrics: RuntimeMetrics | None = None,
+        *,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._seconds = seconds
+        self._workers = workers
+        self._metrics = metrics
+        self._ended: Recent[tuple[bytes, float]] = Recent(_REMEMBERED)
+
+    async def do(
+        self,
+        owner: Resource,
+        function: Callable[..., Iterable[T]],
+        *args: object,
+        more_bytes: int = 0,
+    ) -> tuple[T, ...]:
+        """Return the items of `function(*args)`; `more_bytes` is the size of its inputs beside `owner`.
+
+        Raises:
+            WorkEnded: it exceeded a limit of time or memory.
+            WorkBusy: too much work is queued.
+        """
+        if self._workers is None or weight_bytes(owner) + more_bytes <= IN_PLACE_BYTES:
+            return tuple(function(*args))
+        with worker_slot_released():
+            pieces = await self._workers.submit(
+                in_pieces,
+                (function, args),
+                tenant=owner.metadata.namespace,
+                seconds=self._seconds,
+            )
+        results: list[T] = []
+        for piece in pieces:
+            results += [pickle.loads(pickled) for pickled in piece]  # noqa: S301 - of our own worker
+            await asyncio.sleep(0)
+        return tuple(results)
+
+    async def one(
+        self, owner: Resource, function: Callable[..., T], *args: object, more_bytes: int = 0
+    ) -> T:
+        """Return the result of `function(*args)`; otherwise as `do`."""
+        results: tuple[T, ...] = await self.do(owner, alone, function, args, more_bytes=more_bytes)
+        return results[0]
+
+    async def reconciled(
+        self,
+        resource: R,
+        reconcile: Callable[[R], Awaitable[Result]],
+        report: Callable[[R, str], Awaitable[None]],
+    ) -> Result:
+        """Reconcile an object, or skip it if its work exceeded a limit, now or before for the same content.
+
+        Its nesting may exceed one as well. `report` writes that to the status; running pods are not touched.
+        """
+        uid, now = resource.metadata.uid, loop_time()
+        if ended := self._ended.get(uid):
+            fingerprint, until = ended
+            if now < until and fingerprint == fingerprint_of(resource):
+                return Result(until - now)
+            self._ended.forget(uid)
+        try:
+            return await reconcile(resource)
+        except WorkEnded as error:
+            _log.warning("work ended", cause=error.cause, error=str(error))
+            if self._metrics is not None:
+                self._metrics.work_ended(resource.KIND.name, error.cause)
+            self._ended.put(uid, (fingerprint_of(resource), now + RETRY_SECONDS))
+            await report(resource, f"Not processed: {error}. Running pods keep running.")
+            return Result(RETRY_SECONDS)
+        except RecursionError:
+            await report(resource, "Not processed: nested too deeply. Running pods keep running.")
+            return Result(RETRY_SECONDS)
+
+
+class ValidationCache:
+    """Remembers which objects have no problems: most reconciles follow a child's status, not a new spec.
+
+    Validation costs a fifth of such a reconcile (`make bench ARGS="--only micro"`). `find` may depend on
+    labels, annotations, owner references and spec, on fields that never change, such as the name, and on
+    settings.
+    """
+
+    def __init__(self) -> None:
+        self._valid: Recent[bytes] = Recent(REMEMBERED)
+
+    async def problems_by(
+        self, offload: Offload, resource: R, find: Callable[[R], tuple[Problem, ...]]
+    ) -> tuple[Problem, ...]:
+        """Return the problems that `find` reports; it is not called if the same content had none.
+
+        Raises:
+            WorkEnded: it exceeded a limit of time or memory.
+            WorkBusy: too much work is queued.
+        """
+        uid, fingerprint = resource.metadata.uid, fingerprint_of(resource)
+        if self._valid.get(uid) == fingerprint:
+            return ()
+        problems = await offload.do(resource, find, resource)
+        if not problems:
+            self._valid.put(uid, fingerprint)
+        return problems
+
+    def forget(self, uid: str) -> None:
+        """Forget a deleted object."""
+        self._valid.forget(uid)
+
+
+def alone(function: Callable[..., T], args: tuple[object, ...]) -> tuple[T]:
+    """Return the result of the function as a tuple of one."""
+    return (function(*args),)
+
+
+def in_pieces(
+    function: Callable[..., Iterable[object]], args: tuple[object, ...]
+) -> list[list[bytes]]:
+    """Pickle the items of the function, in pieces that unpickle without blocking the event loop."""
+    pieces: list[list[bytes]] = []
+    bytes_left = 0
+    for item in function(*args):
+        text = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+        if bytes_left <= 0:
+            pieces.append([])
+            bytes_left = _PIECE_BYTES
+        pieces[-1].append(text)
+        bytes_left -= len(text)
+    return pieces
+
+
+_MESSAGE_LIMIT = 1024
+
+
+async def load_for_reconcile(
+    type_: type[R], key: Key, cache: Cache, reporter: Reporter
+) -> R | Result:
+    """Return the object to reconcile, or a result if there is nothing to do now.
+
+    There is nothing to do if it is deleted or being deleted (the API server deletes what it owns), paused, or
+    unreadable; the last two are written to its status.
+
+    Raises:
+        OperatorError: a write failed.
+    """
+    if unreadable := cache.broken(type_, key):
+        return await report_unreadable(type_, key, unreadable, reporter)
+    resource = cache.get(type_, key)
+    if resource is None:
+        return DONE
+    bind_contextvars(graph=resource.metadata.labels.get(labels.GRAPH, resource.metadata.name))
+    if resource.metadata.deletion_timestamp:
+        await without_finalizer(resource, reporter.writer)
+        return DONE
+    if is_paused(resource):
+        return await report_paused(resource, reporter)
+    return await without_finalizer(resource, reporter.writer)
+
+
+async def report_paused(resource: Resource, reporter: Reporter) -> Result:
+    """Write to the status that the object is paused. Any change of it wakes the controller."""
+    stored = await patch_status(reporter.writer, resource, paused_status(resource))
+    if stored is not resource:
+        message = f"{labels.PAUSED} is true: the operator writes nothing"
+        reporter.recorder.event(resource, reason="Paused", message=message)
+    return Result(written=stored)
+
+
+class _BareStatus(Status):
+    """The part of a status that is the same for all kinds."""
+
+    state: str = ""
+    observed_generation: int = 0
+    ready_endpoints: int | None = None
+    total_endpoints: int | None = None
+
+
+class _Bare(Resource):
+    """An object of any kind without its spec."""
+
+    READ_LEVELS = 4  # a condition, or an owner reference
+
+    status: _BareStatus = _BareStatus()
+
+
+class FailureReasons(NamedTuple):
+    """The conditions of a kind, and their reasons for an object that cannot be read or is too large.
+
+    `rejected` is the reason if a write fails on which everything else depends, such as one of its metadata.
+    """
+
+    conditions: tuple[str, ...]
+    unreadable: str
+    too_large: str
+    rejected: str
+
+
+FAILURE_REASONS: dict[type[Resource], FailureReasons] = {
+    DynamoGraphDeployment: FailureReasons(
+        ("Ready",), GraphReason.DECODE_FAILED, GraphReason.TOO_LARGE, GraphReason.REJECTED
+    ),
+    DynamoComponentDeployment: FailureReasons(
+        ("Available", "DynamoComponentReady"),
+        ComponentReason.DECODE_FAILED,
+        ComponentReason.TOO_LARGE,
+        ComponentReason.REJECTED,
+    ),
+    DynamoGraphDeploymentScalingAdapter: FailureReasons(
+        ("Ready",), ScalingReason.DECODE_FAILED, ScalingReason.TOO_LARGE, ScalingReason.REJECTED
+    ),
+    DynamoModel: FailureReasons(
+        ("Valid",), ModelReason.DECODE_FAILED, ModelReason.TOO_LARGE, ModelReason.REJECTED
+    ),
+    DynamoGraphDeploymentRequest: FailureReasons(
+        ("Succeeded",), RequestReason.UNREADABLE, RequestReason.TOO_LARGE, RequestReason.REJECTED
+    ),
+}
+"""By kind. A process with the kinds of the older generation adds theirs."""
+
+
+@cached
+def _bare_type(kind: Kind) -> type[_Bare]:
+    """A type for objects of the kind without their specs."""
+    return type(f"Bare{kind.name}", (_Bare,), {"KIND": kind})
+
+
+async def report_unreadable(
+    type_: type[Resource], key: Key, error: DecodeError, reporter: Reporter
+) -> Result:
+    """Write to the status that the object cannot be read or is too large. Its next change requeues it.
+
+    Raises:
+        NotFound: it was deleted.
+        OperatorError: not even metadata and conditions could be read, or the write failed.
+    """
+    bare = await reporter.client.get(_bare_type(type_.KIND), key)
+    if bare.metadata.deletion_timestamp:
+        await without_finalizer(bare, reporter.writer)
+        return DONE
+    generation, reasons = bare.metadata.generation, FAILURE_REASONS[type_]
+    if isinstance(error, TooLarge):
+        text = f"Not processed: {error.message}. Running pods keep running."
+        reason, event = reasons.too_large, "TooLarge"
+    else:
+        text = f"Cannot read the object: {error.message}"
+        reason, event = reasons.unreadable, "DecodeFailed"
+    text = cut(text, _MESSAGE_LIMIT)
+    status = bare.status.with_conditions(
+        Condition(condition, "False", reason, text, observed_generation=generation)
+        for condition in reasons.conditions
+    )
+    if type_ is DynamoGraphDeployment:
+        status = structs.replace(status, state=str(GraphState.FAILED))
+    if type_ is DynamoModel:  # the schema wants both in every status
+        status = structs.replace(
+            status,
+            ready_endpoints=status.ready_endpoints or 0,
+            total_endpoints=status.total_endpoints or 0,
+        )
+    await reporter.stopped(bare, Stop(status, event, [text]))
+    return DONE
+
+
+async def report_refusal(
+    type_: type[Resource],
+    cache: Cache,
+    reporter: Reporter,
+    key: Key,
+    error: ApiError,
+) -> Result:
+    """Write to the status, and in an Event, which write ended the reconcile of an object.
+
+    Raises:
+        Conflict: the object changed meanwhile; the caller retries at once.
+        ApiError: the error itself, if nothing can be written about the object.
+    """
+    resource = cache.get(type_, key)
+    if resource is None or error.kind is None or error.key is None:
+        raise error
+    if isinstance(error, ServerFailure):  # the next attempt may not meet it
+        raise error
+    text = cut(rejected(error.kind.name, error.key.name, error).message, _MESSAGE_LIMIT)
+    reasons, generation = FAILURE_REASONS[type_], resource.metadata.generation
+    status = status_of(resource).with_conditions(
+        Condition(condition, "False", reasons.rejected, text, observed_generation=generation)
+        for condition in reasons.conditions
+    )
+    if type_ is DynamoGraphDeployment:
+        status = structs.replace(status, state=str(GraphState.FAILED))
+    try:
+        stored = await patch_status(reporter.writer, resource, status)
+    except (Forbidden, Invalid):  # the Event and the log remain
+        stored = None
+    except (NotFound, ServerFailure):
+        raise error from None
+    if stored is not resource:
+        reporter.recorder.event(resource, reason=Obstacle.REJECTED, message=text, warning=True)
+    return Result(REJECTED_RETRY_SECONDS, stored, failure=error)

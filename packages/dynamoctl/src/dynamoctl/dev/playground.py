@@ -1,0 +1,414 @@
+"""The playground: the operator in the background of a local control plane, installed as in a cluster."""
+
+import asyncio
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+import structlog
+import yaml
+from aiohttp import web
+
+from devcluster.instance import Instance
+from devcluster.layout import free_ports
+from devcluster.processes import ProcessError, first_ended, stop
+from devcluster.progress import ProgressReporter
+from dynamo_operator import labels
+from dynamo_operator.crds import custom_resource_definitions
+from dynamo_operator.names import user_agent
+from dynamo_operator.process import flags, operator
+from dynamo_operator.process.main import start
+from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output
+from dynamo_operator.settings import Settings
+from dynamo_profiler import command
+from dynamoctl.installation.manifests import NAMESPACE, Choices, manifests, operator_pod
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache, Change
+from kube_runtime.client.client import Client
+from kube_runtime.client.kubeconfig import connect
+from kube_runtime.commandline import application, execute
+from kube_runtime.errors import ConfigError, NotFound, OperatorError
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import Pod
+
+_IN_THE_CLUSTER = frozenset(("Deployment", "PodDisruptionBudget", "Service"))
+_CONFIGURATION = "ValidatingWebhookConfiguration"
+_LOOPBACK = "127.0.0.1"
+HEALTH_FLAG = "--health-probe-bind-address="
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where the operator listens, on the loopback address."""
+
+    webhooks: int
+    health: int
+    metrics: int
+
+
+def objects(ports: Ports) -> Iterator[Object]:
+    """The installation without the operator's pod; the API server calls its webhooks on this machine."""
+    for body in manifests(Choices(NAMESPACE)):
+        if body["kind"] == _CONFIGURATION:
+            for hook in body["webhooks"]:
+                path = hook["clientConfig"].pop("service")["path"]
+                hook["clientConfig"]["url"] = f"https://{_LOOPBACK}:{ports.webhooks}{path}"
+        if body["kind"] not in _IN_THE_CLUSTER:
+            yield body
+
+
+def account() -> str:
+    """The name of the operator's ServiceAccount."""
+    return str(operator_pod()["serviceAccountName"])
+
+
+def operator_flags(ports: Ports) -> tuple[str, ...]:
+    """The flags of the operator: those of the chart, then those that override them."""
+    (container,) = operator_pod()["containers"]
+    return (
+        *container["args"],
+        f"--webhook-bind-address={_LOOPBACK}:{ports.webhooks}",
+        f"{HEALTH_FLAG}{_LOOPBACK}:{ports.health}",
+        f"--metrics-bind-address={_LOOPBACK}:{ports.metrics}",
+        *("--metrics-secure=false", "--log-format=console"),
+    )
+
+
+PROFILING = "dynamo-playground-profiling"
+
+
+def profiling_policy() -> Iterator[Object]:
+    """Annotate profiling pods, so that the simulated kubelet leaves them to `profiling.py`."""
+    group = "admissionregistration.k8s.io"
+    annotate = 'Object{metadata: Object.metadata{annotations: {"fake-kubelet": "profiles"}}}'
+    yield {
+        "apiVersion": f"{group}/v1",
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": PROFILING},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ]
+            },
+            "matchConditions": [
+                {
+                    "name": "profiles",
+                    "expression": "has(object.metadata.labels) && "
+                    "'dgdr.nvidia.com/name' in object.metadata.labels",
+                }
+            ],
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {"expression": annotate},
+                }
+            ],
+        },
+    }
+    yield {
+        "apiVersion": f"{group}/v1",
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": PROFILING},
+        "spec": {"policyName": PROFILING},
+    }
+
+
+_COPY = 3  # arguments of the copier for its target: namespace, name, metadata
+_log = structlog.get_logger()
+
+
+async def run_profiling_pods(client: Client) -> NoReturn:
+    """Profile for each new pod, one after the other, until cancelled."""
+    queue = asyncio.Queue[JobPodInFull]()
+    informer = Informer(JobPodInFull, labels=labels.REQUEST)
+    cache = Cache()
+    cache.add(informer.store)
+
+    def created(change: Change[JobPodInFull]) -> None:
+        if change.old is None and change.new is not None:
+            queue.put_nowait(change.new)
+
+    cache.subscribe(JobPodInFull, created)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(informer.run(client))
+        while True:
+            await _profile(client, await queue.get())
+
+
+async def _profile(client: Client, pod: JobPodInFull) -> None:
+    try:
+        if (await client.get(Pod, pod.key)).status.phase not in ("Pending", ""):
+            return
+        status = await _outcome(client, pod)
+        await client.merge_patch(Pod, pod.key, {"status": status}, subresource="status")
+    except NotFound:
+        return  # deleted meanwhile
+    except OperatorError as error:
+        _log.warning("profiling pod not simulated", pod=str(pod.key), error=str(error))
+
+
+async def _outcome(client: Client, pod: JobPodInFull) -> Object:
+    """Run the pod's containers and save the output; the status of the finished pod."""
+    containers: dict[str, Object] = {
+        container["name"]: container for container in pod.spec["containers"]
+    }
+    arguments = containers[PROFILER]["args"]
+    variables = {
+        variable["name"]: variable.get("value", "") for variable in containers[PROFILER]["env"]
+    }
+    with tempfile.TemporaryDirectory(prefix="dynamo-profiling-") as folder:
+        configuration = yaml.safe_load(arguments[1]) | {"output_dir": folder}
+        log = Path(folder, "termination-log")
+        try:
+            await asyncio.to_thread(
+                command.run,
+                yaml.safe_dump(configuration),
+                discovers="--enable-gpu-discovery" in arguments,
+                environ=variables,
+                termination_log=log,
+            )
+        except OperatorError as error:
+            return _status("Failed", ((PROFILER, 1, str(error)), (COPIER, 0, "")))
+        files = await asyncio.to_thread(_files, Path(folder))
+    namespace, name, metadata = _target(containers[COPIER]["args"])
+    output_metadata = {**yaml.safe_load(metadata)["metadata"], "namespace": namespace, "name": name}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": output_metadata, "data": files}
+    await client.apply(Output, body, force=True)
+    digests = "".join(_digest(name, text) for name, text in files.items())
+    return _status("Succeeded", ((PROFILER, 0, ""), (COPIER, 0, digests)))
+
+
+def _files(folder: Path) -> dict[str, str]:
+    return {file.name: file.read_text("utf-8") for file in sorted(folder.glob("*.yaml"))}
+
+
+def _target(arguments: list[str]) -> list[str]:
+    """The target of the output, after a command, or a script and its name."""
+    first = 1 + (arguments[1] == COPIER)
+    return arguments[first : first + _COPY]
+
+
+def _digest(name: str, text: str) -> str:
+    return f"{hashlib.sha256(text.encode()).hexdigest()}  {name}\n"
+
+
+def _status(phase: str, ended: tuple[tuple[str, int, str], ...]) -> Object:
+    return {"phase": phase, "containerStatuses": list(_containers(ended))}
+
+
+def _containers(ended: tuple[tuple[str, int, str], ...]) -> Iterator[Object]:
+    for name, code, message in ended:
+        reason = "Error" if code else "Completed"
+        state = {"exitCode": code, "reason": reason, "message": message}
+        kept = {"name": name, "image": name, "imageID": "", "ready": False, "restartCount": 0}
+        yield kept | {"state": {"terminated": state}}
+
+
+ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
+"""Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
+
+
+@asynccontextmanager
+async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
+    """Serve the LoRA API of workers, where every load and unload succeeds.
+
+    Addresses of simulated pods lead nowhere, or to other machines. So this yields a function that turns a
+    worker's base URL into one of a local server, with the worker's address as the first part of the path.
+    """
+    loaded = defaultdict[str, dict[str, str]](dict)
+
+    async def listed(request: web.Request) -> web.Response:
+        return web.json_response({"loras": list(loaded[request.match_info["worker"]])})
+
+    async def load(request: web.Request) -> web.Response:
+        body = await request.json()
+        loaded[request.match_info["worker"]][body["lora_name"]] = body["source"]["uri"]
+        return web.json_response({"status": "success"})
+
+    async def unload(request: web.Request) -> web.Response:
+        loaded[request.match_info["worker"]].pop(request.match_info["name"], None)
+        return web.json_response({"status": "success"})
+
+    app = web.Application()
+    app.router.add_get("/{worker}/v1/loras", listed)
+    app.router.add_post("/{worker}/v1/loras", load)
+    app.router.add_delete("/{worker}/v1/loras/{name:.+}", unload)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await asyncio.shield(web.TCPSite(runner, "127.0.0.1", 0).start())
+        port = runner.addresses[0][1]
+        yield lambda base: f"http://127.0.0.1:{port}/{urlsplit(base).hostname or 'unknown'}"
+    finally:
+        await runner.cleanup()
+
+
+async def operate(settings: Settings, *, stop: asyncio.Event) -> None:
+    """Run the operator on simulated nodes until `stop` is set."""
+    kubeconfig = Path(os.environ[ADMINISTRATOR])
+    async with (
+        await connect(kubeconfig, user_agent=user_agent()) as transport,
+        simulated_workers() as dial,
+        asyncio.TaskGroup() as group,
+    ):
+        client = Client(transport, field_manager="simulated-kubelet")
+        profiling = group.create_task(run_profiling_pods(client))
+        await operator.run(settings, stop=stop, dial=dial)
+        profiling.cancel()
+
+
+def run(**arguments: str | None) -> None:
+    """Run the operator with simulated pods."""
+    start(arguments, operate)
+
+
+run.__signature__ = flags.signature()  # type: ignore[attr-defined]
+
+
+def main() -> None:
+    """The program."""
+    program = application("dynamo-operator")
+    program.command(run, name="run")
+    execute(program, flags.canonical(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
+
+
+_READY_SECONDS = 60.0
+_BETWEEN_PROBES_SECONDS = 0.1
+_TOKEN_LIFE = "8760h"  # noqa: S105  # a year, because nothing renews it
+_PROGRAM = "dynamoctl.dev.playground"
+
+
+@dataclass(frozen=True, slots=True)
+class Playground:
+    """An instance with the operator."""
+
+    instance: Instance
+
+    @property
+    def log(self) -> Path:
+        """The operator's output, over all restarts."""
+        return self.instance.companion.log
+
+    def up(
+        self, progress: ProgressReporter, *, nodes: int | None = None, crds: Sequence[str] = ()
+    ) -> None:
+        """Start the control plane and the operator unless they run; return when the operator is ready.
+
+        Raises:
+            OperatorError: something does not start.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "definitions.json")
+            file.write_text(_list(custom_resource_definitions()), encoding="utf-8")
+            self.instance.up(nodes=nodes, crds=crds, crd_files=[file], progress=progress)
+        self.start(progress)
+
+    def start(self, progress: ProgressReporter) -> None:
+        """Install and start the operator unless it runs; return when it is ready.
+
+        Raises:
+            ProcessError: it ended, or is not ready in time.
+        """
+        if self.instance.status().version is None:
+            name = self.instance.name
+            raise ConfigError(name, f"is not running; start it with: dynamoctl dev up {name}")
+        with self.instance.installing(progress):
+            health = self._health_port()
+            if health is None:
+                progress.step("starting the operator")
+                health = self._launch(progress)
+            self._wait(health)
+
+    def _launch(self, progress: ProgressReporter) -> int:
+        """Install and start the operator; the port of its health probes."""
+        ports = Ports(*free_ports(3, reserved=self.instance.ports))
+        self._install(ports)
+        token = (NAMESPACE, account())
+        kubeconfig = self.instance.service_account_kubeconfig(*token, duration=_TOKEN_LIFE)
+        variables = {ADMINISTRATOR: str(self.instance.kubeconfig), "KUBECONFIG": str(kubeconfig)}
+        command = (sys.executable, "-m", _PROGRAM, "run", *operator_flags(ports))
+        self.instance.run_companion(command, variables, progress=progress)
+        return ports.health
+
+    def _health_port(self) -> int | None:
+        """The health port of the running operator; None if it does not run."""
+        pid = self.instance.companion.pid()
+        if pid is None:
+            return None
+        try:
+            command = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
+        except FileNotFoundError:  # it ended just now
+            return None
+        flags = [flag for flag in command if flag.startswith(HEALTH_FLAG)]
+        return int(flags[-1].rpartition(":")[2]) if flags else None
+
+    def restart(self, progress: ProgressReporter) -> None:
+        """Stop the operator gracefully, and start it with the current code.
+
+        Raises:
+            ProcessError: it does not end, or does not start.
+        """
+        self.stop()
+        self.start(progress)
+
+    def stop(self) -> None:
+        """Stop the operator; the control plane stays.
+
+        Raises:
+            ProcessError: it does not end.
+        """
+        stop([self.instance.companion])
+
+    def _install(self, ports: Ports) -> None:
+        installed = [*objects(ports), *profiling_policy()]
+        self.instance.kubectl(
+            *("apply", "--server-side", "--force-conflicts", "--filename=-"),
+            stdin=_list(installed),
+        )
+
+    def _wait(self, health_port: int) -> None:
+        deadline = time.monotonic() + _READY_SECONDS
+        while not _is_ready(health_port):
+            if first_ended([self.instance.companion], within_seconds=_BETWEEN_PROBES_SECONDS):
+                lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
+                last = lines[-1] if lines else "no output"
+                raise ProcessError(f"the operator ended: {last}; log: {self.log}")
+            if time.monotonic() > deadline:
+                text = f"the operator is not ready after {_READY_SECONDS:g} s; log: {self.log}"
+                raise ProcessError(text)
+
+
+def _list(items: Iterable[Object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items]})
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1) as answer:
+            return bool(answer.status == 200)  # noqa: PLR2004
+    except (urllib.error.URLError, OSError):
+        return False

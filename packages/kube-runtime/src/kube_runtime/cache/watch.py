@@ -1,0 +1,452 @@
+"""The watch of one kind: its state machine, its events, its selector."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypedDict
+
+import msgspec
+import structlog
+
+from kube_runtime.client.client import Client, Page, WatchLine, error_of_watch
+from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectIdentity, decode, identity
+from kube_runtime.errors import (
+    DecodeError,
+    Expired,
+    Invalid,
+    NotFound,
+    OperatorError,
+    Throttled,
+    Unreachable,
+)
+from kube_runtime.kind import Key
+from kube_runtime.times import loop_time
+from kube_runtime.types.meta import Metadata, R, Resource, Struct
+
+
+class SelectorQuery(TypedDict):
+    """The arguments of `Client.pages` and `Client.watch`."""
+
+    namespace: str
+    labels: str
+    fields: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRule:
+    """One requirement of a label selector; a value of None matches any."""
+
+    name: str
+    value: str | None
+    is_negated: bool
+
+    def holds(self, labels: dict[str, str]) -> bool:
+        """Whether labels meet the requirement."""
+        value = labels.get(self.name)
+        matches = value is not None if self.value is None else value == self.value
+        return matches is not self.is_negated
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """A namespace ("" for all), a label selector and a field selector.
+
+    Raises:
+        ValueError: the label selector has terms other than `a=b`, `a!=b`, `a` and `!a`.
+    """
+
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+    rules: tuple[LabelRule, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        terms = self.labels.split(",") if self.labels else ()
+        object.__setattr__(self, "rules", tuple(map(_rule, terms)))
+
+    def query(self) -> SelectorQuery:
+        """The arguments for `Client.pages` and `Client.watch`."""
+        return {"namespace": self.namespace, "labels": self.labels, "fields": self.fields}
+
+    def covers(self, resource: Resource, *, is_watched: bool) -> bool:
+        """Whether the watch will bring this state of an object; `is_watched`: it brought an earlier one."""
+        metadata = resource.metadata
+        if self.namespace and metadata.namespace != self.namespace:
+            return False
+        if self.fields and not is_watched:
+            return False
+        return all(rule.holds(metadata.labels) for rule in self.rules)
+
+
+def _rule(term: str) -> LabelRule:
+    text = term.strip()
+    is_negated = "!=" in text or text.startswith("!")
+    name, equals, value = (
+        text.removeprefix("!").replace("!=", "=").replace("==", "=").partition("=")
+    )
+    name, value = name.strip(), value.strip()
+    if not name or any(letter in name + value for letter in " ()=!"):
+        raise ValueError(f"unsupported label selector {term!r}")
+    return LabelRule(name, value if equals else None, is_negated)
+
+
+EVERYTHING = Selector()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A list begins, and ends with `Synced`. An earlier unfinished list is void."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present(Generic[R]):
+    """An object of the list. If it comes several times, the last state counts."""
+
+    resource: R
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The list is complete: objects that are not in it do not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed(Generic[R]):
+    """An object was created or changed."""
+
+    resource: R
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """An object is gone, or no longer selected; within a list, it is no longer part of it."""
+
+    key: Key
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An object does not fit its type. The others are not affected."""
+
+    error: DecodeError
+
+
+Event: TypeAlias = Started | Present[R] | Synced | Changed[R] | Removed | Broken
+
+
+END_OF_LIST = "k8s.io/initial-events-end"
+"""Annotation of the bookmark that ends a streamed list (KEP-3157)."""
+
+
+class _Marks(Struct, frozen=True):
+    annotations: dict[str, str] = {}
+
+
+class _Bookmark(Struct, frozen=True):
+    metadata: _Marks = _Marks()
+
+
+_BOOKMARK = msgspec.json.Decoder(_Bookmark)
+
+
+def ends_list(line: WatchLine) -> bool:
+    """Whether an event is the bookmark that ends a streamed list."""
+    if line.type != "BOOKMARK":
+        return False
+    try:
+        marks = _BOOKMARK.decode(line.object).metadata.annotations
+    except UNREADABLE:
+        return False
+    return END_OF_LIST in marks
+
+
+_log = structlog.get_logger()
+
+SERVER_SECONDS = (240, 300)
+"""Bounds of the random time after which the server ends a stream, so that not all end at once."""
+
+MARGIN_SECONDS = 30.0
+"""How much longer a stream may stay open before it is closed."""
+
+SILENCE_SECONDS = 150.0
+"""Seconds without an event after which a watch is closed as half-open; bookmarks come once a minute."""
+
+SHORT_SECONDS = 1.0
+"""A stream without an event that ends sooner counts as failed."""
+
+LIST_SILENCE_SECONDS = 20.0
+"""Longest pause in a streamed list; the API server may queue a request for 15 s."""
+
+LIST_SECONDS = 60.0
+"""Timeout of a streamed list, which may get changes without end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """The next step starts a list, as a stream unless `in_pages`."""
+
+    in_pages: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paging(Generic[R]):
+    """A list in pages. The next step takes a page."""
+
+    pages: AsyncGenerator[Page[R], None]
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Everything up to a version is known. The next step opens a stream from there."""
+
+    resource_version: str
+
+
+@dataclass(slots=True)
+class Watching:
+    """A stream is open. The next step takes an event. Times are on the event loop's clock."""
+
+    resource_version: str
+    lines: AsyncGenerator[WatchLine, None]
+    opened_at: float
+    expires_at: float
+    received_at: float
+    events_received: int = 0
+
+    @property
+    def is_version_unknown(self) -> bool:
+        """Whether not even a bookmark came for so long that the API server cannot know the version.
+
+        That happens after a restore from a backup, when it counts from an older version (measured on v1.36).
+        """
+        silence = SILENCE_SECONDS - SHORT_SECONDS  # timers may be early
+        return not self.events_received and loop_time() - self.opened_at > silence
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A list as the first events of a stream. The next step takes an event."""
+
+    stream: Watching
+
+
+class _Unfinished(Unreachable):
+    """A stream was accepted but did not complete its list."""
+
+
+class Watch(Generic[R]):
+    """Lists and watches one kind.
+
+    `step` neither sleeps nor retries: it raises, and the next step continues from `state`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        type_: type[R],
+        selector: Selector,
+        *,
+        most_bytes: int = UNLIMITED,
+    ) -> None:
+        self._most_bytes = most_bytes
+        self._client = client
+        self._type = type_
+        self._selector = selector
+        self._can_stream = True
+        self._was_silent = False
+        """Whether the last stream was closed without an event."""
+        self.state: Empty | Paging[R] | Streaming | Listed | Watching = Empty()
+
+    async def step(self) -> Sequence[Event[R]]:
+        """Take the next page or event, and return the events for the store.
+
+        Raises:
+            Expired: the history is gone; the next step starts a list.
+            OperatorError: another failure; the next step retries.
+        """
+        match self.state:
+            case Empty(in_pages):
+                return self._start(in_pages=in_pages or not self._can_stream)
+            case Paging() as paging:
+                return await self._take_page(paging)
+            case Streaming(stream):
+                return await self._take_from_list(stream)
+            case Listed(resource_version):
+                self.state = self._open(resource_version)
+                return ()
+            case Watching() as watching:
+                return await self._take(watching)
+
+    async def aclose(self) -> None:
+        """Close the list or stream; the next step starts a list."""
+        state, self.state = self.state, Empty()
+        match state:
+            case Paging(pages):
+                await pages.aclose()
+            case Watching(lines=lines) | Streaming(Watching(lines=lines)):
+                await lines.aclose()
+            case _:
+                pass
+
+    def _start(self, *, in_pages: bool) -> Sequence[Event[R]]:
+        # Without a version: the list must be the newest. The API server's cache ("0") may be behind what this
+        # process, or its predecessor, has seen or written.
+        if in_pages:
+            pages = self._client.pages(
+                self._type, most_bytes=self._most_bytes, **self._selector.query()
+            )
+            self.state = Paging(pages)
+        else:
+            self.state = Streaming(self._open(None))
+        return (Started(),)
+
+    async def _take_page(self, paging: Paging[R]) -> Sequence[Event[R]]:
+        try:
+            page = await anext(paging.pages, None)
+        except OperatorError:
+            self.state = Empty()
+            raise
+        if page is None:
+            self.state = Listed(paging.resource_version)
+            return (Synced(),)
+        self.state = Paging(paging.pages, page.resource_version)
+        return (*map(Present, page.items), *map(Broken, page.broken))
+
+    async def _take_from_list(self, stream: Watching) -> Sequence[Event[R]]:
+        """Take the next event of a streamed list."""
+        try:
+            return self._listed(stream, await _list_line(stream))
+        except Invalid as error:
+            await stream.lines.aclose()
+            self._can_stream = (
+                False  # an older API server; if something else is wrong, pages fail as well
+            )
+            _log.info("lists are not streamed", kind=str(self._type.KIND), answer=str(error))
+            self.state = Empty()
+            return ()
+        except OperatorError as error:
+            await stream.lines.aclose()
+            # An API server that accepts a stream without completing its list would delay each relist.
+            self._can_stream = not isinstance(error, _Unfinished)
+            # Pages cost an overloaded server more.
+            self.state = Empty(in_pages=not isinstance(error, Throttled))
+            raise
+
+    def _listed(self, stream: Watching, line: WatchLine) -> Sequence[Event[R]]:
+        if ends_list(line):
+            if not _advance(stream, identity(line.object)):
+                raise _Unfinished("a streamed list ended without a version")
+            now = loop_time()
+            stream.events_received, stream.opened_at, stream.received_at = 0, now, now
+            self.state = stream
+            return (Synced(),)
+        # Changes during the list come in between.
+        events = self._read(stream, line)
+        return [
+            Present(event.resource) if isinstance(event, Changed) else event for event in events
+        ]
+
+    def _open(self, resource_version: str | None) -> Watching:
+        seconds = random.randint(*SERVER_SECONDS)  # noqa: S311  # spreads load, guards nothing
+        lines = self._client.watch(
+            self._type,
+            resource_version=resource_version,
+            timeout_seconds=seconds,
+            **self._selector.query(),
+        )
+        now = loop_time()
+        return Watching(resource_version or "", lines, now, now + seconds + MARGIN_SECONDS, now)
+
+    async def _take(self, watching: Watching) -> Sequence[Event[R]]:
+        try:
+            line = await _next_line(watching)
+            if line is not None:
+                return self._read(watching, line)
+        except OperatorError as error:
+            await watching.lines.aclose()
+            # One silent stream may have been half-open; after two the server does not know the version.
+            is_version_unknown = watching.is_version_unknown and self._was_silent
+            self._was_silent = watching.is_version_unknown
+            gone = isinstance(error, Expired | NotFound) or is_version_unknown
+            self.state = Empty() if gone else Listed(watching.resource_version)
+            raise
+        self.state = Empty() if watching.is_version_unknown else Listed(watching.resource_version)
+        return ()
+
+    def _read(self, watching: Watching, line: WatchLine) -> Sequence[Event[R]]:
+        watching.events_received += 1
+        self._was_silent = False
+        watching.received_at = loop_time()
+        match line.type:
+            case "ERROR":
+                raise error_of_watch(line.object, self._type.KIND)
+            case "ADDED" | "MODIFIED":
+                return (self._change(watching, line),)
+            case "DELETED":
+                gone = identity(line.object)
+                if not _advance(watching, gone):
+                    return (
+                        Broken(DecodeError(self._type.KIND, None, "a removal cannot be decoded")),
+                    )
+                return (Removed(Key(gone.namespace, gone.name), gone.uid),)
+            case "BOOKMARK":
+                _advance(watching, identity(line.object))
+                return ()
+
+    def _change(self, watching: Watching, line: WatchLine) -> Event[R]:
+        try:
+            resource = decode(self._type, line.object, self._most_bytes)
+        except DecodeError as error:
+            _advance(watching, identity(line.object))
+            return Broken(error)
+        _advance(watching, resource.metadata)
+        return Changed(resource)
+
+
+def _advance(watching: Watching, metadata: ObjectIdentity | Metadata) -> bool:
+    """Advance to the version of an event. Returns whether it has one."""
+    watching.resource_version = metadata.resource_version or watching.resource_version
+    return bool(metadata.resource_version)
+
+
+async def _list_line(stream: Watching) -> WatchLine:
+    """Take the next event of a streamed list.
+
+    Raises:
+        _Unfinished: there is none in time.
+    """
+    now = loop_time()
+    until = min(now + LIST_SILENCE_SECONDS, stream.opened_at + LIST_SECONDS)
+    try:
+        async with asyncio.timeout_at(until):
+            line = await anext(stream.lines, None)
+    except TimeoutError as error:
+        raise _Unfinished("a streamed list did not come to its end in time") from error
+    except Unreachable as error:
+        if stream.events_received:
+            raise _Unfinished(f"a streamed list broke off: {error}") from error
+        raise
+    if line is None:
+        raise _Unfinished("a streamed list ended before it was complete")
+    return line
+
+
+async def _next_line(watching: Watching) -> WatchLine | None:
+    """Take the next event; None at the end of the stream.
+
+    Raises:
+        Unreachable: the stream was silent for too long, or closed as soon as it was open.
+    """
+    until = min(watching.expires_at, watching.received_at + SILENCE_SECONDS)
+    try:
+        async with asyncio.timeout_at(until):
+            line = await anext(watching.lines, None)
+    except TimeoutError as error:
+        raise Unreachable("a watch was silent for too long and was cut") from error
+    age = loop_time() - watching.opened_at
+    if line is None and not watching.events_received and age < SHORT_SECONDS:
+        raise Unreachable("a watch was closed as soon as it was open")
+    return line

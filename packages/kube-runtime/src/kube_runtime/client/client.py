@@ -1,0 +1,828 @@
+"""A transport that lowers its concurrency when the API server answers 429.
+
+`retry` waits out a single 429. If many requests do so at once, they all return at once, and the API server
+refuses them again. So the limit of concurrent requests halves with each wave of refusals and grows by one
+with each wave of successes, as TCP's congestion window does.
+
+Watches do not count, because they stay open; nor do Leases, because a leader that waits here would lose its
+own.
+"""
+
+import asyncio
+import random
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, Protocol
+
+import msgspec
+from msgspec import structs
+
+from kube_runtime.decode import UNLIMITED, UNREADABLE, ObjectList, decode, decode_items, decode_list
+from kube_runtime.errors import (
+    ApiError,
+    Conflict,
+    DecodeError,
+    Invalid,
+    NotFound,
+    Refused,
+    ServerFailure,
+    Throttled,
+    TooLarge,
+    Unreachable,
+    error_type,
+)
+from kube_runtime.kind import Key, Kind, Object, UrlPath, key_of, url_path
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.server import FairSemaphore
+from kube_runtime.times import loop_time
+from kube_runtime.types.meta import R, Resource, Struct
+
+RETRY_AFTER_LIMIT_SECONDS = 60.0
+"""Longest `Retry-After` that is honoured; an hour, for example, is a mistake of something on the way."""
+
+_TEXT_LIMIT = 300
+_GONE = 410
+_UNKNOWN_FIELD = "failed to create typed patch object"
+_WEBHOOK, _BY_WEBHOOK = 'admission webhook "', " denied the request"
+_POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
+"""How the messages of denials begin, and continue (`k8s.io/apiserver`, v1.36). The code is the webhook's or
+the policy's choice."""
+
+
+class _Status(Struct, frozen=True):
+    """The `Status` object of an error response."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: Object | None = None
+
+
+_STATUS = msgspec.json.Decoder(_Status)
+
+
+def error_of_answer(
+    code: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    kind: Kind | None = None,
+    key: Key | None = None,
+) -> ApiError:
+    """The error of an HTTP response with status `code`."""
+    status = _status(body)
+    if status is None:
+        text = " ".join(body.decode("utf-8", "replace").split())
+        status = _Status(message=text[:_TEXT_LIMIT] or f"HTTP {code} without a message")
+    error = _error(code, status, kind, key)
+    error.retry_after_seconds = _retry_after(headers)
+    return error
+
+
+def error_of_watch(raw: bytes | msgspec.Raw, kind: Kind) -> ApiError:
+    """The error in an ERROR event of a watch; an empty one counts as 410, which makes the watch relist."""
+    status = _status(raw) or _Status(message="the watch ended with an unreadable error")
+    return _error(status.code or _GONE, status, kind, None)
+
+
+def _status(body: bytes | msgspec.Raw) -> _Status | None:
+    try:
+        status = _STATUS.decode(body)
+    except UNREADABLE:
+        return None
+    return status if status.message or status.reason else None
+
+
+def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> ApiError:
+    type_ = error_type(code)
+    if status.message.startswith(_UNKNOWN_FIELD):
+        # The object has a field that the API does not know, so a retry fails again.
+        # Source: v1.36, measured; it answers such an apply with 500 and no reason.
+        type_ = Invalid
+    elif not issubclass(type_, Refused) and _is_denied(status.message):
+        type_ = Refused
+    return type_(
+        code=code,
+        reason=status.reason,
+        message=_with_causes(status),
+        kind=kind,
+        key=key,
+        details=status.details,
+    )
+
+
+def _is_denied(message: str) -> bool:
+    by_webhook = message.startswith(_WEBHOOK) and _BY_WEBHOOK in message
+    return by_webhook or (_POLICY in message and _BY_POLICY in message)
+
+
+def _with_causes(status: _Status) -> str:
+    text = status.message or status.reason
+    for cause in causes(status.details):
+        message = str(cause.get("message", ""))
+        if message and message not in text:
+            field = cause.get("field")
+            text += f"; {field}: {message}" if field else f"; {message}"
+    return text
+
+
+def causes(details: Object | None) -> list[Object]:
+    """The causes in the details of an error; each has `reason`, `field` and `message`."""
+    entries = (details or {}).get("causes")
+    return (
+        [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []
+    )
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    value = headers.get("retry-after", "")
+    is_number = value.isascii() and value.isdigit()
+    return min(float(value), RETRY_AFTER_LIMIT_SECONDS) if is_number else None
+
+
+ANSWER_SECONDS = 30.0
+MOST_ANSWER_BYTES = 8 * 1024 * 1024
+"""Most bytes of a response. etcd stores 1.5 MiB per object; its JSON has up to six times as many, because the
+API server escapes `<`, `>` and `&`."""
+MOST_ERROR_BYTES = 1024 * 1024
+"""Most bytes of an error; the rest is cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request.
+
+    `timeout_seconds` covers everything up to the last byte of the response; None, for watches, means without
+    limit. `most_bytes` is the limit of a response that is read as a whole.
+    """
+
+    method: str
+    path: UrlPath
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes | None = None
+    content_type: str = "application/json"
+    timeout_seconds: float | None = ANSWER_SECONDS
+    accept: str = "application/json"
+    most_bytes: int = MOST_ANSWER_BYTES
+
+
+@dataclass(slots=True)
+class Answer:
+    """Status, headers (lower-case names) and body of a response. Read it or close it."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: AsyncIterator[bytes]
+    close: Callable[[], None] = lambda: None
+
+    async def read(self, most_bytes: int) -> bytes:
+        """Read the body, up to `most_bytes`; a longer one is cut off after one more.
+
+        Raises:
+            Unreachable: the connection broke.
+        """
+        chunks: list[bytes] = []
+        rest = most_bytes + 1
+        try:
+            async for chunk in self.body:
+                chunks.append(chunk[:rest])
+                rest -= len(chunks[-1])
+                if rest == 0:
+                    break
+            return b"".join(chunks)
+        finally:
+            await self.aclose()
+
+    async def read_error(self) -> bytes:
+        """Read the body of an error, up to `MOST_ERROR_BYTES`.
+
+        Raises:
+            Unreachable: the connection broke.
+        """
+        return await self.read(MOST_ERROR_BYTES)
+
+    async def aclose(self) -> None:
+        """Return the connection to the pool, or close it if the body was not read to the end."""
+        close_body = getattr(self.body, "aclose", None)  # a generator has to be closed
+        if close_body is not None:
+            await close_body()
+        self.close()
+
+
+class Transport(Protocol):
+    """Sends requests: to a real API server, or to a simulated one in tests."""
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request, and return the response of any status; its body may still be on the way.
+
+        Raises:
+            Unreachable: no response.
+        """
+        ...
+
+
+TRIES = 4
+TOTAL_SECONDS = 15.0
+LONGEST_WAIT_SECONDS = 10.0
+_FIRST_SECONDS = 0.5
+_OK = range(200, 300)
+_NOT_IMPLEMENTED = 501
+
+
+@dataclass(slots=True)
+class RequestCount:
+    """The number of requests of a reconcile, for its log line and for `WriteActivity`."""
+
+    requests: int = 0
+
+
+_count: ContextVar[RequestCount | None] = ContextVar("_count", default=None)
+
+
+@contextmanager
+def counting_requests() -> Iterator[RequestCount]:
+    """Count the requests that the block and its tasks send.
+
+    A ContextVar, because one client serves all reconciles: without it, each call on the way from the
+    controller to the client would pass the count along.
+    """
+    count = RequestCount()
+    token = _count.set(count)
+    try:
+        yield count
+    finally:
+        _count.reset(token)
+
+
+async def ask(
+    transport: Transport,
+    request: Request,
+    kind: Kind | None,
+    key: Key | None,
+    *,
+    repeatable: bool,
+    waits: bool = True,
+) -> bytes:
+    """Send a request with retries, and return the body of the response.
+
+    `repeatable`: the request is idempotent. `kind` and `key` are for error messages. `waits`: retry also
+    without a response; a command line does not, so that its user learns at once that a cluster is down.
+
+    Raises:
+        ApiError: the API server answered with an error.
+        TooLarge: the response has more than `request.most_bytes`.
+        Unreachable: no response.
+    """
+    deadline = loop_time() + TOTAL_SECONDS
+    tries = 0
+    while True:
+        tries += 1
+        failure: ApiError | Unreachable
+        try:
+            return await once(transport, request, kind, key)
+        except Throttled as error:
+            failure, harmless = error, True
+        except (ServerFailure, Unreachable) as error:
+            failure, harmless = error, repeatable and _may_pass(error, waits=waits)
+        pause = _pause(failure, tries)
+        if not harmless or tries == TRIES or loop_time() + pause > deadline:
+            raise failure
+        await asyncio.sleep(pause)
+
+
+async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
+    """Send a request once, and return the body of the response.
+
+    Raises:
+        ApiError: the API server answered with an error.
+        TooLarge: the response has more than `request.most_bytes`.
+        Unreachable: no response.
+    """
+    if count := _count.get():
+        count.requests += 1
+    answer = await transport.send(request)
+    if answer.status not in _OK:
+        text = await answer.read_error()
+        error = error_of_answer(answer.status, answer.headers, text, kind, key)
+        error.method = request.method
+        raise error
+    body = await answer.read(request.most_bytes)
+    if len(body) > request.most_bytes:
+        raise TooLarge(kind, key, f"the answer has more than {request.most_bytes} bytes")
+    return body
+
+
+def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
+    if isinstance(error, Unreachable):
+        return waits
+    if any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes(error.details)):
+        return False  # the server has waited already; after a restored backup it never has that version
+    return error.code != _NOT_IMPLEMENTED
+
+
+def _pause(failure: ApiError | Unreachable, tries: int) -> float:
+    """The jittered exponential backoff; at least what the server asked for, up to a limit."""
+    pause = _FIRST_SECONDS * 2.0 ** (tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+    asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
+    if asked is None:
+        return pause
+    # With jitter, so that clients with the same response do not all return at once.
+    return min(asked, LONGEST_WAIT_SECONDS) + min(pause, 1.0)
+
+
+class WatchLine(Struct, frozen=True):
+    """One event of a watch, its object still JSON text; of ERROR that is a `Status`."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
+    object: msgspec.Raw
+
+
+_LINE = msgspec.json.Decoder(WatchLine)
+
+
+_SPLIT_LINE = re.compile(rb'(\{"type":"[A-Z]*","object":)(.*)\}\s*', re.DOTALL)
+"""A line as the API server writes it: nothing of it is text of a user before the object."""
+
+
+def watch_line(line: bytes, kind: Kind) -> WatchLine:
+    """Decode one line, its object still JSON text.
+
+    Raises:
+        Unreachable: the line is unreadable.
+    """
+    try:
+        try:
+            return _LINE.decode(line)
+        except RecursionError:
+            # The object is nested too deeply even to be skipped: an error of its reader, not of the stream.
+            split = _SPLIT_LINE.fullmatch(line)
+            if split is None:
+                raise Unreachable(f"{kind}: the watch sent an unreadable line") from None
+            start, nested = split.groups()
+            return structs.replace(_LINE.decode(start + b"null}"), object=msgspec.Raw(nested))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreachable(f"{kind}: the watch sent an unreadable line: {error}") from error
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """Split a stream of chunks into lines, without empty ones. No byte is searched twice.
+
+    Raises:
+        Unreachable: the stream ended within a line, or a line has more than `MOST_ANSWER_BYTES`.
+    """
+    begun: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line = b"".join((*begun, end))
+            begun, size = [], 0
+            if line.strip():
+                yield line
+        if rest:
+            begun.append(rest)
+            size += len(rest)
+        if size > MOST_ANSWER_BYTES:
+            raise Unreachable(f"the watch sent a line of more than {MOST_ANSWER_BYTES} bytes")
+    if begun:
+        raise Unreachable("the watch was cut in the middle of a line")
+
+
+ABSENT = ""
+"""As the uid of an apply: no such object may exist yet."""
+
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
+MERGE_PATCH = "application/merge-patch+json"
+_NO_VERSION = "1"  # etcd starts with revision 1, so the first object has version 2
+_CONFLICT = 409
+
+_PAGE = 500
+"""Most objects of a page, unless they exceed the limit of bytes."""
+_FEWER = 8
+"""A page that is too large is requested again with so many times fewer objects."""
+
+_QUIETLY = {"fieldValidation": "Ignore"}
+"""By default the API server parses the body of an apply twice, to warn of duplicate fields; ours has none.
+Without that, an apply of a Deployment takes a tenth less of its CPU time (measured on v1.36). It refuses
+unknown fields in an apply all the same.
+"""
+
+
+_FROM_NOW = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+"""Without a version: not older than the newest state now (KEP-3157)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[R]):
+    """One page of a list; `broken` has an error for each object that does not fit its type."""
+
+    items: list[R]
+    broken: list[DecodeError]
+    resource_version: str
+
+
+class Client:
+    """A client of the API server, over a transport. Every method raises `ApiError` and `Unreachable`.
+
+    `field_manager` owns the fields that are written; it may be empty for clients that do not apply. `waits`
+    is whether reads are retried while the API server does not answer.
+    """
+
+    def __init__(
+        self, transport: Transport, *, field_manager: str = "", waits: bool = True
+    ) -> None:
+        self._transport = transport
+        self.field_manager = field_manager
+        self._waits = waits
+
+    async def get(self, type_: type[R], key: Key, most_bytes: int = MOST_ANSWER_BYTES) -> R:
+        """Get an object.
+
+        Raises:
+            NotFound: it does not exist.
+            TooLarge: its JSON has more than `most_bytes`.
+            DecodeError: it does not fit its type.
+        """
+        request = Request("GET", type_.KIND.path(*key), most_bytes=most_bytes)
+        return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
+
+    async def get_raw(self, kind: Kind, key: Key) -> Object:
+        """Get a whole object as JSON.
+
+        Raises:
+            NotFound: it does not exist.
+        """
+        body = await self._ask(Request("GET", kind.path(*key)), kind, key, repeatable=True)
+        return _json(body, f"{kind} {key}")
+
+    async def get_json(self, *segments: str) -> Object:
+        """Get the JSON at a path of the API server that belongs to no kind, such as "apis", "apps", "v1"."""
+        path = url_path(*segments)
+        body = await self._ask(Request("GET", path), None, None, repeatable=True)
+        return _json(body, path)
+
+    async def pages(
+        self,
+        type_: type[R],
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        limit: int = _PAGE,
+        resource_version: str | None = None,
+        most_bytes: int = UNLIMITED,
+    ) -> AsyncGenerator[Page[R], None]:
+        """List the objects of a kind in pages; all pages are of the same resource version.
+
+        Objects of more than `most_bytes` are among the broken ones.
+
+        `resource_version="0"` lists from the API server's cache, which may be behind; the list comes as one
+        page. With another version the list is not older than that. By default it is the newest state.
+
+        Raises:
+            Expired: the list took too long; start again.
+            DecodeError: the response is not a list.
+        """
+        query = _selectors(labels, fields)
+        if resource_version is not None:
+            query["resourceVersion"] = resource_version
+            if resource_version != "0":
+                query["resourceVersionMatch"] = "NotOlderThan"
+        accept = _accept(type_, "PartialObjectMetadataList")
+        async for page in self._pages(type_.KIND, namespace, query, accept, limit):
+            items, broken = decode_items(type_, page.items or [], most_bytes)
+            yield Page(items, broken, page.metadata.resource_version)
+
+    async def raw_pages(
+        self, kind: Kind, *, namespace: str = "", labels: str = ""
+    ) -> AsyncGenerator[list[msgspec.Raw], None]:
+        """List the objects of a kind in pages, each object as JSON text.
+
+        Raises: as `pages`.
+        """
+        query = _selectors(labels, "")
+        async for page in self._pages(kind, namespace, query, "application/json", _PAGE):
+            yield page.items or []
+
+    async def _pages(
+        self, kind: Kind, namespace: str, query: dict[str, str], accept: str, limit: int
+    ) -> AsyncGenerator[ObjectList, None]:
+        """The pages of a list. One that exceeds the limit of bytes is requested again with fewer objects."""
+        path, start = kind.path(namespace), query
+        while True:
+            request = Request("GET", path, start | {"limit": str(limit)}, accept=accept)
+            try:
+                body = await self._ask(request, kind, None, repeatable=True)
+            except TooLarge:
+                if limit == 1:
+                    raise
+                limit = max(1, limit // _FEWER)
+                continue
+            page = decode_list(kind, body)
+            yield page
+            if not page.metadata.continue_:
+                return
+            # The token implies the version of the first page; a second one would be refused.
+            versions = ("resourceVersion", "resourceVersionMatch")
+            rest = {name: value for name, value in query.items() if name not in versions}
+            start = rest | {"continue": page.metadata.continue_}
+
+    async def watch(
+        self,
+        type_: type[Resource],
+        *,
+        resource_version: str | None,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        timeout_seconds: float,
+    ) -> AsyncGenerator[WatchLine, None]:
+        """Watch the changes after a version, with bookmarks, until the server or the caller ends it.
+
+        Without a version, the existing objects come first as ADDED events, and a bookmark marks their end.
+        After `timeout_seconds` the API server ends the watch. There is no retry, and no limit of silence.
+
+        Raises:
+            Expired: the version is too old; list again. It may also come as an ERROR event.
+            Invalid: the API server cannot send the existing objects first.
+            Unreachable: the connection broke.
+        """
+        since = {"resourceVersion": resource_version} if resource_version is not None else _FROM_NOW
+        query = _selectors(labels, fields) | {
+            **since,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(max(1, round(timeout_seconds))),
+        }
+        path = type_.KIND.path(namespace)
+        accept = _accept(type_, "PartialObjectMetadata")
+        request = Request("GET", path, query, timeout_seconds=None, accept=accept)
+        answer = await self._transport.send(request)
+        try:
+            if answer.status != 200:  # noqa: PLR2004
+                body = await answer.read_error()
+                raise error_of_answer(answer.status, answer.headers, body, type_.KIND)
+            async with aclosing(lines(answer.body)) as stream:
+                async for line in stream:
+                    yield watch_line(line, type_.KIND)
+        finally:
+            await answer.aclose()
+
+    async def apply(
+        self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
+    ) -> R:
+        """Apply `desired` server-side, and return the object.
+
+        `uid` is that of the present object, or `ABSENT` if there must be none. By default the object is
+        created or changed, whichever it is. `force` takes over fields of other managers; without it those
+        are a conflict, but an object that shares no field is still changed.
+
+        Raises:
+            Conflict: another object than expected, or a field of another manager. Nothing was written.
+            Invalid: refused; also when another controller owns the object.
+        """
+        key = key_of(desired)
+        body = _guarded(desired, uid)
+        if uid == ABSENT:
+            # A version other than the present one is refused; without a present object it is ignored.
+            body["metadata"]["resourceVersion"] = _NO_VERSION
+        request = Request(
+            "PATCH",
+            type_.KIND.path(*key),
+            self._query | {"force": "true" if force else "false"},
+            msgspec.json.encode(body),
+            APPLY_PATCH,
+        )
+        return await self._write(request, type_, key, uid, repeatable=uid != ABSENT)
+
+    async def create(self, type_: type[R], desired: Object) -> R:
+        """Create an object, and return it.
+
+        Not for objects that are applied later: an apply does not remove the fields that a create set.
+
+        Raises:
+            Conflict: the name is taken.
+        """
+        key = key_of(desired)
+        path = type_.KIND.path(key.namespace)
+        request = Request("POST", path, self._query, msgspec.json.encode(desired))
+        return await self._write(request, type_, key, None, repeatable=False)
+
+    async def merge_patch(
+        self,
+        type_: type[R],
+        key: Key,
+        patch: Object,
+        *,
+        subresource: str = "",
+        uid: str | None = None,
+        field_manager: str = "",
+    ) -> R:
+        """Change an object by a JSON merge patch, and return it.
+
+        `field_manager` owns the changed fields; by default that of the client.
+
+        For the status of a custom resource the API server does not check the uid: the conflict is detected
+        after the write. A `metadata.resourceVersion` in the patch prevents the write.
+
+        Raises:
+            NotFound: the object does not exist.
+            Conflict: another object than expected, or another version.
+        """
+        request = Request(
+            "PATCH",
+            type_.KIND.path(*key, subresource),
+            self._query | ({"fieldManager": field_manager} if field_manager else {}),
+            msgspec.json.encode(_guarded(patch, uid)),
+            MERGE_PATCH,
+        )
+        return await self._write(request, type_, key, uid, repeatable=uid is not None)
+
+    async def replace(self, type_: type[R], key: Key, desired: Object) -> R:
+        """Replace an object as a whole, and return it.
+
+        Raises:
+            Conflict: the `metadata.resourceVersion` in `desired` is not the present one.
+        """
+        body = msgspec.json.encode(desired)
+        request = Request("PUT", type_.KIND.path(*key), self._query, body)
+        return await self._write(request, type_, key, None, repeatable=False)
+
+    async def delete(
+        self,
+        type_: type[Resource],
+        key: Key,
+        *,
+        uid: str,
+        resource_version: str | None = None,
+    ) -> None:
+        """Delete this object; the garbage collector deletes what it owns. Absence is success.
+
+        Raises:
+            Conflict: another object has its name now, or it has another version.
+        """
+        preconditions = {"uid": uid}
+        if resource_version is not None:
+            preconditions["resourceVersion"] = resource_version
+        options = {"preconditions": preconditions, "propagationPolicy": "Background"}
+        request = Request("DELETE", type_.KIND.path(*key), body=msgspec.json.encode(options))
+        try:
+            await self._ask(request, type_.KIND, key, repeatable=True)
+        except NotFound:
+            return
+
+    @property
+    def _query(self) -> dict[str, str]:
+        return _given({"fieldManager": self.field_manager}) | _QUIETLY
+
+    async def _ask(
+        self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool
+    ) -> bytes:
+        return await ask(
+            *(self._transport, request, kind, key), repeatable=repeatable, waits=self._waits
+        )
+
+    async def _write(
+        self, request: Request, type_: type[R], key: Key, uid: str | None, *, repeatable: bool
+    ) -> R:
+        try:
+            body = await self._ask(request, type_.KIND, key, repeatable=repeatable)
+        except Invalid as error:
+            if uid and any(cause.get("field") == "metadata.uid" for cause in causes(error.details)):
+                raise _other_object(type_, key, uid) from error
+            raise
+        except Conflict as error:
+            if uid == ABSENT:
+                raise Conflict(
+                    _CONFLICT, "AlreadyExists", "exists already", type_.KIND, key
+                ) from error
+            raise
+        written = decode(type_, body)
+        if uid and written.metadata.uid != uid:
+            raise _other_object(type_, key, uid)
+        return written
+
+
+def _json(body: bytes, source: str) -> Object:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except UNREADABLE as error:
+        raise ServerFailure(200, "", f"{source} is not JSON: {error}") from error
+
+
+def _guarded(body: Object, uid: str | None) -> Object:
+    metadata = dict(body.get("metadata", {}))
+    if uid:
+        metadata["uid"] = uid
+    return {**body, "metadata": metadata} if metadata else body
+
+
+def _other_object(type_: type[Resource], key: Key, uid: str) -> Conflict:
+    message = f"is another object now, no longer the one with uid {uid}"
+    return Conflict(_CONFLICT, "Conflict", message, type_.KIND, key)
+
+
+def _accept(type_: type[Resource], partial: str) -> str:
+    if not type_.METADATA_ONLY:
+        return "application/json"
+    return f"application/json;as={partial};g=meta.k8s.io;v=v1"
+
+
+def _selectors(labels: str, fields: str) -> dict[str, str]:
+    return _given({"labelSelector": labels, "fieldSelector": fields})
+
+
+def _given(parameters: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in parameters.items() if value}
+
+
+MOST_AT_ONCE = 64
+"""More than all workers send at once."""
+_TOO_MANY_REQUESTS = 429
+_LEASES = url_path("apis", "coordination.k8s.io", "v1")
+
+
+class Congestion:
+    """Wraps a transport: at most `limit` requests at a time, the others wait in order."""
+
+    def __init__(self, transport: Transport, most_at_once: int = MOST_AT_ONCE) -> None:
+        self._transport = transport
+        self._most = most_at_once
+        self._limit = float(most_at_once)
+        self._slots = FairSemaphore(most_at_once)
+        self._halved_at = float("-inf")
+
+    @property
+    def limit(self) -> int:
+        """Number of requests that may run now."""
+        return int(self._limit)
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request when there is room for it.
+
+        Raises:
+            Unreachable: no answer.
+        """
+        if request.timeout_seconds is None or request.path.startswith(_LEASES):
+            return await self._transport.send(request)
+        async with self._slots.slot(""):
+            started = loop_time()
+            answer = await self._transport.send(request)
+            self._adjust_limit(answer.status, started)
+            return answer
+
+    def _adjust_limit(self, status: int, started: float) -> None:
+        if status != _TOO_MANY_REQUESTS:
+            self._limit = min(float(self._most), self._limit + 1 / self._limit)
+        elif started >= self._halved_at:  # a request that was sent before belongs to the same wave
+            self._limit = max(1.0, min(self._limit, self._slots.taken) / 2)
+            self._halved_at = loop_time()
+        self._slots.limit = self.limit
+
+
+_CONTENT_VERBS = {
+    "application/apply-patch+yaml": "apply",
+    "application/merge-patch+json": "patch",
+}
+_METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentedTransport:
+    """Wraps a transport, and counts its requests by verb, resource and status code."""
+
+    transport: Transport
+    metrics: RuntimeMetrics
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request.
+
+        Raises:
+            Unreachable: no response; counted as code 0.
+        """
+        verb, resource = verb_and_resource(request)
+        started = loop_time()
+        try:
+            answer = await self.transport.send(request)
+        except Unreachable:
+            self.metrics.requested(verb, resource, 0, loop_time() - started)
+            raise
+        self.metrics.requested(verb, resource, answer.status, loop_time() - started)
+        return answer
+
+
+def verb_and_resource(request: Request) -> tuple[str, str]:
+    """The verb, as in audit logs, and the resource with its subresource."""
+    parts = request.path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:  # noqa: PLR2004 - a namespace's contents
+        rest = rest[2:]
+    named = len(rest) > 1
+    resource = "/".join((rest[0], *rest[2:])) if rest else "discovery"
+    if request.method == "GET":
+        verb = "get" if named else "watch" if request.query.get("watch") else "list"
+        return ("get" if not rest else verb), resource
+    content = _CONTENT_VERBS.get(request.content_type) if request.method == "PATCH" else None
+    return content or _METHOD_VERBS.get(request.method, request.method.lower()), resource

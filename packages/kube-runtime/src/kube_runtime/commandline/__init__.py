@@ -1,1 +1,0 @@
-"""What command lines of operators share: usage errors, exit codes."""

@@ -1,1 +1,0 @@
-"""Leases: leader election, and which operator owns a namespace."""

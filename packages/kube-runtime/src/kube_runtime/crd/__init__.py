@@ -1,1 +1,0 @@
-"""From a struct to a CustomResourceDefinition."""

@@ -1,0 +1,574 @@
+"""Track the namespaces that other operators own, by the marker Leases in them.
+
+A Lease expires without an event. Clocks of two machines never agree, so its duration counts on our own
+monotonic clock from the moment when we see a renewal; the times in the Lease count only if it existed before
+the watch. As the watch may be late, an expired Lease is read once more. So there is one timer, for the next
+expiry, and no request while Leases are renewed.
+"""
+
+import asyncio
+import random
+import socket
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import structlog
+
+from kube_runtime.cache.store import Change, Store
+from kube_runtime.client.client import Client
+from kube_runtime.errors import Conflict, NotFound, OperatorError
+from kube_runtime.kind import Key, Object
+from kube_runtime.times import loop_time, microtime, seconds_between
+from kube_runtime.types.kinds import Lease, LeaseSpec
+
+_log = structlog.get_logger()
+
+CONFIRM_SECONDS = 2.0
+"""Delay after an expired Lease could not be read."""
+
+
+class NamespaceExcluded(OperatorError):
+    """Another operator owns the namespace; nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """The Lease of a namespace as last seen, and when it expires, on the event loop's clock."""
+
+    lease: Lease
+    until: float
+
+
+class Exclusions:
+    """The namespaces with a valid marker Lease."""
+
+    def __init__(
+        self,
+        client: Client,
+        store: Store[Lease],
+        *,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._wall_clock = wall_clock
+        self._marks: dict[str, _Mark] = {}
+        self._changed = asyncio.Event()
+        self._ended: list[Callable[[str], None]] = []
+        store.subscribe(self._on_change)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of the excluded namespaces."""
+        return iter(tuple(self._marks))
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def is_excluded(self, namespace: str) -> bool:
+        """Whether another operator owns a namespace, so that this one must not act in it."""
+        return namespace in self._marks
+
+    def on_end(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with each namespace that is no longer excluded."""
+        self._ended.append(handler)
+
+    async def run(self) -> NoReturn:
+        """Include namespaces again when their Leases expire, until cancelled."""
+        while True:
+            self._changed.clear()
+            runs_out_at = min((mark.until for mark in self._marks.values()), default=None)
+            try:
+                async with asyncio.timeout_at(runs_out_at):
+                    await self._changed.wait()
+            except TimeoutError:
+                for namespace, mark in tuple(self._marks.items()):
+                    # Timers may be a little early.
+                    if mark.until <= max(loop_time(), runs_out_at or 0):
+                        await self._confirm(namespace, mark)
+
+    def _on_change(self, change: Change[Lease]) -> None:
+        seen = change.new or change.old
+        namespace = seen.metadata.namespace if seen else ""
+        left = 0.0 if change.new is None else self._seconds_left(change.old, change.new)
+        if change.new is not None and left > 0:
+            self._mark(namespace, _Mark(change.new, loop_time() + left))
+        else:
+            self._unmark(namespace)
+
+    async def _confirm(self, namespace: str, mark: _Mark) -> None:
+        """Read an expired Lease: the watch may have missed a renewal."""
+        left, present = 0.0, mark.lease
+        try:
+            lease = await self._read(mark.lease.key)
+        except OperatorError as error:
+            _log.warning("marker lease not read", lease=str(mark.lease.key), error=str(error))
+            left = CONFIRM_SECONDS
+        else:
+            if lease is not None and _is_renewed(mark.lease, lease):
+                left, present = self._seconds_left(mark.lease, lease), lease
+        if self._marks.get(namespace) is not mark:
+            return  # the watch delivered a change meanwhile
+        if left > 0:
+            self._mark(namespace, replace(mark, lease=present, until=loop_time() + left))
+        else:
+            self._unmark(namespace)
+
+    async def _read(self, key: Key) -> Lease | None:
+        """Read a Lease by a list of one, which needs no more permission than the watch."""
+        pages = self._client.pages(
+            Lease, namespace=key.namespace, fields=f"metadata.name={key.name}"
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                return next(iter(page.items), None)
+        return None
+
+    def _seconds_left(self, before: Lease | None, lease: Lease) -> float:
+        """Seconds until a Lease expires that was `before` when it was last seen."""
+        duration = lease.spec.lease_duration_seconds or 0
+        if before is not None and _is_renewed(before, lease):
+            return duration
+        mark = self._marks.get(lease.metadata.namespace)
+        if mark is not None and mark.lease.spec == lease.spec:
+            return mark.until - loop_time()
+        age = seconds_between(lease.spec.renew_time, self._wall_clock())
+        return 0.0 if age is None else min(duration - age, duration)
+
+    def _mark(self, namespace: str, mark: _Mark) -> None:
+        if namespace not in self._marks:
+            _log.info(
+                "Excluding namespace from cluster-wide operator processing",
+                namespace=namespace,
+                holderIdentity=mark.lease.spec.holder_identity,
+            )
+        self._marks[namespace] = mark
+        self._changed.set()
+
+    def _unmark(self, namespace: str) -> None:
+        if self._marks.pop(namespace, None) is None:
+            return
+        _log.info("Resuming namespace processing in cluster-wide operator", namespace=namespace)
+        self._changed.set()
+        for handler in self._ended:
+            handler(namespace)
+
+
+def _is_renewed(before: Lease, lease: Lease) -> bool:
+    """Whether `lease` has a later renew time."""
+    earlier, later = before.spec.renew_time, lease.spec.renew_time
+    return bool(earlier and later) and (later or "") > (earlier or "")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerTerms:
+    """Timing of the marker Lease.
+
+    Raises:
+        ValueError: the Lease would expire before it is renewed.
+    """
+
+    lease_seconds: float = 30.0
+    renew_seconds: float = 10.0
+    release_seconds: float = 1.5
+
+    def __post_init__(self) -> None:
+        lease, renew = f"{self.lease_seconds:g}s", f"{self.renew_seconds:g}s"
+        if self.lease_seconds <= 0:
+            raise ValueError(f"lease duration must be greater than zero, got {lease}")
+        if self.renew_seconds <= 0:
+            raise ValueError(f"renew interval must be greater than zero, got {renew}")
+        if self.renew_seconds >= self.lease_seconds:
+            raise ValueError(f"renew interval ({renew}) must be less than lease duration ({lease})")
+
+    @property
+    def write_seconds(self) -> float:
+        """How long writes are allowed after a renewal was sent.
+
+        The rest of the Lease is for requests that are still running: half a renew interval, or half of what
+        is left of the Lease after one.
+        """
+        spare = self.lease_seconds - self.renew_seconds
+        return self.lease_seconds - min(self.renew_seconds, spare) / 2
+
+
+class NamespaceLease:
+    """The marker Lease of a namespace, as one replica holds it.
+
+    `holder` is the same for all replicas of an installation; `replicas` is the prefix of their annotations.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        *,
+        holder: str,
+        replicas: str,
+        terms: MarkerTerms | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._holder = holder
+        self._prefix = f"{replicas}/"
+        self._own = self._prefix + uuid.uuid4().hex
+        self._terms = terms or MarkerTerms()
+        self._wall_clock = wall_clock
+        self._renewed_at = float("-inf")
+        self._stale: tuple[str, ...] = ()
+        self._is_ours = True
+        """Whether the last log line says that the namespace is ours."""
+        self._regained: list[Callable[[str], None]] = []
+
+    def holds_lease(self) -> bool:
+        """Whether writes are allowed: false once the Lease is about to expire."""
+        return loop_time() < self._renewed_at + self._terms.write_seconds
+
+    def on_regained(self, handler: Callable[[str], None]) -> None:
+        """Call `handler` with the namespace when the Lease is renewed after it was about to expire."""
+        self._regained.append(handler)
+
+    async def claim(self) -> None:
+        """Mark the namespace. Call it before anything is written there.
+
+        Raises:
+            OperatorError: the Lease could not be written.
+        """
+        await self._write()
+        _log.info("namespace marked as ours", lease=str(self._key), holderIdentity=self._holder)
+
+    async def run(self) -> NoReturn:
+        """Renew the Lease until cancelled.
+
+        If renewals fail for too long, `holds_lease` is false until one succeeds.
+        """
+        due_at = loop_time()
+        while True:
+            due_at = max(loop_time(), due_at + self._terms.renew_seconds)
+            await self._wait_until(due_at)
+            try:
+                async with asyncio.timeout(self._terms.renew_seconds / 2):
+                    await self._write()
+            except (OperatorError, TimeoutError) as error:
+                text = str(error) or "no answer in time"
+                _log.warning("marker lease not renewed", lease=str(self._key), error=text)
+            else:
+                if not self._is_ours:
+                    self._is_ours = True
+                    _log.info("namespace counts as ours again", lease=str(self._key))
+                    for handler in self._regained:
+                        handler(self._key.namespace)
+
+    async def _wait_until(self, due_at: float) -> None:
+        """Wait, and log when the Lease is about to expire."""
+        lapses_at = self._renewed_at + self._terms.write_seconds
+        if self._is_ours and lapses_at <= due_at:
+            await asyncio.sleep(max(0.0, lapses_at - loop_time()))
+            self._is_ours = False
+            _log.error(
+                "namespace does not count as ours any more: nothing is written until the marker lease is "
+                "renewed",
+                lease=str(self._key),
+            )
+        await asyncio.sleep(due_at - loop_time())
+
+    async def release(self) -> None:
+        """Delete the Lease, unless another replica runs. Call it after `run`.
+
+        Best effort: if it fails, the Lease expires.
+        """
+        try:
+            async with asyncio.timeout(self._terms.release_seconds):
+                await self._leave()
+        except NotFound:
+            return
+        except (OperatorError, TimeoutError) as error:
+            text = str(error) or "no answer in time"
+            _log.warning("marker lease not released", lease=str(self._key), error=text)
+
+    async def _leave(self) -> None:
+        patch: Object = {"metadata": {"annotations": {self._own: None}}}
+        lease = await self._client.merge_patch(Lease, self._key, patch)
+        if lease.spec.holder_identity != self._holder or self._others(lease, are_fresh=True):
+            _log.info("marker lease left to another replica", lease=str(self._key))
+            return
+        uid, version = lease.metadata.uid, lease.metadata.resource_version
+        try:
+            await self._client.delete(Lease, self._key, uid=uid, resource_version=version)
+        except Conflict:
+            return  # another replica has started
+
+    async def _write(self) -> None:
+        """Renew or create the Lease; it counts from the moment of the request."""
+        sent_at = loop_time()
+        now = microtime(self._wall_clock())
+        spec: Object = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": int(self._terms.lease_seconds) or 1,
+            "renewTime": now,
+        }
+        annotations = {self._own: now, **dict.fromkeys(self._stale)}
+        patch: Object = {"metadata": {"annotations": annotations}, "spec": spec}
+        try:
+            lease = await self._client.merge_patch(Lease, self._key, patch)
+        except NotFound:
+            lease = await self._create(now, spec)
+        self._renewed_at = sent_at
+        self._stale = self._others(lease, are_fresh=False)
+
+    async def _create(self, now: str, spec: Object) -> Lease:
+        metadata = {**self._key._asdict(), "annotations": {self._own: now}}
+        body = Lease.KIND.manifest(metadata, spec={"acquireTime": now, **spec})
+        return await self._client.create(Lease, body)
+
+    def _others(self, lease: Lease, *, are_fresh: bool) -> tuple[str, ...]:
+        """The annotations of other replicas: of running ones, or of killed ones."""
+        now = self._wall_clock()
+        annotations: list[str] = []
+        for name, renewed in lease.metadata.annotations.items():
+            if name.startswith(self._prefix) and name != self._own:
+                age = seconds_between(renewed, now)
+                is_fresh = age is not None and abs(age) <= self._terms.lease_seconds
+                if is_fresh is are_fresh:
+                    annotations.append(name)
+        return tuple(annotations)
+
+
+class LeadershipLost(OperatorError):
+    """Another process may lead from now on: exit at once. The identity must not be used again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Timing of the election, with the defaults of client-go.
+
+    The holder stops `deadline_seconds` after its last successful renewal; a candidate takes over
+    `lease_seconds` after the last change that it has seen. The difference is for slow last requests of the
+    old holder.
+    """
+
+    lease_seconds: int = 15
+    deadline_seconds: float = 10.0
+    retry_seconds: float = 2.0
+    release_seconds: float = 1.5
+
+    def __post_init__(self) -> None:
+        if not self.lease_seconds > self.deadline_seconds > self.retry_seconds > 0:
+            raise ValueError("must be: lease duration > renew deadline > retry period > 0")
+
+
+def identity() -> str:
+    """A unique name for this process; a restart has another one."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Election:
+    """One candidate for one Lease. Create a new one for each run.
+
+    `mark` is an annotation, as name and value, that all candidates of one installation write on the Lease.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        key: Key,
+        *,
+        identity: str,
+        terms: Terms | None = None,
+        mark: tuple[str, str] | None = None,
+        wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._key = key
+        self._identity = identity
+        self._terms = terms or Terms()
+        self._mark = mark
+        self._wall_clock = wall_clock
+        self._seen: Lease | None = None
+        self._seen_at = 0.0
+        self._leader: str | None = None  # the last leader that was logged
+        self._renewed_at = 0.0
+        self._may_hold = False
+        self._has_ended = False
+        self.rival = ""
+        """The mark of another installation that holds the Lease, "" if none does."""
+        self.elected = asyncio.Event()
+        """Set once this candidate has been elected."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether this candidate leads, and no other one can have taken over."""
+        is_in_time = loop_time() < self._renewed_at + self._terms.deadline_seconds
+        return self.elected.is_set() and is_in_time and not self._has_ended
+
+    def holds_lease(self) -> bool:
+        """Whether writes are allowed: false once another candidate may have been elected after this one."""
+        return self.leads or not self.elected.is_set()
+
+    async def run(self) -> NoReturn:
+        """Wait to be elected, then renew the Lease until cancelled.
+
+        Raises:
+            LeadershipLost: another candidate holds the Lease, or no renewal succeeded before the deadline.
+        """
+        await self._campaign()
+        self.elected.set()
+        _log.info("elected", lease=str(self._key), identity=self._identity)
+        try:
+            while True:
+                left = self._renewed_at + self._terms.deadline_seconds - loop_time()
+                await asyncio.sleep(min(self._terms.retry_seconds, left))
+                await self._renew()
+        finally:
+            self._has_ended = True
+
+    async def release(self) -> None:
+        """Release the Lease, so that another replica takes over at once. Call it once all work has ended.
+
+        Best effort: if it fails, the Lease expires.
+        """
+        if not self._may_hold:
+            return
+        self._may_hold = False
+        try:
+            async with asyncio.timeout(self._terms.release_seconds):
+                lease = await self._client.get(Lease, self._key)
+                if lease.spec.holder_identity == self._identity:
+                    now = microtime(self._wall_clock())
+                    released = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+                    await self._client.merge_patch(Lease, self._key, _guarded(lease, released))
+        except (OperatorError, TimeoutError) as error:
+            _log.warning("lease not released", lease=str(self._key), error=_text(error))
+
+    async def _campaign(self) -> None:
+        logged: set[str] = set()
+        while True:
+            try:
+                async with asyncio.timeout(self._terms.deadline_seconds / 2):
+                    if await self._try_to_take():
+                        return
+            except (OperatorError, TimeoutError) as error:
+                if (text := _text(error)) not in logged:  # once per outage
+                    _log.warning("lease attempt failed, retrying", lease=str(self._key), error=text)
+                    logged.add(text)
+            spread = 1 + 0.2 * random.random()  # noqa: S311  # spreads load, guards nothing
+            await asyncio.sleep(self._terms.retry_seconds * spread)
+
+    async def _try_to_take(self) -> bool:
+        """Take the Lease if it is free or has expired. False: another candidate holds it, or was faster."""
+        await self._read()
+        if self._seen and self._seen.spec.holder_identity not in (None, "", self._identity):
+            duration = self._seen.spec.lease_duration_seconds or self._terms.lease_seconds
+            if loop_time() < self._seen_at + duration:
+                self._stand_by(self._seen.spec.holder_identity)
+                return False
+        try:
+            await self._write()
+        except Conflict:
+            return False
+        return True
+
+    def _stand_by(self, holder: str | None) -> None:
+        if holder != self._leader:
+            self._leader = holder
+            _log.info("standby: another replica leads", lease=str(self._key), holderIdentity=holder)
+
+    async def _renew(self) -> None:
+        """Renew once. Errors are tolerated until the deadline, another holder is not."""
+        deadline = self._renewed_at + self._terms.deadline_seconds
+        try:
+            async with asyncio.timeout_at(
+                min(deadline, loop_time() + self._terms.deadline_seconds / 2)
+            ):
+                await self._write_or_reread()
+        except LeadershipLost:
+            raise
+        except (OperatorError, TimeoutError) as error:
+            _log.warning("lease not renewed", lease=str(self._key), error=_text(error))
+        if loop_time() >= self._renewed_at + self._terms.deadline_seconds:
+            seconds = self._terms.deadline_seconds
+            raise LeadershipLost(f"lease {self._key}: not renewed for {seconds:g} s")
+
+    async def _write_or_reread(self) -> None:
+        try:
+            await self._write()
+        except (Conflict, NotFound):
+            # A renewal of ours without a response, another change of the Lease, its deletion, or another
+            # holder.
+            await self._read()
+            if self._seen and self._seen.spec.holder_identity != self._identity:
+                holder = self._seen.spec.holder_identity or "nobody"
+                raise LeadershipLost(f"lease {self._key}: now held by {holder}") from None
+            await self._write()
+
+    async def _read(self) -> None:
+        try:
+            self._observe(await self._client.get(Lease, self._key))
+        except NotFound:
+            self._observe(None)
+
+    def _observe(self, lease: Lease | None) -> None:
+        if lease is None or self._seen is None or lease.spec != self._seen.spec:
+            self._seen_at = loop_time()
+        self._seen = lease
+        self._detect_rival(lease)
+
+    def _detect_rival(self, lease: Lease | None) -> None:
+        """Detect that another installation uses the same Lease; this one would look like its standby."""
+        holder = lease.spec.holder_identity if lease else ""
+        rival = ""
+        if self._mark and lease and holder and holder != self._identity:
+            name, own = self._mark
+            theirs = lease.metadata.annotations.get(name, "")
+            rival = theirs if theirs != own else ""
+        if rival and rival != self.rival:
+            _log.error(
+                "another installation of the operator leads: this one does nothing until that is gone",
+                lease=str(self._key),
+                installation=rival,
+                holderIdentity=holder,
+            )
+        self.rival = rival
+
+    async def _write(self) -> None:
+        """Take or renew the Lease, if it is still as last seen."""
+        sent_at = loop_time()
+        self._may_hold = True
+        spec = self._desired_spec(self._seen.spec if self._seen else None)
+        if self._seen:
+            patch = _guarded(self._seen, spec, self._annotations())
+            lease = await self._client.merge_patch(Lease, self._key, patch)
+        else:
+            metadata = {**self._key._asdict(), **self._annotations()}
+            lease = await self._client.create(Lease, Lease.KIND.manifest(metadata, spec=spec))
+        self._observe(lease)
+        self._renewed_at = sent_at
+
+    def _annotations(self) -> Object:
+        """The metadata with the mark of this installation."""
+        return {"annotations": dict([self._mark])} if self._mark else {}
+
+    def _desired_spec(self, before: LeaseSpec | None) -> Object:
+        now = microtime(self._wall_clock())
+        spec: Object = {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._terms.lease_seconds,
+            "renewTime": now,
+        }
+        if before is None or before.holder_identity != self._identity:
+            spec["acquireTime"] = now
+            spec["leaseTransitions"] = before.lease_transitions + 1 if before else 0
+        return spec
+
+
+def _guarded(seen: Lease, spec: Object, more: Object | None = None) -> Object:
+    """A patch that conflicts if the Lease has changed since; `more` is more metadata."""
+    version = {"resourceVersion": seen.metadata.resource_version}
+    return {"metadata": {**version, **(more or {})}, "spec": spec}
+
+
+def _text(error: Exception) -> str:
+    return str(error) or "no answer in time"

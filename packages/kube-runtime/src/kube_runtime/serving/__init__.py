@@ -1,1 +1,0 @@
-"""TLS servers and the limits of their connections."""

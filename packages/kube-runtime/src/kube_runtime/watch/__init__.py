@@ -1,1 +1,0 @@
-"""The watch of one kind: its state machine, its events, its selector."""

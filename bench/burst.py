@@ -18,15 +18,16 @@ from dataclasses import dataclass, field
 import structlog
 
 from bench.user import graph_body
+from dynamo_operator import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from dynamo_operator.settings import HealthSettings, MetricsSettings, Settings
-from kube_runtime.client.client import Answer, Client, Congestion, Request, verb_and_resource
+from kube_runtime.client.client import Answer, Client, Congestion, Request
 from kube_runtime.kind import Key
-from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.metrics import RuntimeMetrics, verb_and_resource
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.url_path import path_of
 from simulated.clock import run
 from simulated.managed import managed
 from simulated.server import Server
@@ -78,14 +79,14 @@ def ready(server: Server) -> int:
     """The number of ready graphs."""
     return sum(
         condition["type"] == "Ready" and condition["status"] == "True"
-        for graph in server.storage.objects[GRAPH.path()].values()
+        for graph in server.storage.objects[path_of(GRAPH)].values()
         for condition in graph.get("status", {}).get("conditions", ())
     )
 
 
 async def pods_start(server: Server) -> None:
     """Make each Deployment available `START_SECONDS` after its creation."""
-    path, loop = Deployment.KIND.path(), asyncio.get_running_loop()
+    path, loop = path_of(Deployment.KIND), asyncio.get_running_loop()
     seen: dict[Key, float] = {}
     while True:
         for key, body in server.storage.objects.get(path, {}).items():
@@ -115,7 +116,7 @@ async def burst(graphs: int, at_once: int, seconds: float, refuses_above: int) -
         loop = asyncio.get_running_loop()
         began = loop.time()
         for number in range(graphs):
-            server.storage.create(GRAPH.path(), graph_body(f"g{number}"))
+            server.storage.create(path_of(GRAPH), graph_body(f"g{number}"))
         after = []
         for count in (graphs / 2, graphs):
             while ready(server) < count:

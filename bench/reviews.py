@@ -16,7 +16,7 @@ import time
 import aiohttp
 
 from cluster.graph.graphs import graph
-from dynamo_operator import observability as logging
+from dynamo_operator import observability
 from dynamo_operator.settings import LoggingSettings
 from kube_runtime.kind import Object
 from reviews.asking import review
@@ -29,7 +29,7 @@ PATH = "/validate-nvidia-com-v1alpha1-dynamographdeployment"
 
 async def serve() -> None:
     """Print the port, serve until SIGTERM, and print the CPU seconds."""
-    logging.configure(LoggingSettings(), sys.stderr)
+    observability.configure(LoggingSettings(), sys.stderr)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with running() as there:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from dynamo_operator.names import METRICS_PREFIX
+from dynamo_operator import METRICS_PREFIX
 from dynamo_operator.observability import (
     CallMetrics,
     RolloutMetrics,

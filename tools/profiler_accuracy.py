@@ -17,10 +17,9 @@ from statistics import median
 from typing import NamedTuple
 
 from dynamo_profiler import engine as timing
-from dynamo_profiler.catalog import models
 from dynamo_profiler.engine import Engine, FormulaEngine, Layout
 from dynamo_profiler.kernels import KernelEngine, Kernels, kernel_source
-from dynamo_profiler.shape import GPUS
+from dynamo_profiler.shape import GPUS, models
 from tools.markdown import table
 
 ROOT = Path(__file__).parents[1]

@@ -25,8 +25,7 @@ from dynamo_legacy.validation import (
     request_problems,
     shared_size_problem,
 )
-from dynamo_operator.component.pods import diagnose
-from dynamo_operator.component.status import NO_DEPLOYMENT
+from dynamo_operator.component.pods import NO_DEPLOYMENT, diagnose
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object

@@ -10,7 +10,7 @@ from cluster.conftest import ControlPlane
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.world import World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamoctl.installation.permissions import Feature, Name
 from kube_runtime.kind import Object
 

@@ -8,7 +8,7 @@ import pytest
 
 from adversary.tenant import Refused, Tenant, apply
 from cluster.conftest import ControlPlane
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamoctl.installation.manifests import Choices, manifests
 from kube_runtime.kind import Object
 

@@ -32,6 +32,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.controller.stall import MESSAGE as STALL
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
+from kube_runtime.url_path import path_of
 
 pytestmark = [
     pytest.mark.cluster,
@@ -152,7 +153,7 @@ class Tenant:
     def _create(self, kind: Kind, body: bytes) -> None:
         """Create an object without strict validation of its fields, which takes the server long."""
         request = urllib.request.Request(  # noqa: S310 - the server is our own
-            self.world.server + kind.path(self.world.namespace) + "?fieldValidation=Ignore",
+            self.world.server + path_of(kind, self.world.namespace) + "?fieldValidation=Ignore",
             data=body,
             headers={"Content-Type": "application/json"},
         )

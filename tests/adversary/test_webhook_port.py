@@ -17,6 +17,7 @@ from cluster.admission.conftest import Install, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import PATIENCE_SECONDS
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from reviews.asking import review
 from reviews.rows import graph
 
@@ -84,7 +85,7 @@ def probing(there: Installation) -> Iterator[Probing]:
 
 def holder(there: Installation) -> str:
     """Who leads."""
-    body = there.asker.get(Lease.KIND.path("dyn", "attacked")).body
+    body = there.asker.get(path_of(Lease.KIND, "dyn", "attacked")).body
     return str(body.get("spec", {}).get("holderIdentity", ""))
 
 

@@ -17,7 +17,7 @@ from bench.objects import graph as stored_graph
 from budget.kubelet import kubelets
 from cluster.graph.graphs import graph
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.read import PodIndex
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.transforms import reduced_pod
 from kube_runtime.cache.store import Cache, Store

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from cluster.permissions.roles import NAMES
-from devcluster.api_server import Kubectl
+from devcluster.components import Kubectl
 from devcluster.programs import find
 from devcluster.progress import Silent
 from dynamoctl.installation.permissions import RULES, Feature, Name, Where, policy

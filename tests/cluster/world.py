@@ -12,6 +12,7 @@ from typing import Any
 from urllib3 import BaseHTTPResponse, PoolManager
 
 from kube_runtime.kind import Kind, Object
+from kube_runtime.url_path import path_of
 
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
 PODS = Kind("", "v1", "Pod", "pods")
@@ -63,13 +64,13 @@ class World:
         """Create an object, with `apiVersion`, `kind` and namespace filled in; return it."""
         metadata = {"namespace": self.namespace, **body["metadata"]}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
-        path = kind.path(self.namespace) + "?fieldValidation=Strict"
+        path = path_of(kind, self.namespace) + "?fieldValidation=Strict"
         return self._request("POST", path, full, "application/json")
 
     def apply(self, kind: Kind, body: Object) -> Object:
         """Apply an object as a user, with the namespace filled in; return it."""
         metadata = {**body["metadata"], "namespace": self.namespace}
-        path = kind.path(self.namespace, metadata["name"]) + "?fieldManager=user&force=true"
+        path = path_of(kind, self.namespace, metadata["name"]) + "?fieldManager=user&force=true"
         full = {**body, "metadata": metadata}
         return self._request("PATCH", path, full, "application/apply-patch+yaml")
 
@@ -77,13 +78,13 @@ class World:
         """The object after a forced apply of that field manager, by a dry run."""
         name = body["metadata"]["name"]
         query = f"?fieldManager={manager}&force=true&dryRun=All"
-        path = kind.path(self.namespace, name) + query
+        path = path_of(kind, self.namespace, name) + query
         return self._request("PATCH", path, body, "application/apply-patch+yaml")
 
     def get(self, kind: Kind, name: str) -> Object | None:
         """The object, or None if it does not exist."""
         try:
-            return self._request("GET", kind.path(self.namespace, name))
+            return self._request("GET", path_of(kind, self.namespace, name))
         except Refused as refused:
             if refused.code == 404:
                 return None
@@ -91,12 +92,12 @@ class World:
 
     def list(self, kind: Kind) -> list[Object]:
         """All objects of the kind in the namespace, by name."""
-        items = self._request("GET", kind.path(self.namespace))["items"]
+        items = self._request("GET", path_of(kind, self.namespace))["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
     def version(self) -> str:
         """The current resource version, for `since` of `changes`."""
-        version: str = self._request("GET", NAMESPACES.path())["metadata"]["resourceVersion"]
+        version: str = self._request("GET", path_of(NAMESPACES))["metadata"]["resourceVersion"]
         return version
 
     def changes(self, kind: Kind, *, since: str, until: str = "") -> tuple[Object, ...]:
@@ -109,7 +110,7 @@ class World:
             Refused: with code 410 if the API server no longer has `since`. It may forget after 75 s and 100
                 changes of the kind in the whole cluster; `cluster.history` records for longer.
         """
-        path = kind.path(self.namespace)
+        path = path_of(kind, self.namespace)
         listed = self._request("GET", path)
         reached, goal = int(since), int(until or listed["metadata"]["resourceVersion"])
         events_until_goal: list[Object] = []
@@ -132,7 +133,7 @@ class World:
     def _watch(self, kind: Kind, since: int, seconds: int) -> Generator[Object, None, None]:
         """The events of a watch, which the API server ends after that time."""
         query = f"?watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
-        path = f"{kind.path(self.namespace)}{query}&allowWatchBookmarks=true"
+        path = f"{path_of(kind, self.namespace)}{query}&allowWatchBookmarks=true"
         with closing(self._answer("GET", path, is_stream=True)) as lines:
             for line in lines:
                 event: Object = json.loads(line)
@@ -142,13 +143,13 @@ class World:
 
     def patch(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> Object:
         """Apply a merge patch; return the object."""
-        path = kind.path(self.namespace, name, subresource)
+        path = path_of(kind, self.namespace, name, subresource)
         return self._request("PATCH", path, patch, "application/merge-patch+json")
 
     def delete(self, kind: Kind, name: str, propagation: str = "Background") -> None:
         """Request the deletion, without waiting for it."""
         body = {"propagationPolicy": propagation}
-        self._request("DELETE", kind.path(self.namespace, name), body, "application/json")
+        self._request("DELETE", path_of(kind, self.namespace, name), body, "application/json")
 
     def clear(self) -> None:
         """Delete what keeps the cluster busy, without waiting for it.
@@ -157,7 +158,9 @@ class World:
         requests of the suite.
         """
         for kind in WORKING:
-            path = f"{kind.path(self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
+            path = (
+                f"{path_of(kind, self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
+            )
             try:
                 self._answer("DELETE", path)  # what it answers may nest too deeply to be read
             except Refused as refused:

@@ -40,6 +40,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Resource
+from kube_runtime.url_path import path_of
 from lifecycle.running import REST_SECONDS, running
 from simulated.caches import a_store
 from simulated.server import Server
@@ -211,21 +212,27 @@ def _store(server: Server, body: Object, case: Case) -> None:
     for reference in body["metadata"].get("ownerReferences", ()):
         owner = Key(case.namespace, reference["name"])
         found = (
-            server.storage.objects.get(_STORED[reference["kind"]].path(), {})
+            server.storage.objects.get(
+                path_of(_STORED[reference["kind"]]),
+                {},
+            )
             if reference["kind"] in _STORED
             else {}
         )
         uid = found[owner]["metadata"]["uid"] if owner in found else "gone"
         references.append({**reference, "uid": uid})
     metadata = {**body["metadata"], "namespace": case.namespace, "ownerReferences": references}
-    server.storage.create(_STORED[body["kind"]].path(), {**body, "metadata": metadata})
+    server.storage.create(
+        path_of(_STORED[body["kind"]]),
+        {**body, "metadata": metadata},
+    )
 
 
 def stored(server: Server, kind: Kind) -> dict[str, Object]:
     """The objects of one kind, by `case/name`."""
     return {
         f"{key.namespace.removeprefix('c-')}/{key.name}": body
-        for key, body in server.storage.objects.get(kind.path(), {}).items()
+        for key, body in server.storage.objects.get(path_of(kind), {}).items()
     }
 
 

@@ -26,6 +26,7 @@ from dynamoctl.installation.upgrade import Fate, Foreseen
 from kube_runtime.apply.drift import content_of
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, Service
+from kube_runtime.url_path import path_of
 from lifecycle.running import GRAPH as GRAPHS
 from lifecycle.running import REST_SECONDS
 from simulated.clock import on_simulated_clock
@@ -156,7 +157,7 @@ def test_a_pull_secret_that_comes_later_replaces_no_pod_that_was_taken_over() ->
             for namespace in {
                 body["metadata"]["namespace"] for body in stored(server, GRAPHS).values()
             }:
-                server.storage.create(PullSecret.KIND.path(), pull_secret(namespace))
+                server.storage.create(path_of(PullSecret.KIND), pull_secret(namespace))
             await asyncio.sleep(REST_SECONDS)
             after = templates(server)
             assert len(served) > 50

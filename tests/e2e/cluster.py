@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster.conftest import ControlPlane
 from cluster.world import PODS, World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from devcluster.images.build import ImageBuild, built_image
 from devcluster.images.oci import Settings, relabelled
 from devcluster.instance import Instance

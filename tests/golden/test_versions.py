@@ -17,7 +17,7 @@ sys.exit(pytest.main(sys.argv[1:]))
 def test_another_version_of_the_operator_renders_the_same(tmp_path: Path) -> None:
     metadata = tmp_path / "dynamo_graphs-99.0.dist-info" / "METADATA"
     metadata.parent.mkdir()
-    metadata.write_text("Metadata-Version: 2.1\nName: dynamo-graphs\nVersion: 99.0\n")
+    metadata.write_text("Metadata-Version: 2.1\nName: dynamo-operator\nVersion: 99.0\n")
     chosen = [str(HERE), "-p", "no:cacheprovider", "-k", "golden_file or golden_lines"]
     answer = subprocess.run(  # noqa: S603  # our own tests
         [sys.executable, "-c", CODE, "--quiet", *chosen],

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE
-from dynamo_profiler.catalog import models
 from dynamo_profiler.engine import Layout
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine, kernel_source
-from dynamo_profiler.shape import GPUS
+from dynamo_profiler.shape import GPUS, models
 from profiler_questions import a_configuration, results_of, steps_and_results
 
 TOOL = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "profiler_accuracy.py"))

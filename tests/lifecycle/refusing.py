@@ -20,13 +20,14 @@ from dynamo_operator.shared.cluster import GROVE, INFERENCE_POOL, ISTIO, LEADER_
 from kube_runtime.client.client import Request
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Role, RoleBinding
+from kube_runtime.url_path import path_of
 from lifecycle.running import GRAPH, Running, running
 from simulated.server import Target, status
 from simulated.storage import Storage
 
 TEXT = "not today, says the test"
 _GOLDEN = Path(__file__).parents[1] / "golden/cases"
-ROLES = Role.KIND.path()
+ROLES = path_of(Role.KIND)
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Admission:
         plural, answer = self._refused
         if target.collection.endswith(f"/{plural}") and not target.subresource:
             return answer
-        if target.collection != RoleBinding.KIND.path() or request.method == "DELETE":
+        if target.collection != path_of(RoleBinding.KIND) or request.method == "DELETE":
             return None
         role = msgspec.json.decode(request.body or b"{}")["roleRef"]
         missing = Key(target.namespace, role["name"])

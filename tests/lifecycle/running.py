@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from dynamo_operator import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX
 from dynamo_operator.process import operator
 from dynamo_operator.process.scope import scope_of
 from dynamo_operator.settings import HealthSettings, MetricsSettings, RenderSettings, Settings
@@ -19,6 +19,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment
+from kube_runtime.url_path import path_of
 from simulated.managed import managed
 from simulated.server import Server
 
@@ -42,19 +43,19 @@ class Running:
         """Create an object as a user."""
         metadata = {**body["metadata"], "namespace": NAMESPACE}
         full = {"apiVersion": kind.api_version, "kind": kind.name, **body, "metadata": metadata}
-        self.server.storage.create(kind.path(), full)
+        self.server.storage.create(path_of(kind), full)
 
     def read(self, kind: Kind, name: str) -> Object:
         """The stored object."""
-        return self.server.storage.read(kind.path(), Key(NAMESPACE, name))
+        return self.server.storage.read(path_of(kind), Key(NAMESPACE, name))
 
     def names(self, kind: Kind) -> list[str]:
         """The names of all objects of the kind."""
-        return sorted(key.name for key in self.server.storage.objects.get(kind.path(), {}))
+        return sorted(key.name for key in self.server.storage.objects.get(path_of(kind), {}))
 
     def change(self, kind: Kind, name: str, patch: Object, subresource: str = "") -> None:
         """Change an object as another client."""
-        self.server.storage.merge(kind.path(), Key(NAMESPACE, name), patch, subresource)
+        self.server.storage.merge(path_of(kind), Key(NAMESPACE, name), patch, subresource)
 
     def writes(self) -> list[str]:
         """The writes of the operator, including Events."""
@@ -108,13 +109,13 @@ def install(server: Server, *kinds: Kind) -> None:
     """Create the CRDs of these kinds."""
     for kind in kinds:
         definition = {"metadata": {"name": str(kind)}}
-        server.storage.create(CustomResourceDefinition.KIND.path(), definition)
+        server.storage.create(path_of(CustomResourceDefinition.KIND), definition)
 
 
 def uninstall(server: Server, *kinds: Kind) -> None:
     """Delete the CRDs of these kinds."""
     for kind in kinds:
-        server.storage.delete(CustomResourceDefinition.KIND.path(), Key("", str(kind)), {})
+        server.storage.delete(path_of(CustomResourceDefinition.KIND), Key("", str(kind)), {})
 
 
 @asynccontextmanager

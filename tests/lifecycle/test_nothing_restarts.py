@@ -36,6 +36,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
+from kube_runtime.url_path import path_of
 from lifecycle.running import (
     COMPONENT,
     GRAPH,
@@ -61,7 +62,7 @@ def serving(server: Server) -> dict[str, Any]:
     stored = server.storage.objects
     found: dict[str, Any] = {}
     for kind in (*WORKLOADS, Service.KIND):
-        for key, body in stored.get(kind.path(), {}).items():
+        for key, body in stored.get(path_of(kind), {}).items():
             if key.name.startswith("other"):
                 continue
             templates = units(body) if kind in WORKLOADS else {}
@@ -92,14 +93,14 @@ def comes_and_goes(kind: Kind, name: str, **body: Any) -> Callable[[Running], Aw
     async def change(operator: Running) -> None:
         operator.create(kind, {"metadata": {"name": name, **body.pop("metadata", {})}, **body})
         await asyncio.sleep(REST_SECONDS)
-        operator.server.storage.delete(kind.path(), Key(NAMESPACE, name), {})
+        operator.server.storage.delete(path_of(kind), Key(NAMESPACE, name), {})
 
     return change
 
 
 def is_deleted(kind: Kind, name: str) -> Callable[[Running], None]:
     def change(operator: Running) -> None:
-        operator.server.storage.delete(kind.path(), Key(NAMESPACE, name), {})
+        operator.server.storage.delete(path_of(kind), Key(NAMESPACE, name), {})
 
     return change
 
@@ -129,7 +130,7 @@ def of_the_cluster(kind: str) -> Callable[[Running], None]:
 
     def change(operator: Running) -> None:
         body = {"metadata": {"name": NAMESPACE, "labels": {"istio-injection": "enabled"}}}
-        operator.server.storage.create(CLUSTER_KINDS[kind].path(), body)
+        operator.server.storage.create(path_of(CLUSTER_KINDS[kind]), body)
 
     return change
 
@@ -175,7 +176,7 @@ def test_a_change_beside_a_graph_leaves_its_pods_and_services(what: str) -> None
         async with running(installed=row.installed) as operator:
             if Queue.KIND in row.installed:
                 queue = {"metadata": {"name": "dynamo"}}
-                operator.server.storage.create(Queue.KIND.path(), queue)
+                operator.server.storage.create(path_of(Queue.KIND), queue)
             operator.create(GRAPH, chat(nodes=2 if row.installed else 1))
             await asyncio.sleep(REST_SECONDS)
             before = serving(operator.server)
@@ -234,6 +235,6 @@ async def test_pods_keep_their_marked_account_while_it_is_one() -> None:
         operator.create(accounts, {"metadata": {"name": "a", **ACCOUNT}})
         await asyncio.sleep(REST_SECONDS)
         assert "m" == account_of(operator)
-        operator.server.storage.delete(accounts.path(), Key(NAMESPACE, "m"), {})
+        operator.server.storage.delete(path_of(accounts), Key(NAMESPACE, "m"), {})
         await asyncio.sleep(REST_SECONDS)
         assert "a" == account_of(operator)  # no pod could start with the other

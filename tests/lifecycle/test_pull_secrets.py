@@ -23,6 +23,7 @@ from dynamo_operator.shared.cluster import (
 )
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import CustomResourceDefinition, Deployment, Pod
+from kube_runtime.url_path import path_of
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -63,12 +64,12 @@ def has_secret(operator: Running, name: str, registry: str = "nvcr.io") -> None:
 
 
 def has_no_secret(operator: Running, name: str) -> None:
-    operator.server.storage.delete(SECRETS.path(), Key(NAMESPACE, name), {})
+    operator.server.storage.delete(path_of(SECRETS), Key(NAMESPACE, name), {})
 
 
 async def a_graph(operator: Running, *, runs: bool = True, **frontend: Any) -> None:
     """Create a graph, with a ready pod of each service if it `runs`, and let the operator settle."""
-    installed = operator.server.storage.objects.get(CustomResourceDefinition.KIND.path(), ())
+    installed = operator.server.storage.objects.get(path_of(CustomResourceDefinition.KIND), ())
     spread = {"multinode": {"nodeCount": 2}} if installed else {}
     decode = worker("decode", **spread)
     operator.create(GRAPH, graph(Frontend=service("frontend", **frontend), Decode=decode))
@@ -109,7 +110,7 @@ def a_pod(
 
 
 def the_frontend_is_gone(operator: Running) -> None:
-    operator.server.storage.delete(Pod.KIND.path(), Key(NAMESPACE, "first-frontend"), {})
+    operator.server.storage.delete(path_of(Pod.KIND), Key(NAMESPACE, "first-frontend"), {})
 
 
 @on_each_provider

@@ -7,6 +7,7 @@ import pytest
 from cluster.graph.graphs import graph, service, worker
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment, Role, Service
+from kube_runtime.url_path import path_of
 from lifecycle.running import COMPONENT, GRAPH, REST_SECONDS, Change, Running, running
 from simulated.clock import on_simulated_clock
 
@@ -96,7 +97,7 @@ def test_drift_is_corrected_by_one_write(what: str) -> None:
             kind, name, patch = CORRECTED[what]
             before = world.read(kind, name)
             *_, written = await after(world, (kind, name, patch, ""))
-            assert [f"PATCH {kind.path('default', name)}"] == [
+            assert [f"PATCH {path_of(kind, 'default', name)}"] == [
                 request for request in written if not request.endswith("/status")
             ]
             corrected = world.read(kind, name)

@@ -9,6 +9,7 @@ from dynamo_operator.process.scope import LEASE
 from kube_runtime.kind import Key
 from kube_runtime.times import microtime
 from kube_runtime.types.kinds import Deployment, Lease
+from kube_runtime.url_path import path_of
 from lifecycle.running import GRAPH, NAMESPACE, REST_SECONDS, running
 from simulated.clock import on_simulated_clock
 
@@ -25,7 +26,7 @@ async def test_a_namespace_that_another_operator_leaves_is_reconciled() -> None:
         world.create(GRAPH, graph(Frontend=service("frontend")))
         await asyncio.sleep(REST_SECONDS)
         assert [] == world.names(Deployment.KIND)
-        world.server.storage.delete(Lease.KIND.path(), Key(NAMESPACE, LEASE), {})
+        world.server.storage.delete(path_of(Lease.KIND), Key(NAMESPACE, LEASE), {})
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(Deployment.KIND)
 
@@ -36,6 +37,6 @@ async def test_a_scaling_adapter_that_was_deleted_is_created_again() -> None:
         world.create(GRAPH, graph(Frontend=service("frontend", scalingAdapter={"enabled": True})))
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(ADAPTER)
-        world.server.storage.delete(ADAPTER.path(), Key(NAMESPACE, "chat-frontend"), {})
+        world.server.storage.delete(path_of(ADAPTER), Key(NAMESPACE, "chat-frontend"), {})
         await asyncio.sleep(REST_SECONDS)
         assert ["chat-frontend"] == world.names(ADAPTER)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from cluster.world import Refused, World
 from conformance.compare import differences
-from dynamo_operator import labels
+from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import FIELD_MANAGER
 from dynamo_operator.shared.cluster import (
     InferencePool,
     LeaderWorkerSet,

@@ -11,11 +11,12 @@ from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
 from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from simulated.line import Line
 from simulated.server import Server
 
 KEY = Key("kube-system", "dynamo.nvidia.com")
-LEASES = Lease.KIND.path()
+LEASES = path_of(Lease.KIND)
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.meta import Resource, Status, Struct
+from kube_runtime.url_path import path_of
 
 NAMESPACE = "default"
 
@@ -35,8 +36,8 @@ class Maker(Resource):
     KIND = Kind("example.com", "v1", "Maker", "makers")
 
 
-GADGETS = Gadget.KIND.path()
-MAKERS = Maker.KIND.path()
+GADGETS = path_of(Gadget.KIND)
+MAKERS = path_of(Maker.KIND)
 
 
 def key(name: str) -> Key:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
+from dynamo_operator import FIELD_MANAGER
 from dynamo_operator.component.api import DynamoComponentDeployment, ServiceReplicaStatus
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.scaling.controller import (
@@ -23,7 +24,6 @@ from dynamo_operator.features.scaling.plan import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.replicas import effective_replicas
-from dynamo_operator.names import FIELD_MANAGER
 from dynamo_operator.shared.report import Reporter, record_events, result_of
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
@@ -36,11 +36,12 @@ from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
+from kube_runtime.url_path import path_of
 from simulated.managed import managed
 from simulated.server import Server
 
-GRAPHS = DynamoGraphDeployment.KIND.path()
-ADAPTERS = DynamoGraphDeploymentScalingAdapter.KIND.path()
+GRAPHS = path_of(DynamoGraphDeployment.KIND)
+ADAPTERS = path_of(DynamoGraphDeploymentScalingAdapter.KIND)
 EVENTS = "/api/v1/events"
 NAMESPACE = "prod"
 GRAPH = Key(NAMESPACE, "chat")

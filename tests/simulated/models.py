@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dynamo_operator import labels, names
-from dynamo_operator.component.pods import SELECTOR
+from dynamo_operator import FIELD_MANAGER, labels, names
+from dynamo_operator.component.read import SELECTOR
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.calls import ModelCalls
 from dynamo_operator.models.controller import SLICE_SELECTOR, ModelController
 from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
-from dynamo_operator.names import FIELD_MANAGER
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.report import Reporter
 from dynamo_operator.shared.transforms import reduced_pod
@@ -31,13 +30,14 @@ from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import EndpointSlice, Pod, Service
+from kube_runtime.url_path import path_of
 from simulated.managed import managed
 from simulated.server import Server
 
-MODELS = DynamoModel.KIND.path()
-SLICES = EndpointSlice.KIND.path()
-PODS = Pod.KIND.path()
-SERVICES = Service.KIND.path()
+MODELS = path_of(DynamoModel.KIND)
+SLICES = path_of(EndpointSlice.KIND)
+PODS = path_of(Pod.KIND)
+SERVICES = path_of(Service.KIND)
 NAMESPACE = "team-b"
 BASE = "orion/base-13b"
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -2,8 +2,8 @@ import base64
 
 import yaml
 
-from devcluster.api_server import kubeconfig
 from devcluster.certificates import Pair
+from devcluster.components import kubeconfig
 
 SERVER = "https://127.0.0.1:6443"
 

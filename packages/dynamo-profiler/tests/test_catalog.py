@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from dynamo_profiler.catalog import model_named, models, variant_of
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import shape_of
+from dynamo_profiler.shape import model_named, models, shape_of, variant_of
 
 PUBLISHED = {
     "meta-llama/Llama-3.1-8B-Instruct": (8.03, 8.03),

@@ -13,11 +13,12 @@ from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ConfigMap
+from kube_runtime.url_path import path_of
 from profiler_questions import a_configuration
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
-GRAPHS, CONFIG_MAPS = DynamoGraphDeployment.KIND.path(), ConfigMap.KIND.path()
+GRAPHS, CONFIG_MAPS = path_of(DynamoGraphDeployment.KIND), path_of(ConfigMap.KIND)
 OWNER = Identity("chat", "default", "uid-of-chat")
 
 

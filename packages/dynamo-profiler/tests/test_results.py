@@ -21,7 +21,7 @@ from dynamo_operator.requests.api import (
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamo_profiler import sources
+from dynamo_profiler import kernels as sources
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.planner import planner_service

@@ -9,6 +9,7 @@ from dynamoctl.cluster.target import Cluster, Target
 from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.commandline import ExitCode
 from kube_runtime.kind import Key, Object
+from kube_runtime.url_path import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -26,7 +27,7 @@ def test_objects_that_are_not_ready_in_time_are_a_problem(
         ready = {"type": "Ready", "status": status, "reason": "r", "message": "m"}
         reported: Object = {"observedGeneration": 1, "conditions": [ready]}
         graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
-        server.storage.create(KIND.path(), graph)
+        server.storage.create(path_of(KIND), graph)
         target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
         assert code == await _ready(Cluster(reading, "n"), [target], 60)
 

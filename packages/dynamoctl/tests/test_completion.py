@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from dynamoctl.cluster import target
-from dynamoctl.commands.completion import SCRIPTS, candidates, kubectl
-from dynamoctl.main import app
+from dynamoctl.commands.completion import SCRIPTS, candidates
+from dynamoctl.main import app, kubectl_completion
 from kube_runtime.errors import Unreachable
 from kube_runtime.kind import Object
 from scripted.connections import connect_to
@@ -94,5 +94,5 @@ def test_kubectl_asks_its_plugin(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-dynamo", "status", "-n", "prod", "c"])
-    kubectl()
+    kubectl_completion()
     assert "chat\n:4\n" == capsys.readouterr().out

@@ -25,9 +25,10 @@ from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid, NotFound, ServerFailure
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Service
+from kube_runtime.url_path import path_of
 from simulated.server import Server
 
-PROXY = Service.KIND.path("prod", "http:chat-frontend:8000", "proxy")
+PROXY = path_of(Service.KIND, "prod", "http:chat-frontend:8000", "proxy")
 GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
 
 

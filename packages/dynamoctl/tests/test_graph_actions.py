@@ -10,7 +10,7 @@ from dynamo_graphs import Graph
 from dynamoctl.client import AsyncCluster, Cluster
 
 if TYPE_CHECKING:
-    from dynamo_graphs.clusters import AsyncClusterClient, ClusterClient
+    from dynamo_graphs.graph import AsyncClusterClient, ClusterClient
 
     # Held by mypy.
     CLUSTER: ClusterClient = Cluster()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dynamo_profiler.catalog import models
+from dynamo_profiler.shape import models
 from dynamoctl.main import app
 from kube_runtime.commandline import execute
 

@@ -15,7 +15,7 @@ from typing import IO
 
 import pytest
 
-from dynamo_operator.names import version
+from dynamo_operator import version
 
 BIN = Path(sys.executable).parent
 GRAPH = """\

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_runtime.server import ClientShares, FairSemaphore, ShareExhausted, client_of
+from kube_runtime.rate_limits import FairSemaphore
+from kube_runtime.server import ClientShares, ShareExhausted, client_of
 from simulated.clock import on_simulated_clock
 
 

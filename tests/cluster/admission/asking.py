@@ -7,6 +7,7 @@ import urllib.request
 from dataclasses import dataclass
 
 from kube_runtime.kind import Kind, Object
+from kube_runtime.url_path import path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +36,13 @@ class Asker:
     ) -> Told:
         """A create; nothing is stored unless it is meant."""
         query = "?dryRun=All" if is_tried_only else ""
-        path = kind.path(body["metadata"]["namespace"]) + query
+        path = path_of(kind, body["metadata"]["namespace"]) + query
         return self._ask("POST", path, body, user)
 
     def replace(self, kind: Kind, body: Object, *, user: str = "") -> Told:
         """A try to replace an object as a whole, whatever its version is."""
         at = body["metadata"]
-        path = kind.path(at["namespace"], at["name"])
+        path = path_of(kind, at["namespace"], at["name"])
         while True:
             found = self._ask("GET", path, None, "")
             version = found.body["metadata"]["resourceVersion"]
@@ -60,7 +61,7 @@ class Asker:
 
     def delete(self, kind: Kind, namespace: str, name: str) -> Told:
         """A deletion, by the administrator."""
-        return self._ask("DELETE", kind.path(namespace, name), None, "")
+        return self._ask("DELETE", path_of(kind, namespace, name), None, "")
 
     def _ask(
         self,

@@ -15,6 +15,7 @@ from cluster.world import World
 from devcluster.layout import free_ports
 from dynamo_operator.shared.cluster import ServingSecret
 from kube_runtime.types.kinds import ValidatingWebhookConfiguration
+from kube_runtime.url_path import path_of
 from reviews.asking import OPERATOR
 from reviews.registration import Registration, registration
 
@@ -22,7 +23,7 @@ RELEASE = "dynamo-platform"
 NAMESPACE = "dyn"
 CONFIGURATIONS = ValidatingWebhookConfiguration.KIND
 SECRET_NAME = "webhook-server-cert"
-SECRET = ServingSecret.KIND.path(NAMESPACE, SECRET_NAME)
+SECRET = path_of(ServingSecret.KIND, NAMESPACE, SECRET_NAME)
 
 
 @dataclass(slots=True)
@@ -36,7 +37,7 @@ class Installation:
 
     def bundles(self) -> set[str]:
         """The bundles of all entries; "" where there is none."""
-        found = self.asker.get(CONFIGURATIONS.path("", self.configuration))
+        found = self.asker.get(path_of(CONFIGURATIONS, "", self.configuration))
         return {each["clientConfig"].get("caBundle", "") for each in found.body["webhooks"]}
 
     def certificate(self) -> str:

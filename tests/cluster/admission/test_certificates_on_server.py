@@ -4,6 +4,7 @@ from cluster.admission.conftest import CONFIGURATIONS, NAMESPACE, SECRET_NAME, I
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.cluster import ServingSecret
+from kube_runtime.url_path import path_of
 from reviews.rows import graph
 
 GRAPH = DynamoGraphDeployment.KIND
@@ -11,7 +12,7 @@ GRAPH = DynamoGraphDeployment.KIND
 
 def test_a_bundle_that_somebody_takes_out_is_put_back(webhooks: Installation, lab: World) -> None:
     before = webhooks.bundles()
-    path = CONFIGURATIONS.path("", webhooks.configuration)
+    path = path_of(CONFIGURATIONS, "", webhooks.configuration)
     patch = [
         {"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"} for index in (0, 2)
     ]

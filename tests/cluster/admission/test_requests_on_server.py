@@ -8,11 +8,12 @@ from cluster.admission.conftest import Installation
 from cluster.world import World
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from kube_runtime.kind import Object
+from kube_runtime.url_path import path_of
 
 pytestmark = pytest.mark.cluster
 
 REQUEST = DynamoGraphDeploymentRequest.KIND
-PATH = f"{REQUEST.path('lab', 'fixed')}?fieldManager=gitops&force=true"
+PATH = f"{path_of(REQUEST, 'lab', 'fixed')}?fieldManager=gitops&force=true"
 APPLY = "application/apply-patch+yaml"
 
 
@@ -42,7 +43,7 @@ def profiling(webhooks: Installation, lab: World) -> Iterator[Installation]:
 
 
 def _status(webhooks: Installation, status: Object) -> None:
-    path = f"{REQUEST.path('lab', 'fixed')}/status"
+    path = f"{path_of(REQUEST, 'lab', 'fixed')}/status"
     told = webhooks.asker.patch(path, {"status": status}, "application/merge-patch+json")
     assert 200 == told.code, told.text
 

@@ -17,6 +17,7 @@ from dynamo_operator.admission.configuration import entry_name
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Kind, Object
+from kube_runtime.url_path import path_of
 from reviews.asking import SETTINGS
 from reviews.mutation import mutated
 from reviews.rows import ROWS, Row, graph, model, with_service
@@ -100,7 +101,7 @@ def test_all_problems_are_told_at_once(webhooks: Installation) -> None:
 def test_a_status_is_not_reviewed(webhooks: Installation) -> None:
     kind = KINDS["DynamoModel"]
     webhooks.asker.create(kind, model(), is_tried_only=False)
-    path = f"{kind.path('lab', 'chat')}/status"
+    path = f"{path_of(kind, 'lab', 'chat')}/status"
     patch = {"status": {"readyEndpoints": 0, "totalEndpoints": 0}}
     told = webhooks.asker.patch(path, patch, "application/merge-patch+json")
     webhooks.asker.delete(kind, "lab", "chat")
@@ -116,7 +117,7 @@ def test_an_object_on_its_way_out_may_lose_its_finalizer(
     webhooks.asker.create(kind, held, is_tried_only=False)
     webhooks.asker.delete(kind, "lab", "chat")
     patch = {"metadata": {"finalizers": None}, "spec": {"modelName": ""}}
-    told = webhooks.asker.patch(kind.path("lab", "chat"), patch, "application/merge-patch+json")
+    told = webhooks.asker.patch(path_of(kind, "lab", "chat"), patch, "application/merge-patch+json")
     assert 200 == told.code, told.text
     lab.gone(kind, "chat")
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.admission.conftest import NAMESPACE, Installation
 from cluster.conftest import ControlPlane
 from cluster.world import World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Object
 from reviews.asking import OPERATOR

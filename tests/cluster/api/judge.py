@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from dynamo_operator.crds import RESOURCES
 from kube_runtime.kind import Kind, Object
+from kube_runtime.url_path import path_of
 
 KINDS: dict[str, Kind] = {resource.KIND.name: resource.KIND for resource in RESOURCES}
 
@@ -26,7 +27,7 @@ class Judge:
     def stored(self, document: Object) -> Object:
         """The document as the API server would store it; nothing is kept. Raises Refused."""
         kind = KINDS[document["kind"]]
-        path = kind.path(document["metadata"]["namespace"])
+        path = path_of(kind, document["metadata"]["namespace"])
         query = "dryRun=All&fieldValidation=Strict"
         return self._sent("POST", f"{path}?{query}", document, "application/json")
 
@@ -41,7 +42,7 @@ class Judge:
     def status(self, owner: Object, status: Object) -> Object:
         """The status that is kept when it is written to the object. Raises Refused."""
         metadata = owner["metadata"]
-        path = KINDS[owner["kind"]].path(metadata["namespace"], metadata["name"])
+        path = path_of(KINDS[owner["kind"]], metadata["namespace"], metadata["name"])
         apply = "application/apply-patch+yaml"
         self._sent("PATCH", f"{path}?fieldManager=test&force=true", owner, apply)
         change = {"status": status}

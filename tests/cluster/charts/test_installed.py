@@ -30,8 +30,8 @@ from cluster.permitted import refused
 from cluster.world import Refused, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
+from dynamo_operator import version
 from dynamo_operator.crds import RESOURCES
-from dynamo_operator.names import version
 from dynamoctl.installation.manifests import Choices, manifests
 from dynamoctl.installation.permissions import MARKER_LEASE
 from kube_runtime.types.kinds import Lease

@@ -48,10 +48,10 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import EVENTS, Refused, World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from devcluster.layout import free_ports
 from devcluster.programs import Helm, HelmError
-from dynamo_operator.names import version
+from dynamo_operator import version
 from kube_runtime.kind import Kind, Object
 from kube_runtime.tls import new_authority
 from kube_runtime.types.kinds import Deployment

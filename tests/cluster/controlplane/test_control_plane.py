@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from devcluster.api_server import KubectlError
-from devcluster.components import ARGUMENTS
+from devcluster.components import ARGUMENTS, KubectlError
 from devcluster.instance import Instance
 
 pytestmark = pytest.mark.cluster

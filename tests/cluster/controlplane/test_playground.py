@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.controlplane.test_lifecycle import programs_below
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from devcluster.instance import Instance
 from dynamoctl.dev.commands import app
 

@@ -10,7 +10,7 @@ import yaml
 from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.world import EVENTS, World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment

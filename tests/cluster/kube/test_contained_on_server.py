@@ -27,6 +27,7 @@ from kube_runtime.types.kinds import (
     Service,
     ServiceAccount,
 )
+from kube_runtime.url_path import path_of
 
 TYPES = {
     each.KIND.name: each
@@ -127,7 +128,7 @@ pytestmark = pytest.mark.cluster
 def applied(world: World, wanted: Object) -> Any:
     """What the API server would store."""
     type_ = TYPES[wanted["kind"]]
-    path = type_.KIND.path(world.namespace, wanted["metadata"]["name"])
+    path = path_of(type_.KIND, world.namespace, wanted["metadata"]["name"])
     query = "?dryRun=All&fieldManager=dynamo-operator&force=true"
     answer = world._request("PATCH", path + query, wanted, "application/apply-patch+yaml")
     return decode(type_, msgspec.json.encode(answer))

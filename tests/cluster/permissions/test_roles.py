@@ -16,7 +16,7 @@ from cluster.permissions.roles import ACCOUNT, NAMES, Installation
 from cluster.permitted import beyond, refused
 from cluster.requests.playing import QUOTAS, REQUEST, a_request
 from cluster.world import EVENTS, World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.render import discovery_objects, role_binding

@@ -13,9 +13,10 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import EVENTS, World
-from devcluster.api_server import KubectlError
+from devcluster.components import KubectlError
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from kube_runtime.kind import Kind, Object
+from kube_runtime.url_path import path_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
@@ -97,7 +98,7 @@ def test_scale_with_kubectl(world: World, kubectl: Kubectl) -> None:
     text = "Scaled service decode from 1 to 4 replicas, requested by kubectl"
     told = {("chat", "Scaled", text), (NAME, "Scaled", text)}
     world.until(lambda: told <= events(world))
-    scale = json.loads(kubectl("get", "--raw", f"{ADAPTER.path(world.namespace, NAME)}/scale"))
+    scale = json.loads(kubectl("get", "--raw", f"{path_of(ADAPTER, world.namespace, NAME)}/scale"))
     assert {"replicas": 4, "selector": SELECTOR} == scale["status"]
 
 

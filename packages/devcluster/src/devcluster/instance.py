@@ -17,9 +17,8 @@ from typing import Self
 import msgspec
 
 from devcluster.addons import leaderworkerset, optional_crds
-from devcluster.api_server import kubeconfig, server_version
 from devcluster.certificates import Authority, Pair, write_private
-from devcluster.components import write_credentials, write_kubeconfigs
+from devcluster.components import kubeconfig, server_version, write_credentials, write_kubeconfigs
 from devcluster.layout import Layout, Plan, free_ports, held, state_folder
 from devcluster.node.machine import require_node_support
 from devcluster.node.real_node import RealNode, build_node_programs, namespaces, node_images

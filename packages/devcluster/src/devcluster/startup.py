@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from devcluster.addons import leaderworkerset
-from devcluster.api_server import Kubectl, KubectlError, is_ready
-from devcluster.components import ARGUMENTS, MANIFESTS, write_scheduler_settings
+from devcluster.components import (
+    ARGUMENTS,
+    MANIFESTS,
+    Kubectl,
+    KubectlError,
+    is_ready,
+    write_scheduler_settings,
+)
 from devcluster.layout import Layout, Plan
 from devcluster.node.components import NODE_NAME
 from devcluster.node.real_node import NODE_PROCESSES, RealNode, namespaces

@@ -1,20 +1,21 @@
 """`Graph`: a DynamoGraphDeployment, built service by service."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
-from itertools import pairwise
-from typing import Literal, Unpack, get_args
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Literal, Protocol, Unpack, cast, get_args
 
 import msgspec
 
-from dynamo_graphs.actions import GraphActions
 from dynamo_graphs.objects import (
+    ApiObject,
     Backend,
     GraphFields,
     InvalidObject,
+    ObjectClient,
     ServiceOptions,
+    client,
     misfits,
     over,
     wire_fields,
@@ -22,171 +23,14 @@ from dynamo_graphs.objects import (
     with_options,
 )
 from dynamo_graphs.others import ENGINES, Engine, Role, worker_args
-from dynamo_operator.component.api import ComponentSpec, is_worker
-from dynamo_operator.component.framework import LORA_VARIABLE, gpus
+from dynamo_operator.component.framework import LORA_VARIABLE
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.status import Service, services
-from dynamo_operator.shared.conditions import is_ready
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.kind import Object
-
-_WIDTH, _HEIGHT, _GAP, _LEFT, _TOP = 230, 74, 18, 20, 52
-_LONGEST = 30
-"""Characters of a line in a box."""
-
-_READY, _LATE, _UNKNOWN = "#2e7d32", "#c62828", "#757575"
-_STYLE = "".join(
-    f".dynamo-graph {rule}"  # of this drawing only: in a notebook it is a part of the page
-    for rule in (
-        "text{font-family:system-ui,sans-serif;font-size:12px;fill:#1b1b1b}",
-        "text.t{font-weight:600;font-size:13px}",
-        "text.q{fill:#555}",
-        "rect{fill:#f5f7fa;stroke:#90a4ae}",
-        "rect.b{fill:#fff;stroke:none}",
-        "path{fill:none;stroke:#90a4ae}",
-        "path.p{stroke-dasharray:4 4}",
-    )
-)
-_LINE_CLASSES = {"frontend": "", "planner": ' class="p"'}
-"""CSS classes of the lines to workers, by the type of the service where they start."""
-_MODEL_FLAGS = ("--model", "--model-path", "--served-model-name")
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """A service and its position."""
-
-    service: Service
-    spec: ComponentSpec
-    column: int
-    row: int
-
-    @property
-    def left(self) -> int:
-        return _LEFT + self.column * (_WIDTH + 3 * _GAP)
-
-    @property
-    def top(self) -> int:
-        return _TOP + self.row * (_HEIGHT + _GAP)
-
-
-def graph_svg(graph: DynamoGraphDeployment) -> str:
-    """Draw a graph. Its state is that of the newest spec."""
-    boxes = _boxes(graph)
-    rows = max((box.row for box in boxes), default=0) + 1
-    columns = max((box.column for box in boxes), default=0) + 1
-    width = 2 * _LEFT + columns * _WIDTH + (columns - 1) * 3 * _GAP
-    height = _TOP + rows * (_HEIGHT + _GAP)
-    title = f"{graph.metadata.name}: {summary(graph)}"
-    size = f'width="{width}" height="{height}"'
-    head = '<svg xmlns="http://www.w3.org/2000/svg" class="dynamo-graph" role="img"'
-    parts = [
-        f'{head} {size} viewBox="0 0 {width} {height}">',
-        f"<title>{_text(title, len(title))}</title><style>{_STYLE}</style>",
-        f'<rect class="b" {size}/>',
-        f'<text class="t" x="{_LEFT}" y="30">{_text(title, 4 * _LONGEST)}</text>',
-        *_lines(boxes),
-        *(part for box in boxes for part in _drawn(box, has_status=_has_status(graph))),
-        "</svg>",
-    ]
-    return "\n".join(parts)
-
-
-def _boxes(graph: DynamoGraphDeployment) -> Sequence[_Box]:
-    specs = graph.spec.services
-    ordered = sorted(
-        services(graph), key=lambda service: specs[service.name].component_type != "frontend"
-    )
-    workers = [service for service in ordered if is_worker(specs[service.name])]
-    others = [service for service in ordered if not is_worker(specs[service.name])]
-    columns = [column for column in (others, workers) if column]
-    return [
-        _Box(service, specs[service.name], number, row)
-        for number, column in enumerate(columns)
-        for row, service in enumerate(column)
-    ]
-
-
-def _lines(boxes: Sequence[_Box]) -> Iterator[str]:
-    """Lines from frontends, which route to workers, and from planners, which scale them."""
-    for start in boxes:
-        for end in boxes:
-            if start.spec.component_type in _LINE_CLASSES and is_worker(end.spec):
-                x, y = start.left + _WIDTH, start.top + _HEIGHT // 2
-                to = end.top + _HEIGHT // 2
-                middle = (x + end.left) // 2
-                curve = f"M{x} {y}C{middle} {y} {middle} {to} {end.left} {to}"
-                yield f'<path{_LINE_CLASSES[start.spec.component_type]} d="{curve}"/>'
-
-
-def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:
-    service, spec = box.service, box.spec
-    role = spec.sub_component_type or spec.component_type or "component"
-    x, y = box.left, box.top
-    state, colour = _state(service, has_status=has_status)
-    yield f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
-    yield f'<text class="t" x="{x + 12}" y="{y + 20}">{_text(service.name)}</text>'
-    yield f'<text class="q" x="{x + 12}" y="{y + 38}">{_text(_model(spec) or role)}</text>'
-    yield f'<circle cx="{x + 16}" cy="{y + 54}" r="4" fill="{colour}"/>'
-    yield f'<text x="{x + 26}" y="{y + 58}">{_text(f"{state}{_devices(service, spec)}")}</text>'
-
-
-def _state(service: Service, *, has_status: bool) -> tuple[str, str]:
-    if not has_status:
-        return f"{_counted(service.desired, 'replica')}", _UNKNOWN
-    ready = service.ready_of_newest
-    return f"{ready}/{service.desired} ready", _READY if ready >= service.desired else _LATE
-
-
-def _gpus(service: Service, spec: ComponentSpec) -> int:
-    return gpus(spec) * spec.nodes * service.desired
-
-
-def _devices(service: Service, spec: ComponentSpec) -> str:
-    total = _gpus(service, spec)
-    nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
-    return f" · {total} GPU{'' if total == 1 else 's'}{nodes}" if total else ""
-
-
-def _model(spec: ComponentSpec) -> str:
-    """The model of a worker: its reference, else that of its flags."""
-    if spec.model_ref is not None:
-        return spec.model_ref.name
-    main = (spec.extra_pod_spec or {}).get("mainContainer")
-    args = main.get("args") if isinstance(main, dict) else None
-    words = [word for word in args if isinstance(word, str)] if isinstance(args, list) else []
-    pairs = pairwise(words)
-    return next((value for flag, value in pairs if flag in _MODEL_FLAGS), "")
-
-
-def summary(graph: DynamoGraphDeployment) -> str:
-    """Summarize a graph: its services, its GPUs, and how many services are ready."""
-    all_services = services(graph)
-    total = sum(_gpus(service, graph.spec.services[service.name]) for service in all_services)
-    counts = f"{_counted(len(all_services), 'service')}, {_counted(total, 'GPU')}"
-    if not _has_status(graph):
-        return counts
-    late = sum(service.ready_of_newest < service.desired for service in all_services)
-    progress = f"{len(all_services) - late} of {len(all_services)} services ready"
-    return f"{counts}, {'ready' if is_ready(graph) else f'not ready ({progress})'}"
-
-
-def _has_status(graph: DynamoGraphDeployment) -> bool:
-    return bool(graph.status.conditions)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _text(text: str, most: int = _LONGEST) -> str:
-    shown = text if len(text) <= most else f"{text[: most - 1]}…"
-    return escape("".join(character if character.isprintable() else "�" for character in shown))
-
 
 Routing = Literal["kv", "round-robin", "random"]
 """How a frontend chooses a worker: by cached prefixes, in turn, or at random."""
@@ -194,6 +38,182 @@ Routing = Literal["kv", "round-robin", "random"]
 _SERVICES = "spec.services"
 _NO_MODEL = re.compile(r"-|\s*$")
 """Values that an engine would not read as the name of a model."""
+
+Seen = Callable[["Graph"], object]
+"""A function that is called with the graph whenever it changes in the cluster, such as `print`."""
+
+
+class Explanation(Protocol):
+    """The state of a graph, the summary first, and advice."""
+
+    @property
+    def said(self) -> Sequence[str]: ...
+    @property
+    def advice(self) -> Sequence[str]: ...
+
+
+class Logs(Protocol):
+    """Log lines of pods; `unread` has the errors of pods whose log could not be read."""
+
+    @property
+    def unread(self) -> Sequence[str]: ...
+
+
+class Scaled(Protocol):
+    """What was written, as a sentence, and the obstacles that keep it from taking effect."""
+
+    @property
+    def said(self) -> str: ...
+    @property
+    def obstacles(self) -> Sequence[str]: ...
+
+
+class Completion(Protocol):
+    """A model's answer, and the seconds until its first token and its last."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def first_seconds(self) -> float | None: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+class ClusterClient(ObjectClient, Protocol):
+    """A cluster. `dynamoctl.client.Cluster` implements it; a test compares the two."""
+
+    def wait(
+        self, graph: "Graph | str", *, seconds: float = 1200, seen: Seen | None = None
+    ) -> "Graph": ...
+    def why(self, graph: "Graph | str") -> Explanation: ...
+    def logs(
+        self, graph: "Graph | str", service: str = "", *, tail: int = 100, container: str = "main"
+    ) -> Logs: ...
+    def scale(self, graph: "Graph | str", service: str, replicas: int) -> Scaled: ...
+    def delete(self, graph: "Graph | str", *, seconds: float = 300) -> None: ...
+    def chat(
+        self, graph: "Graph | str", prompt: str, *, model: str = "", max_tokens: int = 512
+    ) -> Completion: ...
+
+
+class AsyncClusterClient(Protocol):
+    """A cluster for asynchronous programs, such as `dynamoctl.client.AsyncCluster`."""
+
+    async def wait(
+        self, graph: "Graph | str", *, seconds: float = 1200, seen: Seen | None = None
+    ) -> "Graph": ...
+
+
+class GraphActions(ApiObject):
+    """Actions on a graph in a cluster: by default that of kubectl's current context.
+
+    They need the package dynamoctl, else they raise `ImportError`. In Jupyter they work as they do elsewhere.
+    """
+
+    @property
+    def _graph(self) -> "Graph":
+        """The graph: `Graph` is the only subclass."""
+        return cast("Graph", self)
+
+    def wait(
+        self,
+        cluster: ClusterClient | None = None,
+        *,
+        seconds: float = 1200,
+        seen: Seen | None = None,
+    ) -> "Graph":
+        """The graph with its status once it is ready; `seen=print` shows the progress, Jupyter draws it.
+
+        Raises: `dynamoctl.client.NotReady` with the reason, after that many seconds.
+        """
+        seen = seen or redrawn(self._graph)
+        return (cluster or _current()).wait(self._graph, seconds=seconds, seen=seen)
+
+    async def wait_async(
+        self,
+        cluster: AsyncClusterClient | None = None,
+        *,
+        seconds: float = 1200,
+        seen: Seen | None = None,
+    ) -> "Graph":
+        """As `wait`, for asynchronous programs; `cluster` is an `AsyncCluster` with a connection.
+
+        Raises: as `wait`.
+        """
+        seen = seen or redrawn(self._graph)
+        if cluster is not None:
+            return await cluster.wait(self._graph, seconds=seconds, seen=seen)
+        async with _connecting() as connected:
+            return await connected.wait(self._graph, seconds=seconds, seen=seen)
+
+    def why(self, cluster: ClusterClient | None = None) -> Explanation:
+        """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it."""
+        return (cluster or _current()).why(self._graph)
+
+    def logs(
+        self,
+        service: str = "",
+        cluster: ClusterClient | None = None,
+        *,
+        tail: int = 100,
+        container: str = "main",
+    ) -> Logs:
+        """The last lines of each pod of the graph, or of one service; `tail` -1 is all of them."""
+        return (cluster or _current()).logs(self._graph, service, tail=tail, container=container)
+
+    def scale(self, service: str, replicas: int, cluster: ClusterClient | None = None) -> Scaled:
+        """Set the replicas of a service in the cluster, as `dynamoctl scale` does; not in this object."""
+        return (cluster or _current()).scale(self._graph, service, replicas)
+
+    def delete(self, cluster: ClusterClient | None = None, *, seconds: float = 300) -> None:
+        """Delete the graph in the cluster with all that belongs to it, and wait until it is gone.
+
+        Raises: `TimeoutError` if it is still there after that many seconds.
+        """
+        (cluster or _current()).delete(self._graph, seconds=seconds)
+
+    def chat(
+        self,
+        prompt: str,
+        cluster: ClusterClient | None = None,
+        *,
+        model: str = "",
+        max_tokens: int = 512,
+    ) -> Completion:
+        """The model's answer to a prompt, with its times; by default of the only model that is served."""
+        return (cluster or _current()).chat(self._graph, prompt, model=model, max_tokens=max_tokens)
+
+
+def redrawn(graph: "Graph") -> Seen | None:
+    """In a Jupyter kernel, draw the graph and return a function that updates the drawing; else None.
+
+    The display must be created in the thread of the cell; updates may come from other threads.
+    """
+    jupyter = sys.modules.get("IPython")
+    if jupyter is None or not hasattr(jupyter.get_ipython(), "kernel"):
+        return None
+    shown: Seen = jupyter.display.display(graph, display_id=True).update
+    return shown
+
+
+def _current() -> ClusterClient:
+    """The cluster of kubectl's current context.
+
+    Raises:
+        ImportError: dynamoctl is not installed.
+    """
+    return cast("ClusterClient", client("Cluster")())
+
+
+def _connecting() -> AbstractAsyncContextManager[AsyncClusterClient]:
+    """A connection to the cluster of kubectl's current context, for `async with`.
+
+    Raises:
+        ImportError: dynamoctl is not installed.
+    """
+    return cast("AbstractAsyncContextManager[AsyncClusterClient]", client("AsyncCluster")())
 
 
 class Graph(GraphActions):
@@ -429,10 +449,12 @@ class Graph(GraphActions):
 
     def svg(self) -> str:
         """A drawing of its services with their GPUs, and of their state if it was read from a cluster."""
+        from dynamo_graphs.drawing import graph_svg
 
         return graph_svg(self.typed)
 
     def __repr__(self) -> str:
+        from dynamo_graphs.drawing import summary
 
         try:
             return f"<Graph {self.name}: {summary(self.typed)}>"

@@ -4,8 +4,9 @@ An object holds its document, so unknown fields survive. It is immutable: each e
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
 from io import StringIO
-from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypedDict, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -29,7 +30,6 @@ from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, R, Resource
 
 if TYPE_CHECKING:
-    from dynamo_graphs.clusters import Applied, Change, ClusterClient
     from dynamo_graphs.offline import Expansion
     from dynamo_operator.settings import RenderSettings
     from dynamo_operator.shared.cluster import Facts
@@ -43,6 +43,44 @@ class InvalidObject(ValueError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__(lines(self.problems))
+
+
+class Applied(Protocol):
+    """An applied object; `verb` is `created`, `configured` or `unchanged`."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def body(self) -> Object: ...
+
+
+class Effect(Protocol):
+    """An effect on the pods of a service, which is restarted, scaled, created or deleted."""
+
+    @property
+    def service(self) -> str: ...
+    @property
+    def verb(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+class Change(Protocol):
+    """The result of a diff: the `verb` `create`, `change` or `unchanged`, lines, and effects on pods."""
+
+    @property
+    def verb(self) -> str: ...
+    @property
+    def lines(self) -> Sequence[str]: ...
+    @property
+    def effects(self) -> Sequence[Effect]: ...
+
+
+class ObjectClient(Protocol):
+    """The part of a cluster client that objects of all kinds use."""
+
+    def apply(self, wanted: "ApiObject", *, force: bool = False) -> Applied: ...
+    def diff(self, wanted: "ApiObject", *, force: bool = False) -> Change: ...
 
 
 class ApiObject:
@@ -191,16 +229,14 @@ class ApiObject:
             raise InvalidObject(expansion.problems)
         return expansion.objects
 
-    def diff(self, cluster: "ClusterClient | None" = None, *, force: bool = False) -> "Change":
+    def diff(self, cluster: ObjectClient | None = None, *, force: bool = False) -> Change:
         """What `apply` would change, and the pods that it would restart. Nothing is changed.
 
         Raises: as `apply`.
         """
-        from dynamo_graphs.clusters import current
+        return (cluster or _current()).diff(self, force=force)
 
-        return (cluster or current()).diff(self, force=force)
-
-    def apply(self, cluster: "ClusterClient | None" = None, *, force: bool = False) -> "Applied":
+    def apply(self, cluster: ObjectClient | None = None, *, force: bool = False) -> Applied:
         """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
 
         `force` takes over fields of other field managers. It needs the package dynamoctl.
@@ -210,9 +246,7 @@ class ApiObject:
             ImportError: dynamoctl is not installed.
             kube_runtime.errors.Conflict: other field managers own fields that would change.
         """
-        from dynamo_graphs.clusters import current
-
-        return (cluster or current()).apply(self, force=force)
+        return (cluster or _current()).apply(self, force=force)
 
     def _part(self, field: str) -> Object:
         """A copy of `metadata` or `spec`.
@@ -271,6 +305,31 @@ class ApiObject:
         metadata = self._document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         return f"<{type(self).__name__} {name}>"
+
+
+def _current() -> ObjectClient:
+    """The cluster of kubectl's current context.
+
+    Raises:
+        ImportError: dynamoctl is not installed.
+    """
+    return cast("ObjectClient", client("Cluster")())
+
+
+def client(name: str) -> Callable[[], object]:
+    """Return a class of `dynamoctl.client`, which depends on this package and is imported on demand.
+
+    Raises:
+        ImportError: dynamoctl is not installed.
+    """
+    try:
+        module = import_module("dynamoctl.client")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "dynamoctl":
+            raise
+        message = "actions on a cluster need the package dynamoctl, which is not installed"
+        raise ImportError(message, name="dynamoctl") from error
+    return cast("Callable[[], object]", getattr(module, name))
 
 
 def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: str) -> Object:

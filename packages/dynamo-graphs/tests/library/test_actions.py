@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dynamo_graphs import Graph, Model, clusters
+from dynamo_graphs import Graph, Model, objects
 
 GRAPH = Graph("chat").frontend().worker("Decode", model="Qwen/Qwen3-0.6B")
 ACTIONS: dict[str, Callable[[], object]] = {
@@ -32,6 +32,6 @@ def test_a_dependency_that_is_missing_is_named_itself(monkeypatch: pytest.Monkey
     def missing(name: str) -> None:
         raise ModuleNotFoundError(f"{name} needs aiohttp", name="aiohttp")
 
-    monkeypatch.setattr(clusters, "import_module", missing)
+    monkeypatch.setattr(objects, "import_module", missing)
     with pytest.raises(ModuleNotFoundError, match="client needs aiohttp"):
         GRAPH.apply()

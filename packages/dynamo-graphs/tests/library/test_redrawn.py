@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from dynamo_graphs import Graph
-from dynamo_graphs.actions import redrawn
+from dynamo_graphs.graph import redrawn
 
 GRAPH = Graph("chat").frontend()
 

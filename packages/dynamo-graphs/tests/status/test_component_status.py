@@ -12,8 +12,8 @@ from dynamo_operator.component.api import (
     Multinode,
     ServiceReplicaStatus,
 )
-from dynamo_operator.component.pods import UNKNOWN, Diagnosis
-from dynamo_operator.component.status import Readiness, component_status
+from dynamo_operator.component.pods import UNKNOWN, Diagnosis, Readiness
+from dynamo_operator.component.status import component_status
 from dynamo_operator.shared.conditions import ComponentReason, GraphReason
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.types.meta import Condition, Metadata, OwnerReference

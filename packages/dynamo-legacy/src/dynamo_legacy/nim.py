@@ -22,9 +22,14 @@ from dynamo_legacy.status import (
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
-from dynamo_operator.component.pods import PodIndex, component_pod_watch, diagnose
-from dynamo_operator.component.read import LiveObjects, live_objects, read_facts
-from dynamo_operator.component.status import NO_DEPLOYMENT, deployment_readiness
+from dynamo_operator.component.pods import NO_DEPLOYMENT, deployment_readiness, diagnose
+from dynamo_operator.component.read import (
+    LiveObjects,
+    PodIndex,
+    component_pod_watch,
+    live_objects,
+    read_facts,
+)
 from dynamo_operator.features.exposure import component_exposure
 from dynamo_operator.features.namespace_defaults import Member, kept_defaults, still_kept
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT

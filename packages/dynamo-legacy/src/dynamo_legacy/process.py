@@ -15,7 +15,7 @@ from dynamo_legacy.request import ImageRequestController, request_informers
 from dynamo_legacy.settings import read_legacy_settings
 from dynamo_legacy.status import AVAILABLE, NIM_AVAILABLE, READY, DeploymentReason, NimReason
 from dynamo_operator import labels
-from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.read import PodIndex
 from dynamo_operator.process.operator import Parts
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import (

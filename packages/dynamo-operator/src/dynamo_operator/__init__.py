@@ -1,1 +1,56 @@
-"""A Kubernetes operator for NVIDIA Dynamo inference graphs."""
+"""A Kubernetes operator for NVIDIA Dynamo inference graphs.
+
+Here are the names under which its programs appear at the API server and in metrics, and the way to the older
+generation. Every program imports this, so it imports nothing.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
+
+FIELD_MANAGER: Final = "dynamo-operator"
+"""Field manager of server-side apply, in `metadata.managedFields` of every object."""
+
+METRICS_PREFIX: Final = "dynamo_operator"
+"""Prefix of the name of each metric."""
+
+
+@cache
+def version() -> str:
+    """The version, such as `0.1.0`. Read on demand: looking it up costs as much as starting Python."""
+    from importlib.metadata import version as of_package
+
+    return of_package("dynamo-operator")
+
+
+def user_agent() -> str:
+    """Program and version, as recorded in the audit log of an API server."""
+    return f"{FIELD_MANAGER}/{version()}"
+
+
+def older_generation(name: str) -> object:
+    """The `rules`, `kinds`, `informers` or `control` of the older generation, for `--enable-legacy-kinds`.
+
+    dynamo-legacy registers them as entry points, so that this package does not depend on it.
+
+    Raises:
+        ConfigError: dynamo-legacy is not installed.
+    """
+    entry = _older_generation().get(name)
+    if entry is None:
+        from kube_runtime.errors import ConfigError
+
+        message = "the package dynamo-legacy is not installed"
+        raise ConfigError("--enable-legacy-kinds", message)
+    registered: object = entry.load()
+    return registered
+
+
+@cache
+def _older_generation() -> "Mapping[str, EntryPoint]":
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group="dynamo_operator.older_generation")}

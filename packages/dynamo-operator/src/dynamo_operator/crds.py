@@ -8,7 +8,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from kube_runtime import crd as definition
+from kube_runtime import crd
 from kube_runtime.crd import embedded
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
@@ -37,7 +37,7 @@ def custom_resource_definitions() -> tuple[Object, ...]:
 
 def custom_resource_definition(resource: type[Resource]) -> Object:
     """Return the CRD of one kind."""
-    return definition.custom_resource_definition(resource, _KEEP)
+    return crd.custom_resource_definition(resource, _KEEP)
 
 
 def defaulted(document: Object) -> Object:
@@ -61,7 +61,7 @@ def resource_of(document: Object) -> type[Resource] | None:
 @cache
 def whole_schema(resource: type[Resource]) -> Object:
     """Return the structural schema of a kind, including its metadata."""
-    schema = definition.resource_schema(resource)
+    schema = crd.resource_schema(resource)
     return {**schema, "properties": {**schema["properties"], "metadata": embedded("ObjectMeta")}}
 
 

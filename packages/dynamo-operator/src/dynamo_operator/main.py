@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def app() -> "App":
     """The commands. The default is `run`: the reference operator is started with flags only."""
     _import_structlog()
-    from dynamo_operator.names import version
+    from dynamo_operator import version
     from dynamo_operator.process.main import run
     from kube_runtime.commandline import application
 

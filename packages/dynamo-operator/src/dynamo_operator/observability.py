@@ -31,13 +31,14 @@ from prometheus_client.registry import Collector
 from structlog.tracebacks import ExceptionDictTransformer
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from dynamo_operator import version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.status import RolloutResult, rollout_results
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo
 from dynamo_operator.models.plan import Call, Reply
-from dynamo_operator.names import is_paused, version
+from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.settings import LoggingSettings, TimeFormat
 from dynamo_operator.shared.conditions import GraphReason

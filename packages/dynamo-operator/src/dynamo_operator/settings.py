@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias, get_args, g
 
 import msgspec
 
-from dynamo_operator.names import version
+from dynamo_operator import version
 from kube_runtime.errors import ConfigError
 
 

@@ -11,6 +11,7 @@ from dynamo_operator.features.scaling.api import (
 from dynamo_operator.features.scaling.controller import adapter_watch
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import OwnerReference, ScaledMetadata
+from kube_runtime.url_path import path_of
 from simulated.clock import on_simulated_clock
 from simulated.graphs import ADAPTER, ADAPTERS, GRAPH, GRAPHS, NAMESPACE, Cluster, scaled
 from simulated.server import Fault
@@ -172,7 +173,7 @@ async def test_a_service_that_has_grown_by_the_factor_keeps_its_size() -> None:
         }
         metadata = {"name": ADAPTER.name, "namespace": NAMESPACE, "ownerReferences": [owner]}
         spec = {"serviceName": "decode", "replicas": 6}
-        path = DynamoComponentDeployment.KIND.path()
+        path = path_of(DynamoComponentDeployment.KIND)
         cluster.storage.create(path, {"metadata": metadata, "spec": spec})
         await settle()
         cluster.edit(scalingAdapter={"enabled": True})

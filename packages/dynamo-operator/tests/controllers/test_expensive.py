@@ -6,11 +6,11 @@ import re
 import msgspec
 import pytest
 
+from dynamo_operator import METRICS_PREFIX
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.status import expensive_status
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import METRICS_PREFIX
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import weight_bytes
 from dynamo_operator.shared.report import IN_PLACE_BYTES, RETRY_SECONDS, Offload

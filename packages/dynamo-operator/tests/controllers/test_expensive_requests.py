@@ -31,6 +31,7 @@ from kube_runtime.controller.workers import WorkEnded, WorkerPool
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Metadata, condition
+from kube_runtime.url_path import path_of
 from simulated.server import Server
 
 REQUESTS = DynamoGraphDeploymentRequest.KIND
@@ -106,7 +107,7 @@ async def test_a_request_that_is_too_expensive_says_so_and_is_left_alone() -> No
     request = a_request({})
     spec = msgspec.json.decode(msgspec.json.encode(request.spec))
     metadata = {"name": "r", "namespace": "n"}
-    server.storage.create(REQUESTS.path(), {**body, "metadata": metadata, "spec": spec})
+    server.storage.create(path_of(REQUESTS), {**body, "metadata": metadata, "spec": spec})
     client, cache = Client(server), Cache([Informer(DynamoGraphDeploymentRequest).store])
     found = await client.get(DynamoGraphDeploymentRequest, Key("n", "r"))
     cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(found))

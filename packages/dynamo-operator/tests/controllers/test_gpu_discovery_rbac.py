@@ -19,11 +19,12 @@ from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ClusterRoleBinding
 from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.url_path import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 
 NAME = "x-dgdr-profiling-nodes"
-PATH = ClusterRoleBinding.KIND.path()
+PATH = path_of(ClusterRoleBinding.KIND)
 
 
 def a_request(

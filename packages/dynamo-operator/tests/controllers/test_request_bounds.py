@@ -24,6 +24,7 @@ from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import ConfigMap, Job, PersistentVolumeClaim, Pod
 from kube_runtime.types.meta import Metadata, condition
+from kube_runtime.url_path import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 
@@ -66,7 +67,7 @@ class World:
         of_metadata = ("labels", "ownerReferences")
         metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
         metadata |= {"name": name, "namespace": namespace}
-        self.server.storage.create(kind.path(), kind.manifest(metadata, **fields))
+        self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))
 
     async def reconciled(self) -> DynamoGraphDeploymentRequest:
         """Reconcile the request once, with its newest state."""
@@ -83,7 +84,7 @@ class World:
     @property
     def read(self) -> list[str]:
         """Paths of other objects than the request that were read."""
-        own = DynamoGraphDeploymentRequest.KIND.path(*REQUEST)
+        own = path_of(DynamoGraphDeploymentRequest.KIND, *REQUEST)
         return [it.path for it in self.server.requests if it.method == "GET" and it.path != own]
 
 
@@ -177,9 +178,9 @@ async def test_pods_that_only_have_the_label_of_the_job_are_not_read() -> None:
     world.add(Pod.KIND, "lab", "own", **a_pod(job.metadata.uid))
     pods = await world.reader._live_pods(JobPodInFull, job)
     assert ["own"] == [pod.metadata.name for pod in pods]
-    pods_read = [path for path in world.read if path.startswith(Pod.KIND.path("lab"))]
-    assert {Pod.KIND.path("lab"), Pod.KIND.path("lab", "own")} == set(pods_read)
-    lists = [it for it in world.server.requests if it.path == Pod.KIND.path("lab")]
+    pods_read = [path for path in world.read if path.startswith(path_of(Pod.KIND, "lab"))]
+    assert {path_of(Pod.KIND, "lab"), path_of(Pod.KIND, "lab", "own")} == set(pods_read)
+    lists = [it for it in world.server.requests if it.path == path_of(Pod.KIND, "lab")]
     assert all("PartialObjectMetadataList" in it.accept for it in lists)
 
 

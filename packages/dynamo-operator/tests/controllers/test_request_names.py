@@ -33,6 +33,7 @@ from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Metadata
+from kube_runtime.url_path import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 
@@ -92,11 +93,11 @@ class World:
         kind = request.KIND
         body |= {"apiVersion": kind.api_version, "kind": kind.name}
         body["metadata"].pop("resourceVersion", None)
-        stored = self.server.storage.create(kind.path(), body)
+        stored = self.server.storage.create(path_of(kind), body)
         if (record := recorded(request)) is not None:
             record = msgspec.structs.replace(record, uid=stored["metadata"]["uid"])
             annotated = {"metadata": {"annotations": annotation(record)}}
-            self.server.storage.merge(kind.path(), REQUEST, annotated)
+            self.server.storage.merge(path_of(kind), REQUEST, annotated)
         self.add_config_map("curves")
         self.client = Client(self.server, field_manager="m")
         self.cache = a_cache([DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod])
@@ -115,7 +116,7 @@ class World:
         """Create a ConfigMap of another owner."""
         metadata = {"name": name, "namespace": ELSEWHERE}
         self.server.storage.create(
-            Output.KIND.path(),
+            path_of(Output.KIND),
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
@@ -137,7 +138,7 @@ class World:
 
     def read(self, type_: Any, name: str, namespace: str = ELSEWHERE) -> Any:
         """The object; None if it does not exist."""
-        return self.server.storage.objects.get(type_.KIND.path(), {}).get(Key(namespace, name))
+        return self.server.storage.objects.get(path_of(type_.KIND), {}).get(Key(namespace, name))
 
 
 def mounted(graph: Any) -> str:
@@ -206,10 +207,10 @@ async def test_what_was_created_is_recorded_so_that_no_status_creates_it_again()
     assert record is not None
     assert record.created
     graph = await world.client.get(DynamoGraphDeployment, Key(ELSEWHERE, "r"))
-    world.server.storage.delete(DynamoGraphDeployment.KIND.path(), graph.key, {})
+    world.server.storage.delete(path_of(DynamoGraphDeployment.KIND), graph.key, {})
     world.cache.store(DynamoGraphDeployment).on_watch_event(Removed(graph.key, graph.metadata.uid))
     forged = {"state": "Deploying", "deployment": None}
-    path = DynamoGraphDeploymentRequest.KIND.path()
+    path = path_of(DynamoGraphDeploymentRequest.KIND)
     world.server.storage.merge(path, REQUEST, {"status": forged}, "status")
     request = await world.reconcile()
     assert "DeploymentDeleted" == request.status.state

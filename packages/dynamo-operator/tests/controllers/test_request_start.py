@@ -17,6 +17,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Metadata
+from kube_runtime.url_path import path_of
 from simulated.caches import a_cache
 from simulated.server import Server
 
@@ -38,9 +39,9 @@ async def test_the_results_of_an_earlier_job_are_gone_before_the_next_one_starts
     applier = Applier(writer, "hash", "generation")
     actions = RequestActions(writer, reader, applier, settings, gpus)
     stale = Output.KIND.manifest({**RESULTS._asdict()}, data={"config_with_planner.yaml": "old"})
-    server.storage.create(Output.KIND.path(), stale)
+    server.storage.create(path_of(Output.KIND), stale)
     facts = RequestFacts(output=await client.get(Output, RESULTS))
     job = await actions.start(REQUEST, SPEC, facts)
     assert job.key == Key(NAMESPACE, names.profiling_job("r"))
-    assert [job.key] == list(server.storage.objects[Job.KIND.path()])
-    assert {} == server.storage.objects[Output.KIND.path()]
+    assert [job.key] == list(server.storage.objects[path_of(Job.KIND)])
+    assert {} == server.storage.objects[path_of(Output.KIND)]

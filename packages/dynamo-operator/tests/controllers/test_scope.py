@@ -14,11 +14,12 @@ from kube_runtime.controller.manager import Manager
 from kube_runtime.kind import Key
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
 
-LEASES = Lease.KIND.path()
+LEASES = path_of(Lease.KIND)
 WIDE = Settings(operator_version="v2")
 RESTRICTED = Settings(operator_version="v2", render=RenderSettings(restricted_namespace="team-a"))
 

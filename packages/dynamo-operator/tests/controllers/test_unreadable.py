@@ -20,6 +20,7 @@ from kube_runtime.errors import DecodeError, NotFound
 from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import Resource
+from kube_runtime.url_path import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 from simulated.world import settle
@@ -42,7 +43,7 @@ class World:
     """A server with one object that does not decode."""
 
     def __init__(self, type_: type[Resource], spec: Object, most_bytes: int = 0) -> None:
-        self.type_, self.path = type_, type_.KIND.path()
+        self.type_, self.path = type_, path_of(type_.KIND)
         self.server = Server()
         metadata = {"name": KEY.name, "namespace": KEY.namespace, "generation": 4}
         self.server.storage.create(self.path, {"metadata": metadata, "spec": spec})

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.rollouts.controller import carry_out, leaving_pod_watch
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout, WorkerRevision, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -25,6 +25,7 @@ from kube_runtime.errors import Conflict
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Resource
+from kube_runtime.url_path import path_of
 from simulated.caches import listed
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
@@ -152,10 +153,10 @@ async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> 
     server, kind = Server(), DynamoGraphDeployment.KIND
     metadata = {"namespace": "prod", "name": "chat", "annotations": MANAGED["annotations"]}
     body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}
-    server.storage.create(kind.path(), {**body, "spec": {"backendFramework": "vllm"}})
+    server.storage.create(path_of(kind), {**body, "spec": {"backendFramework": "vllm"}})
     client, key = Client(server), Key("prod", "chat")
     graph = await client.get(DynamoGraphDeployment, key)
-    server.storage.merge(kind.path(), key, {"spec": {"backendFramework": "sglang"}})
+    server.storage.merge(path_of(kind), key, {"spec": {"backendFramework": "sglang"}})
     rollout = Rollout(Revisions(), WorkerRevision("new", "v1.0123456789abcdef"))
     with pytest.raises(Conflict):
         await carry_out(graph, rollout, Writer(client, Cache()))

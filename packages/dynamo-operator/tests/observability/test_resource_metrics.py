@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dynamo_operator import version
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.names import version
 from dynamo_operator.observability import component_state, register, reported_state
 from kube_runtime.types.meta import Condition, Metadata, R, Resource
 

@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 
 from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine, layouts
+from dynamo_profiler.kernels import EngineFactory
 from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
-from dynamo_profiler.sources import EngineFactory
 
 MAX_BATCH = 1024
 """Requests that an engine decodes together. Source: vLLM's default of `--max-num-seqs` on such GPUs."""

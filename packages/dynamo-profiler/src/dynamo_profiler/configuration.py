@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from dynamo_profiler.base import BACKENDS
+from dynamo_profiler.kernels import ENGINES, EngineName
 from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.shape import DEFAULT, GPUS, Gpu, gpu_named
-from dynamo_profiler.sources import ENGINES, EngineName
 from kube_runtime.kind import Fields
 from kube_runtime.text import fitted
 

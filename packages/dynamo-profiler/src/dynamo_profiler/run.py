@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
-from dynamo_profiler.catalog import model_named
 from dynamo_profiler.charts import Candidate, candidates
 from dynamo_profiler.choice import (
     Choice,
@@ -27,6 +26,7 @@ from dynamo_profiler.choice import (
 )
 from dynamo_profiler.configuration import Configuration, Margin, Mode
 from dynamo_profiler.engine import Engine
+from dynamo_profiler.kernels import Source, source_of
 from dynamo_profiler.planner import (
     DATA,
     data_config_map,
@@ -36,8 +36,7 @@ from dynamo_profiler.planner import (
     prefill_curve,
 )
 from dynamo_profiler.refusal import Refusal
-from dynamo_profiler.shape import Shape, shape_of
-from dynamo_profiler.sources import Source, source_of
+from dynamo_profiler.shape import Shape, model_named, shape_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object
 

@@ -7,11 +7,11 @@ from typing import Literal, TypedDict, Unpack
 
 from dynamo_graphs import Graph, Latency
 from dynamo_operator.requests.api import RESULTS_FILE
-from dynamo_profiler.catalog import model_named, variant_of
 from dynamo_profiler.charts import COLUMNS, Candidate, front, html, row, svg
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, read_configuration
 from dynamo_profiler.run import Inputs, Progress, profile, run_steps
+from dynamo_profiler.shape import model_named, variant_of
 from kube_runtime.kind import Object
 
 

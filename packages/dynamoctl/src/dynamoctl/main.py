@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from cyclopts import App, Parameter
 
-from dynamo_operator.names import version
+from dynamo_operator import version
 from dynamo_profiler.main import profiler
 from dynamoctl.commands import author, change, edit, read, traffic
 from dynamoctl.options import (
@@ -332,6 +332,14 @@ def main() -> None:
         print(f"error: cannot write: {error.strerror}", file=sys.stderr)
         sys.exit(ExitCode.PROBLEMS)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def kubectl_completion() -> None:
+    """The program that kubectl runs to complete `kubectl dynamo`."""
+    from dynamoctl.commands.completion import print_candidates
+
+    print_candidates(app("kubectl dynamo"), sys.argv[1:])
+    print(":4")  # no file names; Source: ShellCompDirectiveNoFileComp of spf13/cobra
 
 
 def _open_closed_streams() -> None:

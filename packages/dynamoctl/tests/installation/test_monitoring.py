@@ -9,8 +9,8 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 
+from dynamo_operator import METRICS_PREFIX
 from dynamo_operator import observability as metrics
-from dynamo_operator.names import METRICS_PREFIX
 from dynamo_operator.observability import RolloutMetrics, WebhookMetrics, register_scope
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import R

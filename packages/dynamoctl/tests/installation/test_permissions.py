@@ -153,7 +153,7 @@ def test_every_value_says_what_it_is_for() -> None:
 
 
 def test_chart_and_package_have_one_version() -> None:
-    from dynamo_operator.names import version
+    from dynamo_operator import version
 
     for name in ("dynamo-crds", "dynamo-platform"):
         chart = yaml.safe_load((ROOT / "charts" / name / "Chart.yaml").read_text("utf-8"))
@@ -161,7 +161,7 @@ def test_chart_and_package_have_one_version() -> None:
 
 
 def test_the_chart_names_every_image() -> None:
-    from dynamo_operator.names import version
+    from dynamo_operator import version
 
     chart = yaml.safe_load((ROOT / "charts/dynamo-platform/Chart.yaml").read_text("utf-8"))
     listed = yaml.safe_load(chart["annotations"]["artifacthub.io/images"])

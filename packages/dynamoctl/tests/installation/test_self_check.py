@@ -10,15 +10,16 @@ from cyclopts import CycloptsError
 
 from dynamoctl.inspect.check import print_findings
 from dynamoctl.installation import checks
-from dynamoctl.installation import checks as webhooks
-from dynamoctl.installation import cluster_reader as kinds
-from dynamoctl.installation.checks import CheckResult, QuotaStatus, ResourceQuota, default_storage
-from dynamoctl.installation.cluster_reader import (
+from dynamoctl.installation.checks import (
+    CheckResult,
     DefinedVersion,
     Definition,
     DefinitionSpec,
     DefinitionStatus,
     Project,
+    QuotaStatus,
+    ResourceQuota,
+    default_storage,
 )
 from dynamoctl.options import CheckOptions
 from kube_runtime.client.client import Answer, Request
@@ -51,22 +52,22 @@ def definition(kind: Kind, *served: str, stored: tuple[str, ...] = ()) -> dict[s
 
 
 def test_definitions_may_all_be_missing_before_an_installation_only() -> None:
-    assert CheckResult.OK == kinds.definitions([A, B], {}, is_before=True).verdict
-    assert CheckResult.FAIL == kinds.definitions([A, B], {}, is_before=False).verdict
-    found = kinds.definitions([A, B], definition(A, "v1"), is_before=True)
+    assert CheckResult.OK == checks.definitions([A, B], {}, is_before=True).verdict
+    assert CheckResult.FAIL == checks.definitions([A, B], {}, is_before=False).verdict
+    found = checks.definitions([A, B], definition(A, "v1"), is_before=True)
     assert (CheckResult.FAIL, "missing: bs.x.io") == (found.verdict, found.text)
     both = definition(A, "v1") | definition(B, "v1")
-    assert CheckResult.OK == kinds.definitions([A, B], both, is_before=False).verdict
+    assert CheckResult.OK == checks.definitions([A, B], both, is_before=False).verdict
 
 
 def test_a_kind_must_be_served_in_our_version() -> None:
-    found = kinds.definitions([A], definition(A, "v2"), is_before=False)
+    found = checks.definitions([A], definition(A, "v2"), is_before=False)
     assert (CheckResult.FAIL, "not served in v1: as.x.io") == (found.verdict, found.text)
 
 
 def test_objects_in_a_version_that_is_gone_are_told() -> None:
     present = definition(A, "v1", stored=("v1alpha1", "v1"))
-    found = kinds.definitions([A], present, is_before=False)
+    found = checks.definitions([A], present, is_before=False)
     assert CheckResult.WARNING == found.verdict
     assert "as.x.io in v1alpha1" in found.text
 
@@ -86,13 +87,13 @@ def test_objects_in_a_version_that_is_gone_are_told() -> None:
 def test_another_project_is_there_whole_and_in_a_known_version(
     present: dict[str, Definition], verdict: CheckResult, words: str
 ) -> None:
-    [found] = kinds.other_projects(present, [Project("P", (A, B), "set p.on")])
+    [found] = checks.other_projects(present, [Project("P", (A, B), "set p.on")])
     assert verdict == found.verdict
     assert words in found.text
 
 
 def test_a_project_that_is_not_there_is_not_mentioned() -> None:
-    assert [] == kinds.other_projects({}, [Project("P", (A, B), "set p.on")])
+    assert [] == checks.other_projects({}, [Project("P", (A, B), "set p.on")])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,7 @@ def test_a_project_that_the_operator_may_not_read_is_named_with_the_value_that_g
 ) -> None:
     present = definition(A, "v1") | definition(B, "v1")
     project = Project("P", (A, B), "used unless p.on is false", granted_by="p.on=true")
-    [found] = kinds.other_projects(present, [project], forbidden)
+    [found] = checks.other_projects(present, [project], forbidden)
     assert verdict == found.verdict
     assert words in found.text
     assert remedy in found.remedy
@@ -138,14 +139,14 @@ def bundle(days: int) -> str:
     ("days", "verdict"), [(30, CheckResult.OK), (3, CheckResult.WARNING), (-1, CheckResult.FAIL)]
 )
 def test_an_authority_that_ends_is_told_in_time(days: int, verdict: CheckResult) -> None:
-    assert verdict == webhooks.authorities([configuration(bundle(days))], NOW).verdict
+    assert verdict == checks.authorities([configuration(bundle(days))], NOW).verdict
 
 
 @pytest.mark.parametrize("registered", [[], [ValidatingWebhookConfiguration()]])
 def test_without_a_webhook_no_authority_is_missing(
     registered: list[ValidatingWebhookConfiguration],
 ) -> None:
-    found = webhooks.authorities(registered, NOW)
+    found = checks.authorities(registered, NOW)
     assert (CheckResult.OK, "no Dynamo webhook is registered") == (found.verdict, found.text)
 
 
@@ -189,7 +190,7 @@ def test_a_name_that_is_of_no_service_account_is_refused(name: str) -> None:
     ("text", "words"), [("", "c/v.kb.io has no caBundle"), ("bm8=", "caBundle that is not PEM")]
 )
 def test_a_webhook_without_an_authority_is_a_fault(text: str, words: str) -> None:
-    found = webhooks.authorities([configuration(text)], NOW)
+    found = checks.authorities([configuration(text)], NOW)
     assert CheckResult.FAIL == found.verdict
     assert words in found.text
 
@@ -207,7 +208,7 @@ def test_a_webhook_without_an_authority_is_a_fault(text: str, words: str) -> Non
 def test_what_came_of_the_trial_is_judged(
     trial: str, is_expected: bool, verdict: CheckResult
 ) -> None:
-    assert verdict == webhooks.admission(trial, is_expected=is_expected).verdict
+    assert verdict == checks.admission(trial, is_expected=is_expected).verdict
 
 
 def lease(seconds_ago: int) -> Lease:

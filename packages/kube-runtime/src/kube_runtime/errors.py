@@ -13,14 +13,11 @@ OperatorError
 └─ DecodeError            one object does not fit its type, or is too large (TooLarge)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:  # kinds raise these errors
-    from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.kind import Key, Kind, Object
 
 E = TypeVar("E", bound=BaseException)
 

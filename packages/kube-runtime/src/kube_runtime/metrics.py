@@ -5,13 +5,16 @@ has its own registry by default, so that two managers in one process, as in test
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from kube_runtime.client.client import Answer, Request, Transport
 from kube_runtime.errors import ApiError, Unreachable
+from kube_runtime.times import loop_time
 
 Reading: TypeAlias = Callable[[], float]
 Family: TypeAlias = type[CounterMetricFamily] | type[GaugeMetricFamily]
@@ -273,3 +276,51 @@ class RuntimeMetrics:
     def leadership(self, *, is_leader: bool) -> None:
         """Set whether this process leads."""
         self._leader.set(is_leader)
+
+
+_CONTENT_VERBS = {
+    "application/apply-patch+yaml": "apply",
+    "application/merge-patch+json": "patch",
+}
+
+
+_METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class InstrumentedTransport:
+    """Wraps a transport, and counts its requests by verb, resource and status code."""
+
+    transport: Transport
+    metrics: RuntimeMetrics
+
+    async def send(self, request: Request) -> Answer:
+        """Send a request.
+
+        Raises:
+            Unreachable: no response; counted as code 0.
+        """
+        verb, resource = verb_and_resource(request)
+        started = loop_time()
+        try:
+            answer = await self.transport.send(request)
+        except Unreachable:
+            self.metrics.requested(verb, resource, 0, loop_time() - started)
+            raise
+        self.metrics.requested(verb, resource, answer.status, loop_time() - started)
+        return answer
+
+
+def verb_and_resource(request: Request) -> tuple[str, str]:
+    """The verb, as in audit logs, and the resource with its subresource."""
+    parts = request.path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:  # noqa: PLR2004 - a namespace's contents
+        rest = rest[2:]
+    named = len(rest) > 1
+    resource = "/".join((rest[0], *rest[2:])) if rest else "discovery"
+    if request.method == "GET":
+        verb = "get" if named else "watch" if request.query.get("watch") else "list"
+        return ("get" if not rest else verb), resource
+    content = _CONTENT_VERBS.get(request.content_type) if request.method == "PATCH" else None
+    return content or _METHOD_VERBS.get(request.method, request.method.lower()), resource

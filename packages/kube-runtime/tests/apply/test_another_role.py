@@ -19,6 +19,7 @@ from kube_runtime.errors import Conflict, ServerFailure
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import RoleBinding
 from kube_runtime.types.meta import Metadata
+from kube_runtime.url_path import path_of
 from simulated.clock import on_simulated_clock
 from simulated.gadget import MAKERS, NAMESPACE, Maker
 from simulated.server import Fault, Server, Target
@@ -27,7 +28,7 @@ from simulated.world import settle
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
 MARKER = ("example.com/managed-by", "us")
-PATH, KEY = RoleBinding.KIND.path(), Key(NAMESPACE, "b")
+PATH, KEY = path_of(RoleBinding.KIND), Key(NAMESPACE, "b")
 
 
 def binding(role: str) -> Object:

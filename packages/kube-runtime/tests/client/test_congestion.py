@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from kube_runtime.client.client import MOST_AT_ONCE, Answer, Congestion, Request
-from kube_runtime.kind import url_path
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of, url_path
 from simulated.clock import on_simulated_clock
 
 GRAPHS = Request("GET", url_path("apis", "nvidia.com", "v1alpha1", "dynamographdeployments", "a"))
 WATCH = Request("GET", url_path("api", "v1", "pods"), {"watch": "true"}, timeout_seconds=None)
-LEASE = Request("PUT", Lease.KIND.path("a", "b"))
+LEASE = Request("PUT", path_of(Lease.KIND, "a", "b"))
 
 
 async def nothing() -> AsyncIterator[bytes]:

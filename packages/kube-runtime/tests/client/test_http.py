@@ -17,8 +17,8 @@ from aiohttp import web
 from kube_runtime.client.client import MOST_ANSWER_BYTES, Client, Request
 from kube_runtime.client.http import TLS_BUFFER_BYTES, AiohttpTransport, ClientConfig, TlsMaterial
 from kube_runtime.errors import ConfigError, Forbidden, NoAnswer, Unauthorized, Unreachable
-from kube_runtime.kind import url_path
 from kube_runtime.types.kinds import Deployment
+from kube_runtime.url_path import url_path
 from scripted.server import an_authority, server_tls, serving
 from scripted.transport import Plain
 

@@ -6,7 +6,7 @@ import pytest
 
 from kube_runtime.client.client import TOTAL_SECONDS, TRIES, Request, ask
 from kube_runtime.errors import ApiError, Conflict, ServerFailure, Throttled, Unreachable
-from kube_runtime.kind import url_path
+from kube_runtime.url_path import url_path
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from kube_runtime.client.client import Client
 from kube_runtime.client.http import AiohttpTransport, ClientConfig
 from kube_runtime.errors import Invalid
-from kube_runtime.kind import Key, Kind, proxied, url_path
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import ConfigMap, Node, RoleBinding
+from kube_runtime.url_path import path_of, proxied, url_path
 
 OTHER = (
     "../../victim/configmaps/base",
@@ -123,14 +124,14 @@ def test_a_segment_is_still_one_segment(segments: list[str]) -> None:
 
 def test_collections_and_objects() -> None:
     custom = Kind("example.com", "v1", "Thing", "things")
-    assert "/apis/example.com/v1/things" == custom.path()
-    assert "/apis/example.com/v1/namespaces/lab/things/a/status" == custom.path(
-        "lab", "a", "status"
+    assert "/apis/example.com/v1/things" == path_of(custom)
+    assert "/apis/example.com/v1/namespaces/lab/things/a/status" == path_of(
+        custom, "lab", "a", "status"
     )
-    assert "/api/v1/nodes/a" == Node.KIND.path("", "a")
-    assert RoleBinding.KIND.path("lab", "a:b").endswith("/namespaces/lab/rolebindings/a:b")
+    assert "/api/v1/nodes/a" == path_of(Node.KIND, "", "a")
+    assert path_of(RoleBinding.KIND, "lab", "a:b").endswith("/namespaces/lab/rolebindings/a:b")
     with pytest.raises(Invalid):
-        custom.path("", "a")  # an object is in a namespace
+        path_of(custom, "", "a")  # an object is in a namespace
 
 
 def test_what_is_behind_a_proxy_stays_there() -> None:

@@ -25,12 +25,13 @@ from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import MANY_A_SECOND
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata
+from kube_runtime.url_path import path_of
 from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, Server
 
 pytestmark = pytest.mark.looptime
 
-EVENTS = Event.KIND.path()
+EVENTS = path_of(Event.KIND)
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 

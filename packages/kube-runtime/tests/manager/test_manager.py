@@ -21,6 +21,7 @@ from kube_runtime.leases import Election, LeadershipLost
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.kinds import Lease
 from kube_runtime.types.meta import Resource
+from kube_runtime.url_path import path_of
 from simulated.gadget import GADGETS, Gadget, gadget
 from simulated.server import Fault, Server
 
@@ -195,7 +196,7 @@ async def test_a_stop_ends_reconciles_then_events_then_the_lease_then_the_rest()
     event, release = len(writes) - 2, len(writes) - 1
     assert writes[event].endswith("/events")
     assert writes[release].endswith("/leases/dynamo.nvidia.com")
-    assert "" == world.server.storage.read(Lease.KIND.path(), LEASE)["spec"]["holderIdentity"]
+    assert "" == world.server.storage.read(path_of(Lease.KIND), LEASE)["spec"]["holderIdentity"]
     assert [] == world.server.streams
 
 
@@ -236,7 +237,7 @@ async def test_a_lost_lease_ends_everything_and_is_the_error() -> None:
     async with running(world) as run:
         await asyncio.sleep(10)
         rival = {"spec": {"holderIdentity": "rival"}}
-        world.server.storage.merge(Lease.KIND.path(), LEASE, rival)
+        world.server.storage.merge(path_of(Lease.KIND), LEASE, rival)
         with pytest.raises(LeadershipLost, match="rival"):
             await run
     assert {"cut off g", "server ends"} <= set(world.log)
@@ -252,7 +253,7 @@ async def test_a_server_that_fails_ends_everything_and_the_lease_is_free() -> No
         with pytest.raises(ConfigError, match="port taken"):
             await run
     assert "cut off g" in world.log
-    assert "" == world.server.storage.read(Lease.KIND.path(), LEASE)["spec"]["holderIdentity"]
+    assert "" == world.server.storage.read(path_of(Lease.KIND), LEASE)["spec"]["holderIdentity"]
 
 
 async def test_a_server_that_ends_by_itself_is_an_error() -> None:

@@ -9,6 +9,7 @@ import pytest
 import kube_runtime.controller.manager as kube
 from kube_runtime.controller.controller import Reconciler
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
 from simulated.managed import managed
 from simulated.server import Server
@@ -63,9 +64,9 @@ async def test_an_informer_that_is_given_selects_and_the_leader_writes() -> None
     )
     async with managed(manager, settle_seconds=5):
         assert list(manager.cache.list(Gadget)) == []
-        assert server.storage.objects[Lease.KIND.path()][LEASE]["spec"]["holderIdentity"]
+        assert server.storage.objects[path_of(Lease.KIND)][LEASE]["spec"]["holderIdentity"]
     assert key("a") in server.storage.objects[GADGETS]
-    assert not server.storage.objects[Lease.KIND.path()][LEASE]["spec"]["holderIdentity"]
+    assert not server.storage.objects[path_of(Lease.KIND)][LEASE]["spec"]["holderIdentity"]
 
 
 def test_without_credentials_an_operator_ends_with_one_line(

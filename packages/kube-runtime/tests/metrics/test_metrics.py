@@ -6,11 +6,11 @@ from math import inf
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kube_runtime.client.client import Client, InstrumentedTransport
+from kube_runtime.client.client import Client
 from kube_runtime.controller.queue import WorkQueue
 from kube_runtime.errors import ApiError, OperatorError, Unreachable, error_type
 from kube_runtime.kind import Key
-from kube_runtime.metrics import RuntimeMetrics, error_label
+from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics, error_label
 from kube_runtime.rate_limits import Backoff
 from simulated.gadget import Gadget, gadget, key
 from simulated.server import Fault, Server

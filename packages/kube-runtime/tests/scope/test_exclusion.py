@@ -16,6 +16,7 @@ from kube_runtime.client.client import Client
 from kube_runtime.kind import Key, Object
 from kube_runtime.leases import Exclusions, NamespaceLease
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from simulated.clock import on_simulated_clock
 from simulated.server import Fault, Server
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.looptime
 
 NAME = "scope"
 TEAM = Key("team-a", NAME)
-LEASES = Lease.KIND.path()
+LEASES = path_of(Lease.KIND)
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -12,13 +12,14 @@ from kube_runtime.errors import Forbidden
 from kube_runtime.kind import Key, Object
 from kube_runtime.leases import MarkerTerms, NamespaceLease
 from kube_runtime.types.kinds import Lease
+from kube_runtime.url_path import path_of
 from simulated.line import Line
 from simulated.server import Fault, Server
 
 pytestmark = pytest.mark.looptime
 
 KEY = Key("team-a", "scope")
-LEASES = Lease.KIND.path()
+LEASES = path_of(Lease.KIND)
 BIRTH = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -12,13 +12,14 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import CustomResourceDefinition
+from kube_runtime.url_path import path_of
 from scripted.transport import Script
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Fault, Server
 from simulated.world import settle
 
-DEFINITIONS = CustomResourceDefinition.KIND.path()
+DEFINITIONS = path_of(CustomResourceDefinition.KIND)
 NAME = Key("", str(Gadget.KIND))
 GRANTED_BY = "the chart value gadgets=true"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from devcluster.api_server import Kubectl, KubectlError
 from devcluster.certificates import Authority, Pair
+from devcluster.components import Kubectl, KubectlError
 from devcluster.layout import LOOPBACK, Layout, free_ports
 from devcluster.processes import Process, ProcessError, first_ended
 from kube_runtime.kind import Object

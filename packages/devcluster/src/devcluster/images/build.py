@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from devcluster.images import oci as containerfile
+from devcluster.images import oci
 from devcluster.images.oci import (
     BuildStage,
     Copy,
@@ -95,7 +95,7 @@ class ImageBuild:
         Raises: ConfigError.
         """
         text = (self.source / "Containerfile").read_text()
-        return containerfile.parse(text, {"BASE": BASE, **self.arguments})
+        return oci.parse(text, {"BASE": BASE, **self.arguments})
 
     def digest(self, base: Layer) -> str:
         """A digest of the inputs, which identifies an image before it is built."""
@@ -109,9 +109,7 @@ class ImageBuild:
             )
             for instruction in stage.instructions:
                 copied = (
-                    containerfile.copy(instruction, self.arguments)
-                    if instruction.keyword == "COPY"
-                    else None
+                    oci.copy(instruction, self.arguments) if instruction.keyword == "COPY" else None
                 )
                 if copied and not copied.stage:
                     parts += [_fingerprint(entry) for entry in self._entries(copied, "", {})]
@@ -160,16 +158,16 @@ class ImageBuild:
         for instruction in stage.instructions:
             match instruction.keyword:
                 case "ARG":
-                    name, value = containerfile.argument(instruction, arguments)
+                    name, value = oci.argument(instruction, arguments)
                     state.arguments[name] = value
                 case "ENV":
-                    state.environment |= containerfile.pairs(instruction, state.variables)
+                    state.environment |= oci.pairs(instruction, state.variables)
                 case "WORKDIR":
-                    state.folder = str(containerfile.place(instruction.text, state.folder))
+                    state.folder = str(oci.place(instruction.text, state.folder))
                     inside = state.root / state.folder.lstrip("/")
                     inside.mkdir(parents=True, exist_ok=True)
                 case "COPY":
-                    copied = containerfile.copy(instruction, state.variables)
+                    copied = oci.copy(instruction, state.variables)
                     self._copy_into(state, copied, roots)
                 case "RUN":
                     progress.step(f"{self.name}: {instruction.text[:60]}")
@@ -199,7 +197,7 @@ class ImageBuild:
         """The files of a COPY: a folder's content, or a file, which keeps its name in a target folder."""
         origin = roots[copied.stage] if copied.stage else self.source
         ignored = IgnoreRules.of(self.source) if not copied.stage else IgnoreRules(())
-        target = containerfile.place(copied.target, folder)
+        target = oci.place(copied.target, folder)
         is_into_folder = (
             copied.target.endswith(("/", ".")) or len(copied.sources) > 1 or is_folder(target)
         )
@@ -227,23 +225,23 @@ class ImageBuild:
         for number, instruction in enumerate(stage.instructions):
             match instruction.keyword:
                 case "ENV":
-                    environment |= containerfile.pairs(instruction, environment)
+                    environment |= oci.pairs(instruction, environment)
                 case "LABEL":
-                    labels |= containerfile.pairs(instruction, environment)
+                    labels |= oci.pairs(instruction, environment)
                 case "COPY":
-                    copied = containerfile.copy(instruction, environment)
+                    copied = oci.copy(instruction, environment)
                     entries = self._entries(copied, place, roots)
                     layers.append(write_layer(folder / f"layer-{number}.tar", entries))
                 case "WORKDIR":
-                    place = str(containerfile.place(instruction.text, place))
+                    place = str(oci.place(instruction.text, place))
                 case "USER":
                     user = instruction.text
                 case "EXPOSE":
                     ports += instruction.text.split()
                 case "ENTRYPOINT":
-                    entrypoint = containerfile.command(instruction)
+                    entrypoint = oci.command(instruction)
                 case "CMD":
-                    command = containerfile.command(instruction)
+                    command = oci.command(instruction)
                 case _:
                     raise instruction.error("does not belong in the last stage")
         return layers, Settings(entrypoint, command, environment, user, place, labels, ports)

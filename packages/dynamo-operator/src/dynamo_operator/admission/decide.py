@@ -16,13 +16,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 import structlog
 from msgspec import Raw
 
-from dynamo_operator import names
+from dynamo_operator import names, older_generation
 from dynamo_operator.component import validate as update
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.validate import component_problems
@@ -58,7 +58,7 @@ from kube_runtime.controller.workers import WorkEnded
 from kube_runtime.decode import UNREADABLE, bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError, OperatorError
 from kube_runtime.kind import Object
-from kube_runtime.server import FairSemaphore
+from kube_runtime.rate_limits import FairSemaphore
 from kube_runtime.types.kinds import Ingress, SelfSubjectReview, UserInfo
 from kube_runtime.types.meta import R, Struct
 
@@ -228,9 +228,7 @@ def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
     """The rules of all reviewed kinds. Those of the older generation are imported on demand."""
     if not legacy_kinds:
         return RULES
-    from dynamo_legacy.admission import LEGACY_RULES
-
-    return (*RULES, *LEGACY_RULES)
+    return (*RULES, *cast("tuple[Rules[Any], ...]", older_generation("rules")))
 
 
 _TOO_DEEP = Problem("document", "is nested too deeply")

@@ -42,14 +42,8 @@ from kube_runtime.controller.workers import WorkBusy
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Kind, Object
-from kube_runtime.rate_limits import TokenBucket
-from kube_runtime.server import (
-    ClientShares,
-    ConnectionLimit,
-    FairSemaphore,
-    ShareExhausted,
-    client_of,
-)
+from kube_runtime.rate_limits import FairSemaphore, TokenBucket
+from kube_runtime.server import ClientShares, ConnectionLimit, ShareExhausted, client_of
 from kube_runtime.times import loop_time
 from kube_runtime.tls import Certificate
 from kube_runtime.types.kinds import ConfigMap, SubjectAccessReview, UserInfo, question, subject

@@ -15,21 +15,26 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentStatus
-from dynamo_operator.component.pods import Diagnosis, PodIndex, component_pod_watch, diagnose
+from dynamo_operator.component.pods import (
+    NO_DEPLOYMENT,
+    Diagnosis,
+    deployment_readiness,
+    deployment_replicas,
+    diagnose,
+)
 from dynamo_operator.component.read import (
     ComponentInputs,
     LiveObjects,
+    PodIndex,
+    component_pod_watch,
     fact_watches,
     read_component,
 )
 from dynamo_operator.component.render import component_parts, component_shared_objects, group_names
 from dynamo_operator.component.status import (
-    NO_DEPLOYMENT,
     Group,
     component_status,
     component_stop,
-    deployment_readiness,
-    deployment_replicas,
     expensive_status,
     groups_readiness,
     groups_replicas,

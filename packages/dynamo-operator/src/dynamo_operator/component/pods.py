@@ -10,28 +10,28 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
-from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
     BlockedPod,
-    DynamoComponentDeployment,
     ServiceReplicaStatus,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import is_on_grove
 from dynamo_operator.shared.cluster import (
     POD_TEMPLATE_HASH,
     REPLICA_INDEX,
     SET_NAME,
-    LeaderWorkerSet,
 )
-from dynamo_operator.shared.conditions import POD_REASONS, GraphReason, PodReason
-from kube_runtime.cache.informer import Watches
-from kube_runtime.cache.store import Cache, Change
-from kube_runtime.kind import Key, Kind
+from dynamo_operator.shared.conditions import POD_REASONS, ComponentReason, GraphReason, PodReason
 from kube_runtime.times import seconds_between
-from kube_runtime.types.kinds import ContainerStatus, Deployment, Pod, Terminated
+from kube_runtime.types.kinds import (
+    ContainerStatus,
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    Pod,
+    Terminated,
+)
 from kube_runtime.types.meta import condition
 
 UNSCHEDULABLE_SECONDS = 30.0
@@ -481,86 +481,91 @@ def unexplained(counts: ServiceReplicaStatus) -> ServiceReplicaStatus:
     return replace(counts, reason=None, message=None, blocked_pods=())
 
 
-SELECTOR = labels.COMPONENT
-"""Label selector of the watched pods: those of components."""
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether a workload is ready, with the reason and message of its component's `Available`.
+
+    `is_rolling` is whether some replicas lack the newest template; `has_older`, whether replicas of an older
+    one remain.
+    """
+
+    is_ready: bool
+    reason: ComponentReason
+    message: str
+    is_rolling: bool = False
+    has_older: bool = False
 
 
-class PodIndex:
-    """Indexes the cached pods by workload, and by service of a graph."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._by_workload: dict[Key, dict[str, Pod]] = defaultdict(dict)
-        self._by_service: dict[tuple[Key, str], dict[str, Pod]] = defaultdict(dict)
-        cache.subscribe(Pod, self._on_change)
-
-    def of_workload(self, namespace: str, workload: str) -> tuple[Pod, ...]:
-        """The pods of a Deployment or a LeaderWorkerSet."""
-        return tuple(self._by_workload.get(Key(namespace, workload), {}).values())
-
-    def of_service(self, namespace: str, graph: str, service: str) -> tuple[Pod, ...]:
-        """The pods of a graph's service, whatever workload runs them."""
-        key = (Key(namespace, names.label_value(graph)), names.label_value(service))
-        return tuple(self._by_service.get(key, {}).values())
-
-    def _on_change(self, change: Change[Pod]) -> None:
-        if change.old is not None:
-            self._drop(change.old)
-        if change.new is not None:
-            name = change.new.metadata.name
-            self._by_workload[_workload(change.new)][name] = change.new
-            self._by_service[_service(change.new)][name] = change.new
-
-    def _drop(self, pod: Pod) -> None:
-        name, workload, service = pod.metadata.name, _workload(pod), _service(pod)
-        del self._by_workload[workload][name]
-        del self._by_service[service][name]
-        if not self._by_workload[workload]:
-            del self._by_workload[workload]
-        if not self._by_service[service]:
-            del self._by_service[service]
+NO_DEPLOYMENT = Readiness(
+    is_ready=False,
+    reason=ComponentReason.DEPLOYMENT_NOT_READY,
+    message="Deployment is not ready: it does not exist yet or is being deleted",
+)
 
 
-def component_pod_watch(cache: Cache, kind: Kind = DynamoComponentDeployment.KIND) -> Watches:
-    """Wake a component, of that kind, when one of its pods changes."""
-
-    def keys(pod: Pod) -> Iterator[Key]:
-        workload = _workload(pod)
-        is_group = SET_NAME in pod.metadata.labels
-        live = cache.get(LeaderWorkerSet if is_group else Deployment, workload)
-        owner = live.metadata.controller if live else None
-        if owner is not None and owner.kind == kind.name:
-            yield Key(workload.namespace, owner.name)
-
-    return Watches(Pod, keys)
-
-
-def graph_pod_watch(cache: Cache) -> Watches:
-    """Wake a graph on Grove when one of its pods changes; components wake other graphs."""
-
-    def keys(pod: Pod) -> Iterator[Key]:
-        (key, _), namespace = _service(pod), pod.metadata.namespace
-        if not key.name:
-            return
-        named = cache.get(DynamoGraphDeployment, key)
-        # A name that is too long for a label is shortened there.
-        graphs = [named] if named else list(cache.list(DynamoGraphDeployment, namespace))
-        for graph in graphs:
-            if names.label_value(graph.metadata.name) == key.name and is_on_grove(graph):
-                yield graph.key
-
-    return Watches(Pod, keys)
-
-
-def _workload(pod: Pod) -> Key:
-    """The key of a pod's LeaderWorkerSet or Deployment; the name is "" if no label has it."""
-    pod_labels = pod.metadata.labels
-    return Key(
-        pod.metadata.namespace, pod_labels.get(SET_NAME) or pod_labels.get(labels.SELECTOR, "")
+def deployment_readiness(deployment: Deployment) -> Readiness:
+    """Whether all desired replicas of a Deployment run its newest template, and no others."""
+    status = deployment.status
+    spec = msgspec.json.decode(deployment.spec, type=DeploymentSpec)
+    cause = _deployment_obstacle(deployment, spec)
+    if cause is None:
+        return Readiness(
+            is_ready=True, reason=ComponentReason.DEPLOYMENT_READY, message="Deployment is ready"
+        )
+    return Readiness(
+        is_ready=False,
+        reason=ComponentReason.DEPLOYMENT_NOT_READY,
+        message=f"Deployment is not ready: {cause}",
+        is_rolling=status.observed_generation < deployment.metadata.generation
+        or status.updated_replicas < max(spec.replicas, status.replicas),
+        has_older=status.replicas > status.updated_replicas,
     )
 
 
-def _service(pod: Pod) -> tuple[Key, str]:
-    """The graph and the service of a pod, as its labels name them; "" if they do not."""
-    pod_labels = pod.metadata.labels
-    graph = Key(pod.metadata.namespace, pod_labels.get(labels.GRAPH, ""))
-    return graph, pod_labels.get(labels.COMPONENT, "")
+def _deployment_obstacle(deployment: Deployment, spec: DeploymentSpec) -> str | None:
+    """Why the Deployment is not ready: the first cause in the order of a rollout; None if it is ready."""
+    status, desired = deployment.status, spec.replicas
+    older = status.replicas - status.updated_replicas
+    checks = (
+        (spec.paused and desired > 0, "it is paused"),
+        (
+            status.observed_generation < deployment.metadata.generation,
+            "its controller has not observed the newest spec yet",
+        ),
+        (
+            status.updated_replicas < desired,
+            f"{status.updated_replicas} of {desired} replicas are updated",
+        ),
+        (older > 0, f"{older} replicas of an older revision remain"),
+        (status.replicas > desired, f"{status.replicas - desired} surplus replicas remain"),
+        (
+            status.available_replicas < desired,
+            f"{status.available_replicas} of {desired} replicas are available",
+        ),
+    )
+    obstacle = next((text for applies, text in checks if applies), None)
+    return f"{obstacle}{_rollout_failure(status)}" if obstacle else None
+
+
+def _rollout_failure(status: DeploymentStatus) -> str:
+    """The Deployment controller's message about a stuck rollout, or ""."""
+    for type_, bad in (("ReplicaFailure", "True"), ("Progressing", "False")):
+        entry = condition(status.conditions, type_)
+        if entry and entry.status == bad:
+            return f"; {entry.message}"
+    return ""
+
+
+def deployment_replicas(deployment: Deployment) -> ServiceReplicaStatus:
+    """The counts of a Deployment; none is updated until its controller has observed the newest spec."""
+    status = deployment.status
+    is_behind = status.observed_generation < deployment.metadata.generation
+    return ServiceReplicaStatus(
+        component_kind="Deployment",
+        component_name=deployment.metadata.name,
+        replicas=status.replicas,
+        updated_replicas=0 if is_behind else status.updated_replicas,
+        ready_replicas=status.ready_replicas,
+        available_replicas=status.available_replicas,
+        component_names=(deployment.metadata.name,),
+    )

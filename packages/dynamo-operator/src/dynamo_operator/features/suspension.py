@@ -11,9 +11,8 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.replicas import Observed, ServiceObserved
+from dynamo_operator.shared.conditions import SUSPENDED
 from kube_runtime.types.meta import Condition, condition
-
-TYPE = "Suspended"
 
 
 class SuspensionReason(StrEnum):
@@ -38,7 +37,7 @@ def suspension(graph: DynamoGraphDeployment, observed: Observed) -> Suspension:
     """Plan which services are suspended now, with the condition that reports the progress."""
     if graph.metadata.annotations.get(labels.SUSPEND) == "true":
         return _suspended(graph, observed)
-    stored = condition(graph.status.conditions, TYPE)
+    stored = condition(graph.status.conditions, SUSPENDED)
     if stored is None:
         return Suspension()
     waiting = _unready_frontends(graph, observed) if stored.status != "False" else []
@@ -122,4 +121,4 @@ def _condition(
     graph: DynamoGraphDeployment, status: str, reason: SuspensionReason, text: str
 ) -> Condition:
     generation = graph.metadata.generation
-    return Condition(TYPE, status, reason, text, observed_generation=generation)
+    return Condition(SUSPENDED, status, reason, text, observed_generation=generation)

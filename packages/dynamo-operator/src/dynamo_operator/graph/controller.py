@@ -15,9 +15,11 @@ from msgspec import structs
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import PodIndex, ServiceView, diagnose, graph_pod_watch
+from dynamo_operator.component.pods import ServiceView, diagnose
 from dynamo_operator.component.read import (
     LiveObjects,
+    PodIndex,
+    graph_pod_watch,
     live_objects,
     orchestrator_watches,
     pvc_watch,

@@ -9,8 +9,7 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import PodIndex
-from dynamo_operator.component.read import LiveObjects, live_objects, read_facts_for_graph
+from dynamo_operator.component.read import LiveObjects, PodIndex, live_objects, read_facts_for_graph
 from dynamo_operator.features.grove.read import members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.scaling.controller import AdapterInputs, read_adapters

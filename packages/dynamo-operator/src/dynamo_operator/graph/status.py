@@ -16,7 +16,6 @@ from msgspec import structs
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
-    BlockedPod,
     ComponentSpec,
     DynamoComponentDeployment,
     ServiceReplicaStatus,
@@ -26,14 +25,12 @@ from dynamo_operator.component.pods import (
     ServiceView,
     cause,
     is_updating,
-    ready_replicas,
     unexplained,
 )
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
-from dynamo_operator.features.suspension import TYPE as SUSPENDED
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
@@ -41,8 +38,7 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
 )
 from dynamo_operator.graph.plan import is_available
-from dynamo_operator.graph.replicas import effective_replicas
-from dynamo_operator.graph.service import as_configured, base_replicas
+from dynamo_operator.graph.service import as_configured
 from dynamo_operator.graph.warnings import graph_inoperative
 from dynamo_operator.names import group_name, is_on_grove, is_paused, kai_queue
 from dynamo_operator.shared.cluster import (
@@ -58,7 +54,6 @@ from dynamo_operator.shared.conditions import (
     ComponentReason,
     GraphReason,
     GraphState,
-    Stated,
     Stop,
     new_condition,
     refused,
@@ -164,65 +159,6 @@ def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
     }
     spec = structs.replace(graph.spec, services=services, replicas=None)
     return names.short_hash(f"{is_suspending} {msgspec.json.encode(spec, order='deterministic')!r}")
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    """One row: the desired replicas of a service, and what the status reports.
-
-    None means unknown; for `ready`, that its workload has no such count.
-    """
-
-    name: str
-    desired: int
-    ready: int | None = None
-    updated: int | None = None
-    ready_of_newest: int = 0
-    reason: str = ""
-    message: str = ""
-    blocked_pods: tuple[BlockedPod, ...] = ()
-
-
-def services(stated: Stated) -> list[Service]:
-    """The services of a graph or component, by name; other kinds have none."""
-    match stated:
-        case DynamoGraphDeployment():
-            return _of_graph(stated)
-        case DynamoComponentDeployment(spec=spec, status=status):
-            desired = spec.desired_replicas
-            return [_service(spec.service_name or stated.metadata.name, desired, status.service)]
-        case _:
-            return []
-
-
-def _of_graph(graph: DynamoGraphDeployment) -> list[Service]:
-    # The operator copies the replicas of scaling adapters into the spec, so adapters are not read here.
-    suspended = condition(graph.status.conditions, SUSPENDED)
-    is_at_zero = suspended is not None and suspended.status == "True"
-    replicas = effective_replicas(graph, {}, graph.spec.services if is_at_zero else ())
-    return [
-        _service(
-            key,
-            base_replicas(graph, key) if desired is None else desired,
-            graph.status.services.get(key),
-        )
-        for key, desired in sorted(replicas.items())
-    ]
-
-
-def _service(name: str, desired: int, counts: ServiceReplicaStatus | None) -> Service:
-    if counts is None:
-        return Service(name, desired)
-    return Service(
-        name,
-        desired,
-        ready=ready_replicas(counts),
-        updated=counts.updated_replicas,
-        ready_of_newest=ServiceView(name, counts, desired).ready_of_newest,
-        reason=counts.reason or "",
-        message=counts.message or "",
-        blocked_pods=counts.blocked_pods,
-    )
 
 
 _OBSTACLE_REASONS = {

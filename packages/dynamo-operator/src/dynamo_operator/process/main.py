@@ -13,8 +13,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from dynamo_operator import observability as logging
-from dynamo_operator.names import version
+from dynamo_operator import observability, version
 from dynamo_operator.process import flags, operator
 from dynamo_operator.process.flags import read_settings
 from dynamo_operator.settings import Settings
@@ -42,7 +41,7 @@ def start(arguments: Mapping[str, str | None], operate: "Operate") -> None:
     given = flags.given(dict(arguments))
     file = given.get(flags.CONFIG)
     settings = read_settings(given, file=Path(file) if file else None, environment=os.environ)
-    logging.configure(settings.logging, sys.stderr)
+    observability.configure(settings.logging, sys.stderr)
     _log_unused(given)
     _log_missing(settings)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:

@@ -7,22 +7,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import structlog
 
-from dynamo_operator import labels
+from dynamo_operator import (
+    FIELD_MANAGER,
+    METRICS_PREFIX,
+    labels,
+    older_generation,
+    user_agent,
+    version,
+)
 from dynamo_operator.admission.certificates import metrics_certificate
 from dynamo_operator.admission.decide import OperatorIdentity
 from dynamo_operator.admission.webhooks import Webhooks, webhooks
 from dynamo_operator.component.controller import ComponentController
-from dynamo_operator.component.pods import PodIndex
+from dynamo_operator.component.read import PodIndex
 from dynamo_operator.features.scaling.controller import ScalingController
 from dynamo_operator.features.ssh_keys import SshKeyController, creates_ssh_keys
-from dynamo_operator.features.suspension import TYPE as SUSPENDED
 from dynamo_operator.graph.controller import GraphController
 from dynamo_operator.models.calls import ModelCalls, worker_api
 from dynamo_operator.models.controller import STATUS_SECONDS, ModelController
-from dynamo_operator.names import FIELD_MANAGER, METRICS_PREFIX, user_agent, version
 from dynamo_operator.observability import (
     METRICS,
     Access,
@@ -39,15 +45,15 @@ from dynamo_operator.process.startup import StartupWatch, prepared, until_stoppe
 from dynamo_operator.requests.controller import RequestActions, RequestController
 from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
 from dynamo_operator.settings import Settings, usable
-from dynamo_operator.shared.conditions import GraphState
+from dynamo_operator.shared.conditions import SUSPENDED, GraphState
 from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status import StatusRateLimit
 from kube_runtime.apply.writer import ManagedFieldsUpgrade, UnselectedObjects, Writer
 from kube_runtime.cache.store import Cache
-from kube_runtime.client import http as in_cluster
-from kube_runtime.client.client import Client, Congestion, InstrumentedTransport
+from kube_runtime.client import http
+from kube_runtime.client.client import Client, Congestion
 from kube_runtime.client.kubeconfig import connect, is_own_cluster
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
@@ -58,7 +64,7 @@ from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.leases import Election, Terms
 from kube_runtime.leases import identity as candidate
-from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics
 from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.types.meta import Resource
 
@@ -103,8 +109,7 @@ def control_all(parts: Parts, dial: Callable[[str], str] | None) -> None:
     control_models(parts, dial)
     control_requests(parts)
     if parts.settings.legacy_kinds:
-        from dynamo_legacy.process import control
-
+        control = cast("Callable[[Parts, PodIndex], None]", older_generation("control"))
         control(parts, pods)
 
 
@@ -275,8 +280,8 @@ def own_namespace(configured: str, setting: str, flag: str) -> str:
     """
     if configured:
         return configured
-    if in_cluster.is_in_cluster(os.environ):
-        return in_cluster.namespace()
+    if http.is_in_cluster(os.environ):
+        return http.namespace()
     raise ConfigError(setting, f"is needed outside a pod: {flag}")
 
 

@@ -4,19 +4,18 @@ Names and texts are those of the Go operator, so both operators respect each oth
 describes what a forged Lease can do.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, cast
 
-from dynamo_operator import labels
+from dynamo_operator import labels, older_generation, version
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.pods import SELECTOR as POD_SELECTOR
+from dynamo_operator.component.read import SELECTOR as POD_SELECTOR
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.ssh_keys import ssh_key_informers
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.controller import SLICE_SELECTOR
-from dynamo_operator.names import version
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.read import request_informers
 from dynamo_operator.settings import RenderSettings, Settings
@@ -194,6 +193,10 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
     }
 
 
+_Kinds: TypeAlias = Callable[[RenderSettings], list[Informer[Any]]]
+_Informers: TypeAlias = Callable[[RenderSettings, Owners], list[Informer[Any]]]
+
+
 def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
@@ -203,11 +206,10 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> l
     ]
     by_setting = [*request_informers(namespace)]
     if with_legacy_kinds:
-        from dynamo_legacy.process import legacy_informers, legacy_kinds
-
-        reconciled += legacy_kinds(settings)
+        kinds = cast("_Kinds", older_generation("kinds"))
+        reconciled += kinds(settings)
         owners = Owners(reconciled)
-        by_setting += legacy_informers(settings, owners)
+        by_setting += cast("_Informers", older_generation("informers"))(settings, owners)
     else:
         owners = Owners(reconciled)
     by_setting += ssh_key_informers(settings, owners)

@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from dynamo_operator.names import user_agent
+from dynamo_operator import user_agent
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE, Output
 from kube_runtime.client.client import Client
 from kube_runtime.client.kubeconfig import connect

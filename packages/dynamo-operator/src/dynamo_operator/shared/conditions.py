@@ -115,6 +115,9 @@ class PauseReason(StrEnum):
 MESSAGE_LIMIT: Final = 1024
 """Characters of a message. The API server accepts 32,768; this leaves a listing readable."""
 
+SUSPENDED: Final = "Suspended"
+"""The type of the condition of a graph at zero replicas; `features.suspension` sets it."""
+
 _PAUSED: Final = "Paused"
 _PAUSED_TEXT: Final = f"{labels.PAUSED} is true: the operator writes nothing for this object"
 

@@ -21,13 +21,13 @@ from rich.text import Text
 from dynamo_graphs.schema import closed, schema_problems, without
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_legacy.api import RESOURCES as LEGACY
+from dynamo_operator import version
 from dynamo_operator.admission.decide import RULES, ReviewContext
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
 from dynamo_operator.graph.validate import without_switch
 from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
-from dynamo_operator.names import version
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest
 from dynamoctl.authoring.render import (

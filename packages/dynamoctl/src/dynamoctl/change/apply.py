@@ -21,6 +21,7 @@ from kube_runtime.client.client import APPLY_PATCH, Request
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError, Conflict, NotFound
 from kube_runtime.kind import Kind, Object, key_of
+from kube_runtime.url_path import path_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
 _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
@@ -118,7 +119,7 @@ async def server_apply(
     query = {"fieldManager": MANAGER, "force": "true" if force else "false"}
     if is_dry:
         query["dryRun"] = "All"
-    path = kind.path(*key_of(body))
+    path = path_of(kind, *key_of(body))
     request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
     try:
         return await reading.send(request, kind, key_of(body))

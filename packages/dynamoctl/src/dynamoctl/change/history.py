@@ -31,6 +31,7 @@ from dynamoctl.screen import Cell, Styled, short_age, show, show_json, table
 from kube_runtime.client.client import MERGE_PATCH, Request
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ControllerRevision
+from kube_runtime.url_path import path_of
 
 _MOST_PATHS = 3
 """Changed fields that a line of the history names."""
@@ -177,7 +178,7 @@ async def _patched(
     query = {"fieldManager": MANAGER, **({"dryRun": "All"} if is_dry else {})}
     kind = DynamoGraphDeployment.KIND
     body = msgspec.json.encode({"metadata": version, "spec": patch})
-    request = Request("PATCH", kind.path(*graph.key), query, body, MERGE_PATCH)
+    request = Request("PATCH", path_of(kind, *graph.key), query, body, MERGE_PATCH)
     return await at.reading.send(request, kind, graph.key)
 
 

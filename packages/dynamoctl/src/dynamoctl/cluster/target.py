@@ -10,12 +10,11 @@ from typing import Any, Generic, TypeVar
 
 from cyclopts import CycloptsError
 
-from dynamo_operator import labels, names
+from dynamo_operator import labels, names, user_agent
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.names import user_agent
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.cluster import (
     SET_NAME,

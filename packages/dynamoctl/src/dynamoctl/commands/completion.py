@@ -4,7 +4,6 @@ A shell asks at every Tab, so a cluster that does not answer within a moment cou
 """
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -91,14 +90,6 @@ def print_candidates(app: App, words: Sequence[str]) -> None:
     """Print the candidates at the end of `words`, one per line, each with its description."""
     for candidate in candidates(app, words):
         print(f"{candidate.word}\t{candidate.text}" if candidate.text else candidate.word)
-
-
-def kubectl() -> None:
-    """The program that kubectl runs to complete `kubectl dynamo`."""
-    from dynamoctl.main import app
-
-    print_candidates(app("kubectl dynamo"), sys.argv[1:])
-    print(":4")  # no file names; Source: ShellCompDirectiveNoFileComp of spf13/cobra
 
 
 def candidates(app: App, words: Sequence[str]) -> list[Candidate]:

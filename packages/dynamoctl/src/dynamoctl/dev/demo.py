@@ -17,9 +17,9 @@ from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
+from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import user_agent
 from dynamo_operator.shared.conditions import is_ready, summary
 from dynamoctl.cluster.target import members
 from dynamoctl.cluster.watching import states

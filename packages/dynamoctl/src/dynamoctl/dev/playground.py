@@ -25,9 +25,8 @@ from devcluster.instance import Instance
 from devcluster.layout import free_ports
 from devcluster.processes import ProcessError, first_ended, stop
 from devcluster.progress import ProgressReporter
-from dynamo_operator import labels
+from dynamo_operator import labels, user_agent
 from dynamo_operator.crds import custom_resource_definitions
-from dynamo_operator.names import user_agent
 from dynamo_operator.process import flags, operator
 from dynamo_operator.process.main import start
 from dynamo_operator.requests.api import COPIER, PROFILER, JobPodInFull, Output

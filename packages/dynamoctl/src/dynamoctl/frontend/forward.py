@@ -34,9 +34,9 @@ from kube_runtime.client.client import (
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError, Invalid, OperatorError
-from kube_runtime.kind import UrlPath, proxied
 from kube_runtime.types.kinds import Service
 from kube_runtime.types.meta import Struct
+from kube_runtime.url_path import UrlPath, path_of, proxied
 
 _OK = range(200, 300)
 
@@ -143,7 +143,7 @@ async def frontend_of(at: Target[DynamoGraphDeployment]) -> Frontend:
         named = [port for port in ports if port.name == "http"] or list(ports)
         if named:
             name, port = service.metadata.name, named[0].port
-            path = Service.KIND.path(at.key.namespace, f"http:{name}:{port}", "proxy")
+            path = path_of(Service.KIND, at.key.namespace, f"http:{name}:{port}", "proxy")
             return Frontend(at.reading.transport, name, port, path)
     raise Missing(
         f"the frontend of graph {graph.key} has no Service yet; see `dynamoctl why {graph.metadata.name}`"

@@ -16,6 +16,7 @@ from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod
+from kube_runtime.url_path import path_of
 
 _PREFIX = "dynamo_frontend_"
 _REQUESTS = "requests_total"
@@ -167,7 +168,7 @@ async def samples(
 
 async def _sample(reading: Reading, pod: PodName, port: int) -> Sample:
     namespace, name = pod
-    path = Pod.KIND.path(namespace, f"http:{name}:{port}", "proxy")
+    path = path_of(Pod.KIND, namespace, f"http:{name}:{port}", "proxy")
     body = bytearray()
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):

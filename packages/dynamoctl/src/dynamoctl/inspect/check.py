@@ -22,13 +22,16 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.cluster.target import NAME, cluster
-from dynamoctl.installation import checks, upgrade
-from dynamoctl.installation import checks as closed
-from dynamoctl.installation import checks as webhooks
-from dynamoctl.installation import cluster_reader as kinds
-from dynamoctl.installation import cluster_reader as reviews
-from dynamoctl.installation.checks import CheckResult, Finding, ResourceQuota, StorageClass
-from dynamoctl.installation.cluster_reader import PROJECTS, Definition, Reading
+from dynamoctl.installation import checks, permissions, upgrade
+from dynamoctl.installation.checks import (
+    PROJECTS,
+    CheckResult,
+    Definition,
+    Finding,
+    ResourceQuota,
+    StorageClass,
+)
+from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.permissions import MARKER_LEASE
 from dynamoctl.installation.upgrade import ELECTION_LEASE, PULL_SECRETS, operators, running_settings
 from dynamoctl.options import CheckOptions, Where
@@ -104,11 +107,11 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
     if not options.is_self:
         async for finding in _operators(reading, options):
             yield finding
-        yield await _seen(closed.GRAPHS, _closed(reading, options))
+        yield await _seen(checks.GRAPHS, _closed(reading, options))
     if options.account or options.is_self:
         yield await _seen(checks.PERMISSIONS, _permissions(reading, options))
     if options.is_self or not options.is_before:
-        yield await _seen(webhooks.ADMISSION, _admission(reading, options))
+        yield await _seen(checks.ADMISSION, _admission(reading, options))
     if options.namespace and not options.is_self:
         quotas = reading.all(ResourceQuota, namespace=options.namespace)
         yield await _judged(checks.QUOTA, quotas, checks.quota)
@@ -148,12 +151,12 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
         }
     except Forbidden as error:
         text = f"cannot read it: {error.message}"
-        yield Finding(kinds.DEFINITIONS, CheckResult.WARNING, text)
+        yield Finding(checks.DEFINITIONS, CheckResult.WARNING, text)
         return
     ours = [resource.KIND for resource in RESOURCES]
-    yield kinds.definitions(ours, present, is_before=options.is_before)
+    yield checks.definitions(ours, present, is_before=options.is_before)
     forbidden = await _forbidden(reading, options, present)
-    for finding in kinds.other_projects(present, PROJECTS, forbidden):
+    for finding in checks.other_projects(present, PROJECTS, forbidden):
         yield finding
     for title, written in _WRITTEN.items():
         there = [kind for kind in written if str(kind) in present]
@@ -172,16 +175,16 @@ async def _unobserved(reading: Reading, title: str, written: Iterable[Kind]) -> 
         ]
     except (Forbidden, NotFound):
         return None  # the status of graphs reports them, too
-    return closed.unobserved(title, objects, datetime.now(UTC))
+    return checks.unobserved(title, objects, datetime.now(UTC))
 
 
 async def _closed(reading: Reading, options: CheckOptions) -> Finding:
     """Whether graphs are in namespaces where the operator may not write."""
     try:
-        policies = await reading.all_raw(closed.POLICY, "", labels=_PART_OF)
+        policies = await reading.all_raw(checks.POLICY, "", labels=_PART_OF)
     except NotFound:  # Kubernetes before 1.30
         policies = []
-    namespaces = closed.closed_namespaces(policies)
+    namespaces = checks.closed_namespaces(policies)
     if options.is_before_upgrade:
         running = await operators(reading)
         namespaces |= {operator.account.namespace for operator in running if not operator.namespace}
@@ -195,7 +198,7 @@ async def _closed(reading: Reading, options: CheckOptions) -> Finding:
         }
     except NotFound:  # our CRDs are not installed, which is a finding of its own
         graphs = {}
-    return closed.graphs_in_closed(graphs, is_before=options.is_before_upgrade)
+    return checks.graphs_in_closed(graphs, is_before=options.is_before_upgrade)
 
 
 async def _forbidden(
@@ -211,7 +214,7 @@ async def _forbidden(
         accounts = await _accounts(reading, options)
         for title, user, namespace in accounts:
             for kind in installed:
-                if not await reviews.may_read(reading, user, kind, namespace):
+                if not await permissions.may_read(reading, user, kind, namespace):
                     forbidden.setdefault(kind, []).append(title)
     except Forbidden:
         return None
@@ -261,13 +264,13 @@ async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[F
     yield await _judged(checks.NAMESPACES, markers, own_operators)
     configurations = reading.all(ValidatingWebhookConfiguration, labels=_OURS)
     yield await _judged(
-        webhooks.AUTHORITIES, configurations, partial(webhooks.authorities, now=datetime.now(UTC))
+        checks.AUTHORITIES, configurations, partial(checks.authorities, now=datetime.now(UTC))
     )
 
 
 async def _permissions(reading: Reading, options: CheckOptions) -> Finding:
     user = _user(options.account) if options.account else ""
-    lacks = await reviews.missing(reading, user, options.namespace)
+    lacks = await permissions.missing(reading, user, options.namespace)
     return checks.permissions(lacks, options.account or "the current user")
 
 
@@ -282,7 +285,7 @@ async def _admission(reading: Reading, options: CheckOptions) -> Finding:
         "spec": {"services": {"Frontend": service}},
     }
     answer = await reading.tried(graph, body)
-    return webhooks.admission(answer, is_expected=options.expects_webhooks)
+    return checks.admission(answer, is_expected=options.expects_webhooks)
 
 
 async def _pull_secrets(reading: Reading, namespace: str) -> Finding:

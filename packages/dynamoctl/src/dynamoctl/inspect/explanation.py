@@ -15,7 +15,7 @@ from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDepl
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph import status as configuration
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.status import Service, services
+from dynamo_operator.graph.replicas import Service, services
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.names import is_paused
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest

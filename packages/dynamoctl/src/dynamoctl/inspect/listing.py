@@ -12,7 +12,7 @@ from cyclopts import CycloptsError
 from rich.console import RenderableType
 from rich.text import Text
 
-from dynamo_operator.graph.status import Service, services
+from dynamo_operator.graph.replicas import Service, services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.cluster.target import (

@@ -24,6 +24,7 @@ from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ApiError, NotFound, Unreachable
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import Pod
+from kube_runtime.url_path import path_of
 
 _AGAIN_SECONDS = 1.0
 """Pause before the next request for the log of a container that ended or has not started."""
@@ -110,7 +111,7 @@ async def log_of(
         ApiError: there is no such log, or it may not be read.
         Unreachable: the connection was cut.
     """
-    path = Pod.KIND.path(*pod, "log")
+    path = path_of(Pod.KIND, *pod, "log")
     request = Request("GET", path, query, timeout_seconds=timeout_seconds, accept="*/*")
     answer = await transport.send(request)
     try:

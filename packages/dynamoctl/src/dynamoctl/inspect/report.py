@@ -14,9 +14,9 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+from dynamo_operator import version
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import version
 from dynamoctl.cluster.target import GRAPHS, members, target_of
 from dynamoctl.inspect.events import events_about, owned_uids
 from dynamoctl.inspect.explanation import explanation

@@ -15,7 +15,7 @@ from rich.tree import Tree
 
 from dynamo_operator.component import pods
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.status import deployment_readiness
+from dynamo_operator.component.pods import deployment_readiness
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, EndpointInfo

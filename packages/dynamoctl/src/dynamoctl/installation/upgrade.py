@@ -63,8 +63,8 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
 )
 from dynamo_operator.shared.transforms import registries_only
-from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.cluster_reader import Definition, Reading
+from dynamoctl.installation.checks import CheckResult, Definition, Finding
+from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced

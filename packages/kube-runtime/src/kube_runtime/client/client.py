@@ -34,11 +34,11 @@ from kube_runtime.errors import (
     Unreachable,
     error_type,
 )
-from kube_runtime.kind import Key, Kind, Object, UrlPath, key_of, url_path
-from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.server import FairSemaphore
+from kube_runtime.kind import Key, Kind, Object, key_of
+from kube_runtime.rate_limits import FairSemaphore
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import R, Resource, Struct
+from kube_runtime.url_path import UrlPath, path_of, url_path
 
 RETRY_AFTER_LIMIT_SECONDS = 60.0
 """Longest `Retry-After` that is honoured; an hour, for example, is a mistake of something on the way."""
@@ -445,7 +445,7 @@ class Client:
             TooLarge: its JSON has more than `most_bytes`.
             DecodeError: it does not fit its type.
         """
-        request = Request("GET", type_.KIND.path(*key), most_bytes=most_bytes)
+        request = Request("GET", path_of(type_.KIND, *key), most_bytes=most_bytes)
         return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
 
     async def get_raw(self, kind: Kind, key: Key) -> Object:
@@ -454,7 +454,7 @@ class Client:
         Raises:
             NotFound: it does not exist.
         """
-        body = await self._ask(Request("GET", kind.path(*key)), kind, key, repeatable=True)
+        body = await self._ask(Request("GET", path_of(kind, *key)), kind, key, repeatable=True)
         return _json(body, f"{kind} {key}")
 
     async def get_json(self, *segments: str) -> Object:
@@ -510,7 +510,7 @@ class Client:
         self, kind: Kind, namespace: str, query: dict[str, str], accept: str, limit: int
     ) -> AsyncGenerator[ObjectList, None]:
         """The pages of a list. One that exceeds the limit of bytes is requested again with fewer objects."""
-        path, start = kind.path(namespace), query
+        path, start = path_of(kind, namespace), query
         while True:
             request = Request("GET", path, start | {"limit": str(limit)}, accept=accept)
             try:
@@ -556,7 +556,7 @@ class Client:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(max(1, round(timeout_seconds))),
         }
-        path = type_.KIND.path(namespace)
+        path = path_of(type_.KIND, namespace)
         accept = _accept(type_, "PartialObjectMetadata")
         request = Request("GET", path, query, timeout_seconds=None, accept=accept)
         answer = await self._transport.send(request)
@@ -590,7 +590,7 @@ class Client:
             body["metadata"]["resourceVersion"] = _NO_VERSION
         request = Request(
             "PATCH",
-            type_.KIND.path(*key),
+            path_of(type_.KIND, *key),
             self._query | {"force": "true" if force else "false"},
             msgspec.json.encode(body),
             APPLY_PATCH,
@@ -606,7 +606,7 @@ class Client:
             Conflict: the name is taken.
         """
         key = key_of(desired)
-        path = type_.KIND.path(key.namespace)
+        path = path_of(type_.KIND, key.namespace)
         request = Request("POST", path, self._query, msgspec.json.encode(desired))
         return await self._write(request, type_, key, None, repeatable=False)
 
@@ -633,7 +633,7 @@ class Client:
         """
         request = Request(
             "PATCH",
-            type_.KIND.path(*key, subresource),
+            path_of(type_.KIND, *key, subresource),
             self._query | ({"fieldManager": field_manager} if field_manager else {}),
             msgspec.json.encode(_guarded(patch, uid)),
             MERGE_PATCH,
@@ -647,7 +647,7 @@ class Client:
             Conflict: the `metadata.resourceVersion` in `desired` is not the present one.
         """
         body = msgspec.json.encode(desired)
-        request = Request("PUT", type_.KIND.path(*key), self._query, body)
+        request = Request("PUT", path_of(type_.KIND, *key), self._query, body)
         return await self._write(request, type_, key, None, repeatable=False)
 
     async def delete(
@@ -667,7 +667,7 @@ class Client:
         if resource_version is not None:
             preconditions["resourceVersion"] = resource_version
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
-        request = Request("DELETE", type_.KIND.path(*key), body=msgspec.json.encode(options))
+        request = Request("DELETE", path_of(type_.KIND, *key), body=msgspec.json.encode(options))
         try:
             await self._ask(request, type_.KIND, key, repeatable=True)
         except NotFound:
@@ -780,49 +780,3 @@ class Congestion:
             self._limit = max(1.0, min(self._limit, self._slots.taken) / 2)
             self._halved_at = loop_time()
         self._slots.limit = self.limit
-
-
-_CONTENT_VERBS = {
-    "application/apply-patch+yaml": "apply",
-    "application/merge-patch+json": "patch",
-}
-_METHOD_VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
-
-
-@dataclass(frozen=True, slots=True)
-class InstrumentedTransport:
-    """Wraps a transport, and counts its requests by verb, resource and status code."""
-
-    transport: Transport
-    metrics: RuntimeMetrics
-
-    async def send(self, request: Request) -> Answer:
-        """Send a request.
-
-        Raises:
-            Unreachable: no response; counted as code 0.
-        """
-        verb, resource = verb_and_resource(request)
-        started = loop_time()
-        try:
-            answer = await self.transport.send(request)
-        except Unreachable:
-            self.metrics.requested(verb, resource, 0, loop_time() - started)
-            raise
-        self.metrics.requested(verb, resource, answer.status, loop_time() - started)
-        return answer
-
-
-def verb_and_resource(request: Request) -> tuple[str, str]:
-    """The verb, as in audit logs, and the resource with its subresource."""
-    parts = request.path.strip("/").split("/")
-    rest = parts[2:] if parts[0] == "api" else parts[3:]
-    if rest[:1] == ["namespaces"] and len(rest) > 2:  # noqa: PLR2004 - a namespace's contents
-        rest = rest[2:]
-    named = len(rest) > 1
-    resource = "/".join((rest[0], *rest[2:])) if rest else "discovery"
-    if request.method == "GET":
-        verb = "get" if named else "watch" if request.query.get("watch") else "list"
-        return ("get" if not rest else verb), resource
-    content = _CONTENT_VERBS.get(request.content_type) if request.method == "PATCH" else None
-    return content or _METHOD_VERBS.get(request.method, request.method.lower()), resource

@@ -287,7 +287,10 @@ def _provider_login(user: Named[User], provider: AuthProvider) -> Login:
     except ModuleNotFoundError as error:
         message = "login providers need the package kubernetes: pip install kubernetes"
         raise ConfigError(str(user.path), message) from error
-    return provider_login(user, provider)
+    authorization, expiry = provider_login(
+        user.path, user.name, provider.name, provider.config or {}
+    )
+    return Login(authorization, due=renewal_time(expiry))
 
 
 class _ExecStatus(msgspec.Struct, frozen=True, rename="camel"):

@@ -7,8 +7,9 @@ certificate to verify unless it is given one, and keeps a token that has expired
 import base64
 import binascii
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Protocol
 
 import certifi
@@ -20,7 +21,6 @@ from kubernetes.config.kube_config import KubeConfigLoader
 from oauthlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from urllib3.exceptions import HTTPError
 
-from kube_runtime.client.kubeconfig import AuthProvider, Login, Named, User, renewal_time
 from kube_runtime.errors import ConfigError
 
 _LOGIN_ERRORS = (ConfigException, HTTPError, OAuth2Error, OSError, KeyError, ValueError)
@@ -37,15 +37,18 @@ _LOADER: Callable[..., _Loader] = KubeConfigLoader
 _TOKENS = ("id-token", "refresh-token", "access-token", "expiry")
 
 
-def provider_login(user: Named[User], provider: AuthProvider) -> Login:
-    """Log in with a provider, and store renewed tokens in the kubeconfig.
+def provider_login(
+    path: Path, user: str, provider: str, stored: Mapping[str, str]
+) -> tuple[str, datetime | None]:
+    """Log in with a provider, and store renewed tokens for the user in the kubeconfig at `path`.
+
+    Returns the authorization, and when it expires if that is known.
 
     Raises:
         ConfigError: it failed.
     """
-    source, stored = str(user.path), provider.config or {}
-    config = dict(stored)
-    if provider.name == "oidc":
+    source, config = str(path), dict(stored)
+    if provider == "oidc":
         config.setdefault("client-secret", "")  # a public client has none
         if not {"idp-certificate-authority", "idp-certificate-authority-data"} & config.keys():
             config["idp-certificate-authority"] = certifi.where()
@@ -53,38 +56,36 @@ def provider_login(user: Named[User], provider: AuthProvider) -> Login:
         "current-context": "it",
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         "clusters": [{"name": "it", "cluster": {}}],
-        "users": [
-            {"name": "it", "user": {"auth-provider": {"name": provider.name, "config": config}}}
-        ],
+        "users": [{"name": "it", "user": {"auth-provider": {"name": provider, "config": config}}}],
     }
     configuration, loader = Configuration(), _LOADER(document, config_base_path="")
     try:
         loader.load_and_set(configuration)
     except _LOGIN_ERRORS as error:
-        line = f"login with {provider.name}: {str(error) or type(error).__name__}"
+        line = f"login with {provider}: {str(error) or type(error).__name__}"
         raise ConfigError(source, " ".join(line.split())) from error
     authorization: str | None = configuration.api_key.get("BearerToken")
     if not authorization:
-        message = f"login with {provider.name} gave no token; use an exec plugin"
+        message = f"login with {provider} gave no token; use an exec plugin"
         raise ConfigError(source, message)
     expiry = _expiry_of_jwt(authorization)
     if expiry is not None and expiry <= datetime.now(UTC):
-        message = f"login with {provider.name} has expired and was not renewed; log in again"
+        message = f"login with {provider} has expired and was not renewed; log in again"
         raise ConfigError(source, message)
     changed = {name: config[name] for name in _TOKENS if config.get(name) != stored.get(name)}
     if changed:
-        _store(user, changed)
-    return Login(authorization, due=renewal_time(expiry))
+        _store(path, user, changed)
+    return authorization, expiry
 
 
-def _store(user: Named[User], changed: dict[str, str]) -> None:
+def _store(path: Path, user: str, changed: dict[str, str]) -> None:
     """Keep renewed tokens, as kubectl does: a refresh token may be good for one use only."""
-    path = user.path.resolve()
+    path = path.resolve()
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         content = yaml.safe_load(path.read_bytes())
         for entry in content["users"]:
-            if entry["name"] == user.name:
+            if entry["name"] == user:
                 entry["user"]["auth-provider"]["config"].update(changed)
         new.touch(mode=0o600)
         new.write_text(yaml.safe_dump(content, sort_keys=False))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dynamo_operator import labels
+from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
 from dynamo_operator.component.read import LiveObjects
 from dynamo_operator.crds import defaulted
@@ -26,7 +26,6 @@ from dynamo_operator.features.takeover.plan import (
     without_new_drain,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import FIELD_MANAGER
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
 from kube_runtime.apply.drift import content_of
 from kube_runtime.client.client import Client

@@ -11,7 +11,9 @@ from tools.markdown import table
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "log.md"
-SOURCES = ("packages/kube-runtime/src", "packages/dynamo-operator/src")
+SOURCES = tuple(
+    f"packages/{package}/src" for package in ("kube-runtime", "dynamo-operator", "dynamo-legacy")
+)
 HEAD = """\
 # The operator's log
 

@@ -6,9 +6,9 @@ import tracemalloc
 
 import msgspec
 
+from dynamo_operator.component.validate import most_bytes
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.problems import most_bytes
 from kube_runtime.cache.store import Store
 from kube_runtime.cache.watch import Broken, Changed
 from kube_runtime.decode import decode

@@ -8,14 +8,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 CODE = """
 import sys, pytest
-from dynamo_operator.names import version
+from dynamo_operator import version
 assert "99.0" == version()
 sys.exit(pytest.main(sys.argv[1:]))
 """
 
 
 def test_another_version_of_the_operator_renders_the_same(tmp_path: Path) -> None:
-    metadata = tmp_path / "dynamo_graphs-99.0.dist-info" / "METADATA"
+    metadata = tmp_path / "dynamo_operator-99.0.dist-info" / "METADATA"
     metadata.parent.mkdir()
     metadata.write_text("Metadata-Version: 2.1\nName: dynamo-operator\nVersion: 99.0\n")
     chosen = [str(HERE), "-p", "no:cacheprovider", "-k", "golden_file or golden_lines"]

@@ -76,7 +76,7 @@ def test_importing_the_library_imports_only_what_declares_graphs() -> None:
 def test_the_library_needs_few_packages() -> None:
     page = tomllib.loads((ROOT / "packages/dynamo-graphs/pyproject.toml").read_text("utf-8"))
     names = {each.partition(">")[0] for each in page["project"]["dependencies"]}
-    assert {"jsonschema-rs", "kube-runtime", "msgspec", "pyyaml"} == names
+    assert {"dynamo-operator", "jsonschema-rs", "kube-runtime", "msgspec", "pyyaml"} == names
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def vague_names(text: str) -> Iterator[tuple[int, str]]:
 
 def test_variables_are_named_after_what_they_hold() -> None:
     paths = {path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py")}
-    assert len(paths) > 500
+    assert len(paths) > 300
     paths.remove(ROOT / RENDERED)
     assert [] == [
         f"{path.relative_to(ROOT)}:{line}: {name}"

@@ -67,7 +67,7 @@ OF_USERS = [
     informer
     for informer in watched()
     # Objects of our kinds are bounded one by one; some watches select one object of an administrator.
-    if ".api." not in informer.type_.__module__
+    if not informer.type_.__module__.endswith(".api")
     and not (informer.selector.namespace and informer.selector.fields)
     and informer.type_ not in {*ADMINISTRATORS, *PER_NAMESPACE}
 ]

@@ -4,8 +4,6 @@ The fields come from the types. A new field of text is in no table below, so it 
 rule.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,8 +11,6 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-import dynamo_legacy.api
-import dynamo_operator.crds
 from dynamo_legacy.api import DynamoNimDeployment, DynamoNimRequest
 from dynamo_legacy.settings import LegacySettings
 from dynamo_legacy.validation import nim_problems
@@ -145,14 +141,11 @@ NO_OBJECTS = {
 
 def kinds() -> Iterator[type[Resource]]:
     """Our kinds, of both generations."""
-    for package in (dynamo_operator.crds, dynamo_legacy.api):
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{package.__name__}.{module.name}")
     rest: list[type[Resource]] = [Resource]
     while rest:
         type_ = rest.pop()
         rest += type_.__subclasses__()
-        if hasattr(type_, "DEFINITION") and type_.__module__.partition(".")[2].startswith("api."):
+        if hasattr(type_, "DEFINITION") and type_.__module__.endswith(".api"):
             yield type_
 
 

@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OURS = ("dynamo-graphs", "kube-runtime")
+OURS = ("dynamo-graphs", "dynamo-operator", "kube-runtime")
 UV = ROOT / ".make/bin/uv"
 NAME = re.compile(r"[\w.-]+")
 
@@ -85,7 +85,7 @@ def test_the_library_runs_with_what_its_wheels_declare(python: Path, tmp_path: P
 
 
 def test_nothing_else_is_in_the_environment(python: Path, tmp_path: Path) -> None:
-    for name in ("aiohttp", "dynamoctl", "dynamo_operator", "kubernetes", "pytest"):
+    for name in ("aiohttp", "dynamoctl", "dynamo_legacy", "kubernetes", "pytest"):
         done = run(python, f"import {name}", tmp_path)
         assert "ModuleNotFoundError" in done.stderr
 

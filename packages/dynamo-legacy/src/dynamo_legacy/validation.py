@@ -43,6 +43,7 @@ from dynamo_operator.component.validate_pod import (
     shared_environment_problems,
 )
 from dynamo_operator.graph.service import VARIABLE
+from dynamo_operator.graph.validate import shared_size_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
@@ -53,7 +54,6 @@ from dynamo_operator.shared.problems import (
     is_dns_label,
     lines,
     name_problems,
-    shared_size_problems,
 )
 from kube_runtime.kind import Object
 from kube_runtime.text import cut

@@ -380,7 +380,7 @@ def test_too_many_bytes_and_files_are_refused(
     monkeypatch.setattr(unpacking, "MOST_FILES", 2)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
-    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
+    monkeypatch.setattr(unpacking, "MOST_UNPACKED_BYTES", 1000)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(gzip.compress(tar({"zeros": "0" * 100_000}))), tmp_path / "bomb")
 
@@ -507,7 +507,7 @@ def test_the_size_of_a_sparse_file_is_that_of_the_file(
         archive.addfile(member)
     unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
     assert 1024**2 == (tmp_path / "in" / "holes").stat().st_size
-    monkeypatch.setattr(unpacking, "MOST_BYTES", 1000)
+    monkeypatch.setattr(unpacking, "MOST_UNPACKED_BYTES", 1000)
     with pytest.raises(BadArchive, match="too large"):
         unpack(io.BytesIO(buffer.getvalue()), tmp_path / "again")
 

@@ -25,12 +25,12 @@ from msgspec import Raw
 from dynamo_operator import names, older_generation
 from dynamo_operator.component import validate as update
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.validate import component_problems
+from dynamo_operator.component.validate import component_problems, most_bytes
 from dynamo_operator.component.validate_pod import image_problems
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.plan import with_provider
-from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.graph.validate import graph_problems, graph_size_problems
 from dynamo_operator.graph.warnings import (
     UNKNOWN,
     ClusterContext,
@@ -45,13 +45,7 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.requests.render import profiler_config_bytes
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamo_operator.shared.problems import (
-    MOST_PROBLEMS,
-    Problem,
-    graph_size_problems,
-    most_bytes,
-    service_path,
-)
+from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
 from kube_runtime.controller.workers import WorkEnded
@@ -154,6 +148,10 @@ class Rules(Generic[R]):
     change_warnings: Callable[[R, R], Iterable[Problem]] = _none
 
 
+AnyRules: TypeAlias = Rules[Any]
+"""The rules of whatever kind."""
+
+
 def _graph_problems(graph: DynamoGraphDeployment, context: ReviewContext) -> Iterator[Problem]:
     facts = Facts(grove_served=context.cluster.grove_served)
     graph = with_provider(graph, facts)  # as its controller validates it
@@ -192,7 +190,7 @@ def _request_problems(
     yield from requests.request_image_problems(request)
 
 
-RULES: tuple[Rules[Any], ...] = (
+RULES: tuple[AnyRules, ...] = (
     Rules(
         DynamoGraphDeployment,
         problems=_graph_problems,
@@ -224,11 +222,11 @@ RULES: tuple[Rules[Any], ...] = (
 """The rules of today's kinds."""
 
 
-def rules_of(*, legacy_kinds: bool) -> tuple[Rules[Any], ...]:
+def rules_of(*, legacy_kinds: bool) -> tuple[AnyRules, ...]:
     """The rules of all reviewed kinds. Those of the older generation are imported on demand."""
     if not legacy_kinds:
         return RULES
-    return (*RULES, *cast("tuple[Rules[Any], ...]", older_generation("rules")))
+    return (*RULES, *cast("tuple[AnyRules, ...]", older_generation("rules")))
 
 
 _TOO_DEEP = Problem("document", "is nested too deeply")
@@ -509,10 +507,10 @@ class DecisionPool:
     submit: Submit
     context_of: Callable[[Request], ReviewContext]
     is_excluded: Callable[[str], bool]
-    rules: Sequence[Rules[Any]] = RULES
+    rules: Sequence[AnyRules] = RULES
     turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
-    async def decide(self, rules: Rules[Any], request: Request, client: str) -> Decision:
+    async def decide(self, rules: AnyRules, request: Request, client: str) -> Decision:
         """Validate a request by the rules of its kind.
 
         Raises:
@@ -532,7 +530,7 @@ class DecisionPool:
         return decide(rules, request.new, request.old, self.context_of(request))
 
     async def _decide_in_worker(
-        self, rules: Rules[Any], new: Raw, request: Request, client: str
+        self, rules: AnyRules, new: Raw, request: Request, client: str
     ) -> Decision:
         old = None if request.old is None else bytes(memoryview(request.old))
         async with self.turns.slot(client, request.namespace):

@@ -8,7 +8,7 @@ autoscaler, so it is refused, and the message says what to do instead.
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -61,6 +61,7 @@ from dynamo_operator.shared.problems import (
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
 from kube_runtime.kind import Fields, Object
+from kube_runtime.types.meta import Resource
 
 MAX_GROUPS = 1000
 """Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""
@@ -490,3 +491,16 @@ def _restart_problems(old: DynamoGraphDeployment, new: DynamoGraphDeployment) ->
             f"(status.rollingUpdate.phase is {rolling.phase}); wait until it is Completed"
         )
         yield Problem("spec.restart.id", message, ProblemKind.FORBIDDEN)
+
+
+_PART_OF_A_GRAPH: Final = 8
+
+
+def most_bytes(type_: type[Resource], settings: RenderSettings) -> int:
+    """Most bytes of an object of that kind; 0 means no limit.
+
+    A component may have an eighth more than a graph. The operator adds labels and owners to what the graph
+    specifies, and a valid graph must not lead to a component that is too large.
+    """
+    most = settings.largest_object_bytes
+    return most + most // _PART_OF_A_GRAPH if type_ is DynamoComponentDeployment else most

@@ -5,7 +5,10 @@ suffixes for debug copies. So the rules compare the names of all objects.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, IngressSpec, is_under_factor
@@ -19,9 +22,20 @@ from dynamo_operator.component.validate import (
 )
 from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
 from dynamo_operator.features.picker import graph_picker_problems
-from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec, Restart
+from dynamo_operator.graph.api import (
+    MOST_SERVICES,
+    DynamoGraphDeployment,
+    PersistentVolumeClaimSpec,
+    Restart,
+)
 from dynamo_operator.graph.service import base_replicas
-from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of, is_on_grove
+from dynamo_operator.names import (
+    LEADER_SUFFIX,
+    SUBDOMAIN_LIMIT,
+    WORKER_SUFFIX,
+    grove_names_of,
+    is_on_grove,
+)
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
@@ -30,16 +44,59 @@ from dynamo_operator.shared.problems import (
     ProblemKind,
     Suggestions,
     first_problems,
-    graph_size_problems,
     is_label_value,
     is_subdomain,
     name_problems,
     not_a_label_value,
     service_path,
-    shared_size_problems,
 )
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
+
+_LONGEST_ORDER: Final = 100
+"""Four times the most services that a graph may have."""
+
+
+_SERVICES: Final = "spec.services"
+
+
+_ORDER: Final = "spec.restart.strategy.order"
+
+
+def graph_size_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
+    """Report a graph with too many services or too long names."""
+    if len(graph.metadata.name) > SUBDOMAIN_LIMIT:
+        yield Problem("metadata.name", _too_long("a name", SUBDOMAIN_LIMIT))
+    services = graph.spec.services
+    if len(services) > MOST_SERVICES:
+        message = f"must have at most {MOST_SERVICES} services, got {len(services)}"
+        yield Problem(_SERVICES, message)
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in services):
+        yield Problem(_SERVICES, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+    strategy = graph.spec.restart.strategy if graph.spec.restart else None
+    order = strategy.order if strategy else ()
+    if len(order) > _LONGEST_ORDER:
+        yield Problem(
+            _ORDER,
+            f"too many entries: {len(order)} (expected one for each of {len(services)} services)",
+        )
+    elif any(len(name) > SUBDOMAIN_LIMIT for name in order):
+        yield Problem(_ORDER, _too_long("the name of a service", SUBDOMAIN_LIMIT))
+
+
+def _too_long(subject: str, limit: int) -> str:
+    return f"{subject} must have at most {limit} characters"
+
+
+def shared_size_problems(
+    variables: Sequence[Object], services: int, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Report shared variables that are too large together, as each component has a copy of them."""
+    most, size = settings.largest_object_bytes, len(msgspec.json.encode(variables))
+    if variables and most and size * services > most:
+        total = f"{size} bytes in each of {services} services, {size * services} in total"
+        text = f"variables are too large: {total} (limit {most})"
+        yield Problem("spec.envs", text)
 
 
 def ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from dynamo_operator import labels, older_generation, version
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import SELECTOR as POD_SELECTOR
+from dynamo_operator.component.validate import most_bytes
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.features.ssh_keys import ssh_key_informers
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -34,7 +35,6 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
     granted_by,
 )
-from dynamo_operator.shared.problems import most_bytes
 from dynamo_operator.shared.report import BoundedContent, Owners, children
 from dynamo_operator.shared.transforms import reduced_pod, registries_only, slimmed
 from kube_runtime.apply.writer import complement
@@ -61,6 +61,8 @@ from kube_runtime.types.kinds import (
     StatefulSet,
 )
 from kube_runtime.types.meta import Resource
+
+Informers: TypeAlias = list[Informer[Any]]
 
 LEASE = "dynamo-operator-namespace-scope"
 """The name of the marker Lease."""
@@ -193,11 +195,7 @@ def unselected(settings: RenderSettings) -> dict[type[Resource], Selector]:
     }
 
 
-_Kinds: TypeAlias = Callable[[RenderSettings], list[Informer[Any]]]
-_Informers: TypeAlias = Callable[[RenderSettings, Owners], list[Informer[Any]]]
-
-
-def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> list[Informer[Any]]:
+def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> Informers:
     """One informer for each watched type, limited to the restricted namespace if there is one."""
     namespace = settings.restricted_namespace
     reconciled = [
@@ -206,24 +204,27 @@ def informers(settings: RenderSettings, *, with_legacy_kinds: bool = False) -> l
     ]
     by_setting = [*request_informers(namespace)]
     if with_legacy_kinds:
-        kinds = cast("_Kinds", older_generation("kinds"))
+        kinds = cast("Callable[[RenderSettings], Informers]", older_generation("kinds"))
         reconciled += kinds(settings)
         owners = Owners(reconciled)
-        by_setting += cast("_Informers", older_generation("informers"))(settings, owners)
+        of_older = cast(
+            "Callable[[RenderSettings, Owners], Informers]", older_generation("informers")
+        )
+        by_setting += of_older(settings, owners)
     else:
         owners = Owners(reconciled)
     by_setting += ssh_key_informers(settings, owners)
     return [*reconciled, *_always(namespace, owners), *by_setting]
 
 
-def _always(namespace: str, owners: Owners) -> list[Informer[Any]]:
+def _always(namespace: str, owners: Owners) -> Informers:
     """The informers of other kinds that no setting switches off."""
     # Users may put these labels on their own objects.
     children_by_label: list[tuple[type[Any], str]] = [
         *_SELECTED.items(),
         (ConfigMap, labels.COMPONENT),
     ]
-    selected: list[Informer[Any]] = [
+    selected: Informers = [
         children(type_, owners, namespace=namespace, labels=selector)
         for type_, selector in children_by_label
     ]

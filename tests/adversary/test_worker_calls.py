@@ -19,7 +19,7 @@ from dynamo_operator.models.calls import (
 from dynamo_operator.models.plan import Call, Ending, Endpoint, LoraVerb, Reply, Work
 from dynamo_operator.process.operator import lora_disabled_reason
 from dynamo_operator.settings import ModelSettings, Settings
-from kube_runtime.client.kubeconfig import is_own_cluster
+from kube_runtime.client.connect import is_own_cluster
 from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.models import Cluster

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from kube_runtime.client.client import ABSENT, Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.decode import decode
 from kube_runtime.errors import Conflict, Forbidden, Invalid, NotFound, ServerFailure
 from kube_runtime.kind import Key, Kind, Object

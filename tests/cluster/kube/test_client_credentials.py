@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.errors import Unauthorized, Unreachable
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Resource

@@ -14,7 +14,7 @@ from cluster.conftest import ControlPlane
 from kube_runtime.cache.informer import CrdInformer, OptionalInformer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Resource
 

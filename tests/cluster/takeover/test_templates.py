@@ -34,7 +34,7 @@ from dynamo_operator.shared.cluster import (
 from dynamoctl.installation.checks import CheckResult, Finding
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import pods
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment
 

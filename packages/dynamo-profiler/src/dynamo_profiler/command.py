@@ -37,7 +37,7 @@ from dynamo_profiler.run import (
 )
 from dynamo_profiler.shape import NodeGpus, best_nodes
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.commandline import one_line
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Fields, Object

@@ -54,7 +54,7 @@ from kube_runtime.apply.writer import ManagedFieldsUpgrade, UnselectedObjects, W
 from kube_runtime.cache.store import Cache
 from kube_runtime.client import http
 from kube_runtime.client.client import Client, Congestion
-from kube_runtime.client.kubeconfig import connect, is_own_cluster
+from kube_runtime.client.connect import connect, is_own_cluster
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Health, Manager

@@ -22,7 +22,7 @@ import msgspec
 from dynamo_operator import user_agent
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE, Output
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import ContainerStatus

@@ -30,7 +30,7 @@ from dynamo_operator.shared.conditions import Stated
 from dynamoctl.installation.cluster_reader import Reading, stored_type
 from dynamoctl.options import Where
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect, default_namespace
+from kube_runtime.client.connect import connect, default_namespace
 from kube_runtime.errors import ApiError, Forbidden, NotFound, OperatorError
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import (

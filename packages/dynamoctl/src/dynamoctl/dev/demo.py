@@ -27,7 +27,7 @@ from dynamoctl.dev.commands import print_next, program
 from dynamoctl.dev.playground import Playground
 from dynamoctl.inspect.tree import drawn, tree_of
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Object, key_of
 

@@ -36,7 +36,7 @@ from dynamoctl.installation.manifests import NAMESPACE, Choices, manifests, oper
 from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.commandline import application, execute
 from kube_runtime.errors import ConfigError, NotFound, OperatorError
 from kube_runtime.kind import Object

@@ -22,7 +22,7 @@ from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client, Congestion
-from kube_runtime.client.kubeconfig import connect
+from kube_runtime.client.connect import connect
 from kube_runtime.commandline import exit_on_error
 from kube_runtime.controller.controller import (
     DONE,

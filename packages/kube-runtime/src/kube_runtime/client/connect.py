@@ -1,0 +1,99 @@
+"""Find the API server and the credentials for it."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from kube_runtime.client.http import (
+    FOLDER,
+    USER_AGENT,
+    AiohttpTransport,
+    Credentials,
+    InCluster,
+    is_in_cluster,
+)
+from kube_runtime.client.http import namespace as own_namespace
+from kube_runtime.errors import ConfigError
+
+
+async def connect(
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    *,
+    user_agent: str = USER_AGENT,
+    environ: Mapping[str, str] = os.environ,
+    home: Path | None = None,
+    service_account: Path = FOLDER,
+) -> AiohttpTransport:
+    """Load credentials and return the transport to the API server. It sends no request yet.
+
+    The first of these counts: `kubeconfig`, the files in KUBECONFIG, the ServiceAccount of a pod (unless a
+    `context` is given), `~/.kube/config`. `user_agent`, such as `greetings/1.0`, appears in audit logs.
+
+    Raises:
+        ConfigError: there are no usable credentials.
+    """
+    credentials = await asyncio.to_thread(
+        _credentials, kubeconfig, context, environ, home, service_account
+    )
+    await credentials.config()
+    return AiohttpTransport(credentials, user_agent=user_agent)
+
+
+async def default_namespace(transport: AiohttpTransport) -> str:
+    """The namespace that kubectl would use: that of the context, that of the pod, else `default`.
+
+    Raises:
+        ConfigError: a file of the ServiceAccount or a kubeconfig cannot be used.
+    """
+    from kube_runtime.client.kubeconfig import Kubeconfig
+
+    match transport.credentials:
+        case Kubeconfig() as kubeconfig:
+            return await kubeconfig.namespace() or "default"
+        case InCluster(folder=folder):
+            return await asyncio.to_thread(own_namespace, folder)
+        case _:
+            return "default"
+
+
+def _credentials(
+    kubeconfig: Path | None,
+    context: str | None,
+    environ: Mapping[str, str],
+    home: Path | None,
+    service_account: Path,
+) -> Credentials:
+    named = [path for path in environ.get("KUBECONFIG", "").split(":") if path]
+    if kubeconfig is not None:
+        paths = [kubeconfig]
+    elif named:
+        listed = [Path(path).expanduser() for path in named]
+        paths = [path for path in listed if path.exists()]
+        if not paths:
+            raise ConfigError("KUBECONFIG", f"no such file: {', '.join(map(str, listed))}")
+    elif context is None and is_in_cluster(environ, service_account):
+        return InCluster(environ, service_account)
+    else:
+        paths = [(home or Path.home()) / ".kube" / "config"]
+        if not paths[0].exists():
+            text = f"no --kubeconfig, KUBECONFIG is not set, not in a pod, no {paths[0]}"
+            raise ConfigError("credentials", f"none found: {text}")
+    # Imported here, because a pod needs neither kubeconfig files nor logins.
+
+    # Imported here, because a pod needs neither kubeconfig files nor logins.
+    from kube_runtime.client.kubeconfig import Kubeconfig
+
+    return Kubeconfig(paths, context)
+
+
+def is_own_cluster(
+    kubeconfig: Path | None,
+    environ: Mapping[str, str] = os.environ,
+    service_account: Path = FOLDER,
+) -> bool:
+    """Whether the credentials are those of a pod, so that the process runs in the cluster itself."""
+    if kubeconfig is not None or any(environ.get("KUBECONFIG", "").split(":")):
+        return False
+    return is_in_cluster(environ, service_account)

@@ -9,9 +9,9 @@ from statistics import median
 
 import pytest
 
+from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Accuracy, FormulaEngine, Layout
 from dynamo_profiler.kernels import KernelEngine, kernel_source, source_of
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import GPUS, models
 
 TOOL = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "profiler_accuracy.py"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dynamo_profiler.refusal import Refusal
+from dynamo_profiler import Refusal
 from dynamo_profiler.shape import model_named, models, shape_of, variant_of
 
 PUBLISHED = {

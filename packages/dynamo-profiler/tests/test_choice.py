@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dynamo_profiler import Refusal
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Margin, Mode
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamo_profiler.shape import GPUS
 from profiler_questions import a_configuration, results_of

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dynamo_operator.documents import documents
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec, ProfilingConfig
 from dynamo_operator.requests.render import profiler_config_text
+from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.configuration import read_configuration, with_hardware
-from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.shape import GPUS, NodeGpus, best_nodes
 from kube_runtime.kind import Object
 from profiler_questions import a_configuration, results_of

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_profiler import Refusal
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs, Progress, SearchSpace, run_steps, search
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import Unreachable

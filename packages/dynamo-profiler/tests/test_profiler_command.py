@@ -20,8 +20,8 @@ from dynamo_operator.requests.api import (
     ProfilingConfig,
 )
 from dynamo_operator.requests.render import profiler_config_text
+from dynamo_profiler import Refusal
 from dynamo_profiler import command as profiler
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import NodeGpus
 from kube_runtime.errors import ConfigError, OperatorError
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from dynamo_profiler import Refusal
 from dynamo_profiler.choice import margined
 from dynamo_profiler.configuration import read_configuration
 from dynamo_profiler.engine import FormulaEngine, Layout
 from dynamo_profiler.kernels import SYSTEMS, KernelEngine
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, models, shape_of
 from dynamoctl.main import app
 from kube_runtime.commandline import execute

@@ -21,11 +21,11 @@ from dynamo_operator.requests.api import (
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
+from dynamo_profiler import Refusal
 from dynamo_profiler import kernels as sources
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.engine import Engine, Layout
 from dynamo_profiler.planner import planner_service
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Inputs
 from dynamoctl.authoring.lint import findings_of
 from dynamoctl.authoring.render import read_manifests

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynamo_profiler.refusal import Refusal
+from dynamo_profiler import Refusal
 from dynamo_profiler.shape import gpu_named, shape_of
 
 

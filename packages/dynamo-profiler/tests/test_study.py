@@ -3,7 +3,7 @@
 import pytest
 
 from dynamo_graphs import Latency
-from dynamo_profiler.refusal import Refusal
+from dynamo_profiler import Refusal
 from dynamo_profiler.run import Progress
 from dynamo_profiler.study import study
 

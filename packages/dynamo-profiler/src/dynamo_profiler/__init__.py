@@ -4,12 +4,21 @@ It implements the contract of a DynamoGraphDeploymentRequest's profiler, so it c
 in tests and demos and for a first estimate. Times come from formulas or from measured kernels, each with a
 known error, unless the request asks to measure candidates on the cluster. `command` reads and writes files.
 
-    configuration, section                    the input
-    shape, catalog, gpus                      the model and the hardware
-    engine, sources, timing, kernels          how long one engine takes: formulas, measured kernels
-    choice, pareto                            the cheapest engines that meet the targets; all candidates
-    base, workers, planner                    the graph, its planner and its simulated engines
-    charts                                    charts of the candidates
-    run, study                                a whole run; as one call for Python programs
-    online, client, measurement               measure candidates on the cluster
+    configuration              the input
+    shape                      the model, from its name, its configuration or the built-in ones, and the hardware
+    engine, kernels            how long one engine takes: formulas, measured kernels
+    choice                     the cheapest engines that meet the targets
+    base, workers, planner     the graph, its planner and its simulated engines
+    charts                     all candidates, and charts of them
+    run, study                 a whole run; as one call for Python programs
+    online, client             measure candidates on the cluster
 """
+
+from kube_runtime.errors import OperatorError
+
+REFUSAL_CHARACTERS = 1500
+"""Slightly less than what a request quotes from the end of a log."""
+
+
+class Refusal(OperatorError):
+    """A value is invalid, or no choice meets a target. The message is one line for the user."""

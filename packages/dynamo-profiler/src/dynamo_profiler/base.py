@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dynamo_graphs.others import ENGINES, Engine
 from dynamo_operator.component.api import GROUP, VERSION
+from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Layout
-from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
 FRONTEND, PLANNER = "Frontend", "Planner"

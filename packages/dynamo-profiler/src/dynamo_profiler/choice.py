@@ -23,10 +23,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from dynamo_profiler import Refusal
 from dynamo_profiler.configuration import Configuration, Hardware, Margin, Mode, Targets
 from dynamo_profiler.engine import FIRST_TOKEN_SECONDS, Accuracy, Engine, layouts
 from dynamo_profiler.kernels import EngineFactory
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape
 
 MAX_BATCH = 1024

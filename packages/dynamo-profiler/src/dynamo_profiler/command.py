@@ -19,11 +19,11 @@ import yaml
 from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader, documents, write_yaml
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE, STATUS_FILE
+from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.client import Load
 from dynamo_profiler.configuration import Configuration, Online, read_configuration, with_hardware
 from dynamo_profiler.online import Identity, measured_choice
-from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.run import (
     Inputs,
     Phase,

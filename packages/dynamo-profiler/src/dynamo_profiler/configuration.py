@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.base import BACKENDS
 from dynamo_profiler.kernels import ENGINES, EngineName
-from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.shape import DEFAULT, GPUS, Gpu, gpu_named
 from kube_runtime.kind import Fields
 from kube_runtime.text import fitted

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol, TypeAlias, cast
 
+from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Accuracy, Engine, FormulaEngine, Layout
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Gpu, Shape
 from kube_runtime.commandline import one_line
 from kube_runtime.kind import Fields

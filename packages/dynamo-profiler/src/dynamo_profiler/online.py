@@ -18,11 +18,11 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import component_name, service_name
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import is_ready, summary
+from dynamo_profiler import Refusal
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.client import Load, Measured, RequestFailed, frontend
 from dynamo_profiler.configuration import Online
 from dynamo_profiler.planner import DATA, mocked_graph
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.run import Phase, Progress, SearchSpace, to_measure
 from kube_runtime.client.client import Client
 from kube_runtime.errors import (

@@ -10,6 +10,7 @@ Units of curves: milliseconds, tokens per second and GPU.
 import json
 import re
 
+from dynamo_profiler import REFUSAL_CHARACTERS, Refusal
 from dynamo_profiler.base import (
     DECODE,
     FRONTEND,
@@ -24,7 +25,6 @@ from dynamo_profiler.base import (
 from dynamo_profiler.choice import Choice
 from dynamo_profiler.configuration import Configuration, Mode
 from dynamo_profiler.engine import Engine
-from dynamo_profiler.refusal import REFUSAL_CHARACTERS, Refusal
 from kube_runtime.kind import Fields, Object
 from kube_runtime.text import fitted
 

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import TypeVar
 
 from dynamo_operator.requests.api import MOCKED_RESULTS_FILE, RESULTS_FILE
+from dynamo_profiler import Refusal
 from dynamo_profiler.base import BACKENDS, FRONTEND, PLANNER, Backend, base_graph
 from dynamo_profiler.charts import Candidate, candidates
 from dynamo_profiler.choice import (
@@ -35,7 +36,6 @@ from dynamo_profiler.planner import (
     planner_service,
     prefill_curve,
 )
-from dynamo_profiler.refusal import Refusal
 from dynamo_profiler.shape import Shape, model_named, shape_of
 from dynamo_profiler.workers import graph_in, mode_of, with_choice
 from kube_runtime.kind import Fields, Object

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from dynamo_profiler.refusal import Refusal
+from dynamo_profiler import Refusal
 from kube_runtime.kind import Fields
 
 HEAD_SIZE = 128

@@ -9,10 +9,10 @@ from copy import deepcopy
 
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.shared.problems import later_version
+from dynamo_profiler import Refusal
 from dynamo_profiler.base import DECODE, PREFILL, Backend, value_of, with_value
 from dynamo_profiler.choice import Choice, Role
 from dynamo_profiler.configuration import Configuration, Mode
-from dynamo_profiler.refusal import Refusal
 from kube_runtime.kind import Object
 
 _BASE = "the base graph"

@@ -13,15 +13,8 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from dynamo_operator.component.api import (
-    BlockedPod,
-    ServiceReplicaStatus,
-)
-from dynamo_operator.shared.cluster import (
-    POD_TEMPLATE_HASH,
-    REPLICA_INDEX,
-    SET_NAME,
-)
+from dynamo_operator.component.api import BlockedPod, ServiceReplicaStatus
+from dynamo_operator.shared.cluster import POD_TEMPLATE_HASH, REPLICA_INDEX, SET_NAME
 from dynamo_operator.shared.conditions import POD_REASONS, ComponentReason, GraphReason, PodReason
 from kube_runtime.times import seconds_between
 from kube_runtime.types.kinds import (

@@ -52,10 +52,7 @@ from dynamo_operator.shared.conditions import (
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked, Obstacle
 from kube_runtime.text import fitted
-from kube_runtime.types.kinds import (
-    PodTemplate,
-    StatefulSet,
-)
+from kube_runtime.types.kinds import PodTemplate, StatefulSet
 from kube_runtime.types.meta import Condition, Metadata, Resource, condition
 
 NO_ORCHESTRATOR = "no multinode orchestrator available"

@@ -21,12 +21,7 @@ from dynamo_operator.component.api import (
     ServiceReplicaStatus,
 )
 from dynamo_operator.component.framework import frameworks, gpus
-from dynamo_operator.component.pods import (
-    ServiceView,
-    cause,
-    is_updating,
-    unexplained,
-)
+from dynamo_operator.component.pods import ServiceView, cause, is_updating, unexplained
 from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout

@@ -177,7 +177,7 @@ def events(
     warnings
         Show Events of type Warning only.
     """
-    from dynamoctl.inspect.events import print_events
+    from dynamoctl.inspect.listing import print_events
 
     return run(print_events(name, where, output, only_warnings=warnings))
 

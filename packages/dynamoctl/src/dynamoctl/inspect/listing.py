@@ -2,8 +2,9 @@
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,22 +17,37 @@ from dynamo_operator.graph.replicas import Service, services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.cluster.target import (
+    GRAPHS,
     NOUNS,
     STATED,
     Cluster,
     absent_namespace,
     cluster,
+    members,
     namespace_in_words,
     not_served,
+    target_of,
     type_named,
 )
 from dynamoctl.installation.cluster_reader import stored_type
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, ago, redrawing, short_age, show, show_json, since, table
+from dynamoctl.screen import (
+    Cell,
+    Styled,
+    ago,
+    redrawing,
+    short_age,
+    show,
+    show_json,
+    since,
+    table,
+    warn,
+)
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.crd import Column
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.kind import Fields, Key, Kind, Object
+from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Condition, Resource
 
 RAW = ("json", "yaml", "name")
@@ -251,3 +267,114 @@ def _about(stated: Stated) -> str:
 def _reason(condition: Condition, now: datetime) -> str:
     head = f"{condition.reason}{since(condition.last_transition_time, now)}"
     return f"{head}: {condition.message}" if condition.message else head
+
+
+_EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvent:
+    """An Event, of the core or the events.k8s.io API. `last_seen` is RFC 3339, UTC, or ""."""
+
+    last_seen: str
+    type: str
+    reason: str
+    about: str
+    count: int
+    message: str
+
+
+async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
+    """Print the Events, the newest last.
+
+    Raises: CycloptsError; OperatorError, or a group of them.
+    """
+    async with target_of(name, where, GRAPHS) as at:
+        graph = await at.get()
+        dependents = await members(at.reading.client, graph.key)
+        listed = await at.reading.all_raw(Event.KIND, at.key.namespace)
+    for note in dependents.unread:
+        warn(note)
+    uids = owned_uids(graph, dependents.by_owner)
+    shown = events_about(listed, uids, only_warnings=only_warnings)
+    if output == "json":
+        show_json([_json(event) for event in shown])
+    elif shown:
+        now = datetime.now(UTC)
+        show(
+            table(
+                _EVENT_HEAD,
+                (
+                    (
+                        short_age(event.last_seen or None, now),
+                        event.type,
+                        event.reason,
+                        Styled(event.about, "bold"),
+                        str(event.count),
+                        event.message,
+                    )
+                    for event in shown
+                ),
+            )
+        )
+    else:
+        which = "Warning Events" if only_warnings else "Events"
+        warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
+    return ExitCode.OK
+
+
+def events_about(
+    events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
+) -> list[ShownEvent]:
+    """The Events about objects with these uids, the oldest first."""
+    matching = [
+        _shown_event(event)
+        for event in events
+        if (event.get("involvedObject") or {}).get("uid") in uids
+        and (not only_warnings or event.get("type") == "Warning")
+    ]
+    return sorted(matching, key=lambda it: it.last_seen)
+
+
+def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
+    """The uids of an object and of everything below it."""
+    return frozenset(_below(root.metadata.uid, by_owner, set()))
+
+
+def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
+    if uid in seen:  # users may write owner references, also in a circle
+        return
+    seen.add(uid)
+    yield uid
+    for child in by_owner.get(uid, ()):
+        yield from _below(child.metadata.uid, by_owner, seen)
+
+
+def _shown_event(event: Fields) -> ShownEvent:
+    series = event.get("series") or {}
+    times = (
+        series.get("lastObservedTime"),
+        event.get("lastTimestamp"),
+        event.get("eventTime"),
+        event["metadata"].get("creationTimestamp"),
+    )
+    about = event["involvedObject"]
+    return ShownEvent(
+        last_seen=str(next(filter(None, times), "")),
+        type=str(event.get("type", "")),
+        reason=str(event.get("reason", "")),
+        about=f"{about.get('kind', '')}/{about.get('name', '')}",
+        count=int(series.get("count") or event.get("count") or 1),
+        message=str(event.get("message", "")),
+    )
+
+
+def _json(event: ShownEvent) -> Object:
+    return {
+        "lastSeen": event.last_seen or None,
+        "type": event.type,
+        "reason": event.reason,
+        "object": event.about,
+        "count": event.count,
+        "message": event.message,
+    }

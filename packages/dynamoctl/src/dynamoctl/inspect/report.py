@@ -18,8 +18,8 @@ from dynamo_operator import version
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.cluster.target import GRAPHS, members, target_of
-from dynamoctl.inspect.events import events_about, owned_uids
 from dynamoctl.inspect.explanation import explanation
+from dynamoctl.inspect.listing import events_about, owned_uids
 from dynamoctl.inspect.logs import log_of
 from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import SELECTOR

@@ -23,11 +23,7 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 import yaml
 
-from kube_runtime.client.http import (
-    ClientConfig,
-    TlsMaterial,
-    bearer,
-)
+from kube_runtime.client.http import ClientConfig, TlsMaterial, bearer
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
 

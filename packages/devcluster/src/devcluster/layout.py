@@ -43,6 +43,9 @@ _ATTEMPTS = 1_000
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
+# The kernel takes ports for port 0 from the range of outgoing connections, so the next client on
+# this machine may get the same one. Ports below that range are used only by processes that ask for
+# them.
 def free_ports(count: int, *, reserved: Container[int] = ()) -> tuple[int, ...]:
     """Ports of the loopback address that are free now and not `reserved`."""
     ports: set[int] = set()

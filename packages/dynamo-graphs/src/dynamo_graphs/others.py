@@ -251,6 +251,8 @@ _SGLANG_APART = (
 )
 
 
+# The builders of graphs and the profiler's base graphs share it. Source: the backends' examples for
+# Dynamo 0.9, which are also in `examples/`.
 @dataclass(frozen=True, slots=True)
 class Engine:
     """One inference engine of Dynamo.

@@ -121,6 +121,8 @@ RETRY_SECONDS: Final = 60.0
 """Seconds until a store without the graph is queried again."""
 
 
+# A build writes its graph as a ConfigMap too, so a deployment that waits for a build waits for
+# that. If there is no graph, the message says what was tried.
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """The graph of a tag, or why there is none.
@@ -199,6 +201,8 @@ _MARKER = (names.SHARED_BY, "true")
 _SHARED: tuple[type[Resource], ...] = (DynamoNimRequest, GraphConfigMap)
 
 
+# A reconcile reads once (`read.py`), resolves the graph (`resolve.py`), renders, applies, and
+# reports.
 @dataclass(frozen=True, slots=True)
 class DeploymentController:
     """Turns a DynamoDeployment into a build and a component for each service."""

@@ -66,6 +66,7 @@ _LONG_HEADERS: Final = frozenset(
 )
 
 
+# The archive is untrusted. It is read once, as a stream, and never written to disk.
 class ArchiveError(Exception):
     """The archive is invalid or too large; the message says why."""
 
@@ -181,6 +182,7 @@ _OF_NAMES: Final = frozenset(
 """Errors of the file system that names in an archive cause, so a retry fails too."""
 
 
+# The filters of `tarfile` are not used: they need Python 3.11.4, and Debian 12 has 3.11.2.
 class BadArchive(Exception):
     """The archive or the request is invalid; a retry does not help."""
 
@@ -551,6 +553,9 @@ _AT_ONCE = 2
 _PORTS = {"http": http.client.HTTP_PORT, "https": http.client.HTTPS_PORT}
 
 
+# The operator connects to that address only: it refuses redirects, and neither objects nor
+# responses influence the host. A thread reads the archive as a stream, without the event loop and
+# the disk.
 class StoreError(Exception):
     """The store has no such configuration, or the request failed; the message says which."""
 

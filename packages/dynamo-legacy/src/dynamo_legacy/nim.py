@@ -137,6 +137,8 @@ def _replicas(deployment: Deployment) -> int:
     return msgspec.json.decode(deployment.spec, type=DeploymentSpec).replicas
 
 
+# A reconcile has the steps of today's components (`dynamo_operator/component/controller.py`): it
+# reads once, renders, applies, and reports.
 @dataclass(frozen=True, slots=True)
 class NimController:
     """Turns a DynamoNimDeployment into a Deployment with its Service, autoscaler, PVC and Ingress."""

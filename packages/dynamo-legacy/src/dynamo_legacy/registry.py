@@ -41,6 +41,8 @@ _METADATA: Final = ipaddress.ip_address("168.63.129.16")
 """The metadata service with a public address. Source: the documentation of Azure."""
 
 
+# Each address is checked when its socket is created, so the address that was checked is the one
+# that is connected to, whatever the name server answers next.
 def is_public(address: str, cluster: Sequence[Network] = ()) -> bool:
     """Whether an address belongs to neither this machine, a private network, nor one of the cluster's."""
     try:

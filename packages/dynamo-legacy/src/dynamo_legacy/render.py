@@ -214,6 +214,7 @@ def _environment(nim: DynamoNimDeployment, plan: ComponentPlan) -> tuple[Object,
     return (*kept, *added)
 
 
+# Unknown fields are ignored; known ones must have the right type.
 class GraphConfigError(ValueError):
     """The configuration is invalid; the message has path and cause."""
 

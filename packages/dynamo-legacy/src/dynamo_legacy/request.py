@@ -144,6 +144,9 @@ def pod_watch(cache: Cache) -> Watches:
     return Watches(BuildPod, keys)
 
 
+# A reconcile reads once (`read.py`), plans (`dynamo_legacy.build.plan`), acts, and reports. Only
+# the step PROBE sends a request outside the cluster; its result goes into the next plan and the
+# status.
 @dataclass(frozen=True, slots=True)
 class ImageRequestController:
     """Turns a DynamoNimRequest into an image and the DynamoNim that names it."""

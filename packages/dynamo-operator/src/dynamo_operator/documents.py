@@ -286,6 +286,8 @@ _AMBIGUOUS = "ambiguous"
 _STRING = "tag:yaml.org,2002:str"
 
 
+# A string that YAML 1.1, YAML 1.2 or kubectl would read as another type is quoted: `yes`, `1e3`,
+# `0o17`, `1:30`, `2020-01-01`.
 class _Dumper(yaml.CSafeDumper):
     """PyYAML's C emitter without aliases, and with the quotes that kubectl needs."""
 

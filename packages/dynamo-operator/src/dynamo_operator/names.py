@@ -262,6 +262,9 @@ MAX_HISTORY_LIMIT = 100
 """Each former spec takes as much of the API server's store as the graph."""
 
 
+# `nvidia.com/workload-provider` records whether a graph runs as components or on Grove. A graph
+# without the record counts as one of components; code that handles a new graph records the choice
+# first (`recorded`).
 def is_on_grove(graph: DynamoGraphDeployment) -> bool:
     """Whether the graph's workloads are one PodCliqueSet."""
     return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE

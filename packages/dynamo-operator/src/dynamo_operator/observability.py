@@ -68,6 +68,10 @@ _SCHEME: Final = "bearer"
 _log = structlog.get_logger()
 
 
+# Outsiders send requests as well. Each new token costs requests to the API server, so results are
+# cached, refusals too, and only a few reviews run concurrently. Outsiders may evict each other from
+# that cache, but never a scraper: permitted readers have a cache and a semaphore of their own. The
+# caches hold digests, never tokens.
 class Access:
     """Authorizes a bearer token to `get` a path."""
 
@@ -153,6 +157,9 @@ _Samples: TypeAlias = Iterator[tuple[tuple[str, ...], float]]
 """Label values, each with the value of a gauge."""
 
 
+# Gauges of objects are computed from the cache at each scrape: a gauge that is set by events would
+# keep counting deleted objects. Label values are names of graphs, services and models, as many as
+# users create; never pods or messages.
 class Listing(Protocol):
     """The part of the cache that counting needs."""
 
@@ -422,6 +429,7 @@ _SHUTDOWN_SECONDS = 1.0
 """Seconds that a scrape in progress may take at shutdown."""
 
 
+# A probe must prove progress, not that this server runs: the manager provides the checks.
 class Address(NamedTuple):
     """A listen address. Host None means every interface; port 0 means any free port."""
 
@@ -536,6 +544,13 @@ _FIRST = (
 _HARMLESS = re.compile(r"(?i)(name|names|namespace|ref|count|from[-_]?secret|from)$")
 
 
+# Libraries log through `logging`, the operator through structlog; both produce the same lines.
+# Values of environment variables and of keys that may be secret are redacted, and tracebacks have
+# no local variables. Texts are cut and lose their control characters, since users and other
+# programs write parts of them. Code that raises an error keeps secrets out of its message.
+#
+# Lines about one object are rate-limited, so that an object that fails repeatedly leaves the log
+# readable.
 def configure(settings: LoggingSettings, stream: TextIO) -> None:
     """Send every entry of structlog and of `logging` to the stream. Called once, at start."""
     level = logging.getLevelNamesMapping()[settings.level.upper()]

@@ -5,7 +5,7 @@ in tests and demos and for a first estimate. Times come from formulas or from me
 known error, unless the request asks to measure candidates on the cluster. `command` reads and writes files.
 
     configuration              the input
-    shape                      the model, from its name, its configuration or the built-in ones, and the hardware
+    shape                      the model, by name, configuration or from the catalogue, and the hardware
     engine, kernels            how long one engine takes: formulas, measured kernels
     choice                     the cheapest engines that meet the targets
     base, workers, planner     the graph, its planner and its simulated engines

@@ -24,6 +24,8 @@ T = TypeVar("T")
 _HUMP = re.compile(r"(?<!^)([A-Z])")
 
 
+# Keys may be in camelCase or in snake_case; camelCase wins, as in Dynamo's profiler. An invalid
+# value is recorded and read as its default, so that all mistakes are reported at once.
 @dataclass(frozen=True, slots=True)
 class Section:
     """One mapping with its path, and the mistakes in it and in its sections."""

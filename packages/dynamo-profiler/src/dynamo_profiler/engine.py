@@ -187,6 +187,30 @@ LAYER_SECONDS = 91e-6
 ACTIVATION_BYTES = 2
 
 
+# With P active parameters, W bytes of weights, K bytes of cache per token, L layers of width d, and
+# an engine of g GPUs that together compute F operations, read B and exchange N bytes per second:
+#
+#     F = g · peak · 0.48 (twice the peak for parameters of 8 bits)    B = g · bandwidth · 0.9
+#     N = link · 0.33 per GPU                                            fixed = L · 91 µs
+#     x(n) = 8·L·n·d·(g-1)/g / N                                         two sums over all GPUs in each layer
+#     prefill of s tokens       t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + fixed
+#     first token                      t(s) + 8.7 ms
+#     one decode step of batch b at context c   = (W' + b·c·K) / B + 2·P·b / F + x(b) + fixed
+#     tokens in the cache                       = (0.9 · g · memory - W) / K
+#
+# A token costs two operations for each parameter, and attention two for each pair of tokens and
+# unit of width, as half of the pairs are masked. A mixture of experts reads W' of its weights, more
+# the more requests are in a batch: the share of the active ones for each request, up to all.
+#
+# An engine may have several lanes, each with a part of the batch: the stages of a pipeline, each
+# with a part of the layers, and data-parallel copies of attention, which share the experts of a
+# mixture. A lane computes with the GPUs of one tensor-parallel group; the GPUs of all copies read
+# and compute the experts.
+#
+# Source of 0.48, 0.33, 0.33, 91 µs and 8.7 ms: fitted to the 144 measured points of
+# docs/profiler-accuracy.md, which has their errors for engine sizes, models and GPUs that they were
+# not fitted to. The points do not determine 0.9: any streaming kernel reads memory at that share of
+# its peak.
 @dataclass(frozen=True, slots=True)
 class FormulaEngine(Engine):
     """An engine whose times come from the formulas of this module."""

@@ -264,6 +264,8 @@ def _bytes_per_parameter(model: str, config: Fields) -> float:
     return 4 if config.get("torch_dtype", config.get("dtype")) == "float32" else 2
 
 
+# A name is a system of AI Configurator (`h100_sxm`), a node's label (`NVIDIA-H100-80GB-HBM3`) or
+# what people write (`H100 SXM`). Labels omit the usual form factor.
 @dataclass(frozen=True, slots=True)
 class Gpu:
     """One type of GPU.
@@ -386,6 +388,8 @@ _QUANTIZED: Mapping[str, Fields] = {
 _FILE = Path(__file__).with_name("models.json")
 
 
+# The size of the weights follows from the shape and the precision of a variant. The profiler and
+# `dynamoctl new` read the same file.
 @dataclass(frozen=True, slots=True)
 class Model:
     """One published model, or one of its quantised variants.

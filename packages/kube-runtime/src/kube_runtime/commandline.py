@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, Parameter
 from kube_runtime.errors import OperatorError, Unreachable, leaves
 
 
+# Other exceptions are bugs and keep their traceback.
 class ExitCode(IntEnum):
     """Exit codes."""
 

@@ -19,6 +19,9 @@ PATTERN = rf"^(\+|-)?{NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{NUMBER}))?$"
 INT_OR_PERCENT_PATTERN = r"^([0-9]+|(100|[0-9]{1,2})%)$"
 
 
+# The CRD, offline checks and reference pages come from these declarations. Decoding does not
+# enforce them: the API server has validated the object, and one that was stored under an older
+# schema must stay readable.
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A validation rule over several fields of one object.
@@ -143,6 +146,9 @@ MAIN_CONTAINER_TEXT = (
 )
 
 
+# They come from the API server's own OpenAPI document (`tools/pod_schema.py` writes the data file),
+# where one type refers to another by name. A CustomResourceDefinition allows no references, so they
+# are inlined here; the parts are shared in memory, hence not to be changed.
 @cache
 def int_or_string(pattern: str = "") -> Object:
     """The schema of an integer or string with that pattern; do not change it."""
@@ -207,6 +213,8 @@ REASON_PATTERN = r"^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"
 
 # For the schema only: conditions are decoded as `kube_runtime.types.meta.Condition`. Lists of conditions
 # have no merge key, because stored objects were written without one.
+# msgspec's own JSON schema has references and null unions, which a structural schema must not have.
+# An optional field is not required here; the API server drops nulls before validation.
 class ConditionSchema(Struct):
     """One statement about an object, and since when it holds."""
 

@@ -162,6 +162,10 @@ def _is_renewed(before: Lease, lease: Lease) -> bool:
     return bool(earlier and later) and (later or "") > (earlier or "")
 
 
+# All replicas renew the same Lease, so a replica that stops must not delete it while others run:
+# each has an annotation of its own on it, and the one that finds no other deletes the Lease. A
+# replica that cannot renew the Lease stops writing before it expires, because then another operator
+# begins to act. It continues once the Lease is renewed.
 @dataclass(frozen=True, slots=True)
 class MarkerTerms:
     """Timing of the marker Lease.
@@ -337,6 +341,10 @@ class NamespaceLease:
         return tuple(annotations)
 
 
+# Clocks of two machines never agree, so the times in the Lease are for people only. A candidate
+# takes over once it has seen no change of the Lease for its duration, on its own monotonic clock.
+# The holder counts from before it *sent* its last successful renewal, and gives up well before any
+# candidate takes over. The resource version decides a race.
 class LeadershipLost(OperatorError):
     """Another process may lead from now on: exit at once. The identity must not be used again."""
 

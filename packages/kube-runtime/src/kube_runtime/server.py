@@ -32,6 +32,7 @@ _SITE_BITS: Final = 64
 """A client with one IPv6 address usually has the whole prefix of this length."""
 
 
+# A client is known by its address only, and the number of clients is not known in advance.
 def client_of(address: str | None) -> str:
     """The client of an address: the address itself, or for IPv6 its prefix; "" if it is unknown."""
     try:

@@ -27,6 +27,10 @@ _KEYWORDS = frozenset(
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
+# Anything else is an error with its line. So an image has one description, which other builders
+# accept as well.
+#
+# Source: the Dockerfile reference; variables of ARG and ENV, without modifiers.
 @dataclass(frozen=True, slots=True)
 class Instruction:
     """One instruction; `text` follows its keyword."""

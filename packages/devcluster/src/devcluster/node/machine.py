@@ -134,6 +134,9 @@ _KILL_SECONDS = 0.5
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
+# The namespaces are files, so that they outlive every process and a later command finds them. They
+# isolate the node from the machine: mounts made inside do not propagate out, and /run and /var are
+# folders of the instance.
 @dataclass(frozen=True, slots=True)
 class ControlGroup:
     """The control group of the node's containers, by which to find what is left of them.

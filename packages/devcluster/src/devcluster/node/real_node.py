@@ -41,6 +41,9 @@ _IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
 """Image → its program."""
 
 
+# They come from several pinned modules, because the requirements of one module would raise each
+# other's versions to combinations that were never released. Debian has the others in a version that
+# fits; see `machine`. Each image is one static program, without a base or a shell.
 def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
     """All programs of the node by name, built on first use.
 

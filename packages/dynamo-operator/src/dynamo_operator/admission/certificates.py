@@ -44,6 +44,11 @@ _ODD_EXTENSIONS: Final = (
 )
 
 
+# A renewal must not fail a single request. Clients trust a CA bundle (the API server that of the
+# webhook configuration), and notice changes of it with a delay. So a new certificate is *staged*
+# first: the bundle trusts its CA beside the old one, and the old certificate is still served. It is
+# *promoted* when the bundle has been published for a while. Until then, every served certificate
+# and every bundle match, in whatever order replicas and clients see the change.
 @dataclass(frozen=True, slots=True)
 class Hosts:
     """The names of one Service. A certificate must cover `needed`."""
@@ -228,6 +233,8 @@ _RACE_SECONDS: Final = 1.0
 _log = structlog.get_logger()
 
 
+# Every replica renews the Secret. Each write carries the resourceVersion that it was decided from,
+# so one replica wins, and the others read its certificate at their next check.
 @dataclass(frozen=True, slots=True)
 class StoredCertificates:
     """The certificate to serve. `authorities` None: another controller writes the CA bundle."""
@@ -373,6 +380,8 @@ _SETTLE: Final = timedelta(minutes=10)
 _UNVERIFIED_LIFE: Final = timedelta(days=3650)
 
 
+# Its CA is in the same Secret, from which the Prometheus operator reads it. The delay is unknown,
+# so a new CA is published for a while before it is used.
 class MetricsCertificate(Rotation):
     """Renews the certificate of the metrics endpoint."""
 
@@ -450,6 +459,9 @@ _COMPETING: Final = 5
 """Consecutive repairs after which the log reports a competing writer."""
 
 
+# Each turn of the loop reconciles Secret, configuration and server, and so repairs what others
+# deleted or changed. Ready means that a TLS connection to this process succeeded with each host
+# name and CA bundle that the API server will use.
 class PatchBackoff:
     """Delays repairs of the CA bundle with exponential backoff."""
 

@@ -114,6 +114,7 @@ def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tupl
     return first, bisect_right(texts, step, first, high, key=lambda text: text[at:end])
 
 
+# The rules themselves are in `dynamo_operator.shared.problems`, which the controllers use too.
 @dataclass(frozen=True, slots=True)
 class ReviewContext:
     """Inputs of a validation beside the object.
@@ -236,6 +237,9 @@ _MOST_COMPARED = 10_000
 """Most problems of an update, more than of a create: an earlier problem must be found to become a warning."""
 
 
+# A stored object may be invalid, because a rule is newer or the webhooks were off. Users must be
+# able to label, scale and repair it step by step. So an update is refused for problems that it
+# adds; earlier problems become warnings.
 class _Metadata(Struct, frozen=True):
     deletion_timestamp: str | None = None
 
@@ -480,6 +484,9 @@ _log = structlog.get_logger()
 _TODAY: Final = frozenset(rules.type_.KIND.name for rules in RULES)
 
 
+# Small means cheap: the rules take time in proportion to their input. Larger reviews are queued
+# fairly among clients, and among the namespaces of a client, so one client delays another by one
+# review at most.
 class Submit(Protocol):
     """Runs a function in another process; see `WorkerPool.submit`."""
 
@@ -563,6 +570,8 @@ _ACCOUNT: Final = "system:serviceaccount:"
 _JWT_PARTS: Final = 3
 
 
+# The API server reports it: reviews contain exactly this name, whatever the ServiceAccount, the
+# release or the kind of credentials.
 class _Claims(msgspec.Struct):
     """The fields of a token that are used."""
 

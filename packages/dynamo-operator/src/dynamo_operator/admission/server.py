@@ -66,6 +66,10 @@ _BODY_SECONDS: Final = 5.0
 """Seconds to receive a body. The API server sends it at once, and waits ten seconds for the response."""
 
 
+# Any client that reaches the port may send requests, so they are refused before their body is read
+# if possible. Concurrent reviews, and the bytes of large bodies, are limited for all clients
+# together and shared among their addresses: those of the API server are unknown, and no client may
+# use up the limit.
 class RequestRefused(Exception):
     """The request is refused. `status` is a 4xx or 503."""
 
@@ -144,6 +148,20 @@ MOST_REMEMBERED: Final = 1024
 PATH = "spec.deploymentOverrides.namespace"
 
 
+# A DynamoGraphDeploymentRequest may name the namespace of its graph, and the operator, which may
+# create graphs everywhere, creates it. Without this check a user who may write requests could use
+# the quota and the Secrets of every namespace. So the webhook asks the API server whether the
+# author has the permission. That refuses early, in the author's terminal. The controller relies on
+# RBAC of the other namespace, since a webhook is not always called (`requests/cross_namespace.py`).
+#
+# An outsider may send a review with any user in it, and the answer reveals what that user may do.
+# So a client has few queries, only some run at a time, and answers are cached for a moment:
+# outsiders can neither take the capacity of reconciles nor read the permissions of a cluster in
+# bulk.
+#
+# The spec of a request may change until profiling begins, and after each failure. A user who
+# changes it decides what runs in the other namespace, so the check covers them as well as the
+# author.
 class _Overrides(Struct):
     namespace: str | None = None
 

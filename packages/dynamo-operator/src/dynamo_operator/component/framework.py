@@ -102,6 +102,8 @@ def started(component_type: str | None, framework: str, main: Fields) -> Object:
 GPU = "nvidia.com/gpu"
 
 
+# Users set GPUs in four places: in the short form or in the container's resources, as a limit or as
+# a request.
 def gpus(spec: ComponentSpec) -> int:
     """The GPUs of one pod; 0 if there are none or if resource claims provide them."""
     for value in _gpu_fields(spec):

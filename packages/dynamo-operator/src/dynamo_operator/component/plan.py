@@ -30,6 +30,16 @@ _PLAIN = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 _DOLLARS = re.compile(r"\$[$(]")
 
 
+# Names and ranks are known only inside a pod. The kubelet expands `$(NAME)` in arguments; a shell
+# expands `$NAME` and computes. Orchestrators define these references, backends use them in their
+# launch.
+#
+# Only this module turns arguments into shell text. A user's word, such as `$(cat x)`, must reach
+# the program unchanged and is quoted; shell syntax of the operator is a `Fragment`. An argument of
+# `sh -c` is a script and stays one.
+#
+# Flags are added where a command starts the framework: after the arguments of a program, through a
+# shell if only a shell can express them; in a script after the word that names the framework.
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """Shell syntax of the operator, such as `$((RANK + 1))`; never a user's text."""
@@ -196,6 +206,10 @@ def without_probes(container: Object) -> Object:
     return {name: value for name, value in container.items() if name not in probes}
 
 
+# A role has the defaults of a component type (frontend, worker, …), a backend what its inference
+# framework needs, an orchestrator the workload that runs the pods. Roles are in `render.roles`,
+# orchestrators in `render.orchestrators`, and each backend is a module of `render.backends`. The
+# plan has every decision, so that later code needs no defaults.
 @dataclass(frozen=True, slots=True)
 class Mount:
     """A PVC in the main container."""
@@ -326,6 +340,9 @@ HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 """Handlers of a probe, which has exactly one."""
 
 
+# Values are plain JSON, so that unknown fields survive. 0 and false count as set; null, "" and
+# empty lists do not, since typed clients write them for unset fields. Lists are replaced, not
+# merged. A probe with its own handler drops that of the default.
 def canonical(desired: Object) -> Object:
     """Return a deep copy with the keys of every map sorted.
 
@@ -433,6 +450,8 @@ def _side(item: ResourceItem, gpu: str) -> dict[str, str]:
     return {name: value for name, value in (fixed | item.custom).items() if value}
 
 
+# On every object the operator's take precedence, then the service's, then the graph's. On pods the
+# user's `extraPodMetadata` overrides the rest, except for labels in selectors.
 def object_metadata(
     namespace: str, name: str, own_labels: Mapping[str, str], own_annotations: Mapping[str, str]
 ) -> Object:

@@ -54,6 +54,10 @@ _COPIED = ("image", "imagePullPolicy", "securityContext", "env", "envFrom")
 _SHARED_RESOURCES = frozenset(("cpu", "ephemeral-storage", "memory"))
 
 
+# The script needs neither permissions nor another image: it connects to the leader, with the
+# worker's image, environment, mounts and user, since Ray may require certificates. The resources
+# are those of the worker without devices: this keeps the pod's QoS class and costs nothing, because
+# init containers run before the others.
 def wait_volumes(plan: ComponentPlan, node: GroupNode | None) -> list[Object]:
     """The volume with the script, on workers that wait."""
     if node is None or _service(plan, node) is None:
@@ -141,6 +145,8 @@ _EPP_CACHE_FOLDER = "/home/nonroot/.cache"
 _EPP_TERMINATION_GRACE_SECONDS = 130
 
 
+# There are two profiles of default probes: `http` is that of the Go operator; `documented` follows
+# the published API reference to the letter, whose frontend check needs curl and jq in the image.
 def _http(path: str, port: str, **numbers: int) -> Object:
     return {"httpGet": {"path": path, "port": port}, **numbers}
 

@@ -310,6 +310,8 @@ BLOCKED_LIMIT = 5
 """Most blocked pods in the status of a service."""
 
 
+# A service may have a thousand pods. The status names the worst five, in a fixed order, so that it
+# changes only when they do.
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Why a service is not ready, as far as its pods show. None means unknown.
@@ -380,6 +382,8 @@ def _replica(pod: Pod, nodes: int) -> str:
     return pod_labels.get(SET_NAME) or pod_labels.get(REPLICA_INDEX, "")
 
 
+# During an update the pods of a service start, as they do after a failure. What distinguishes an
+# update is the state before: pods of an older revision, or a service that was ready.
 @dataclass(frozen=True, slots=True)
 class ServiceView:
     """The live state of a service.
@@ -474,6 +478,8 @@ def unexplained(counts: ServiceReplicaStatus) -> ServiceReplicaStatus:
     return replace(counts, reason=None, message=None, blocked_pods=())
 
 
+# Its counts describe the newest template only once its controller has observed the newest
+# generation, and they count old pods as available too.
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """Whether a workload is ready, with the reason and message of its component's `Available`.

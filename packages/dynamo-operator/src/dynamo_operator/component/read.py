@@ -49,6 +49,8 @@ SELECTOR = labels.COMPONENT
 """Label selector of the watched pods: those of components."""
 
 
+# A cluster has ten thousand pods, and a reconcile must not scan them to find its ten. So an index
+# finds them by the labels that name their workload and their service.
 class PodIndex:
     """Indexes the cached pods by workload, and by service of a graph."""
 

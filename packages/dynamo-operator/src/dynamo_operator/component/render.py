@@ -69,6 +69,9 @@ _SCHEDULER = "volcano"
 _INTEGER = re.compile(r"[+-]?\d{1,10}", re.ASCII)
 
 
+# Each replica on several nodes is a LeaderWorkerSet of its own, which Volcano schedules as a whole.
+# So the operator decides which replicas a scale-down removes, and every group has one PodGroup of
+# its own name.
 def _deployments(plan: ComponentPlan) -> tuple[Object, ...]:
     """The Deployment, and in the debug mode that steals traffic a second one with a single pod."""
     serving = _deployment(plan, names.workload_name(plan.name), plan.replicas, is_debug=False)

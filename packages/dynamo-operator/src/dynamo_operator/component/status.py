@@ -187,6 +187,8 @@ _OBSTACLE_REASONS = {
 }
 
 
+# Programs match the reasons, which are the Go operator's. People need to know which pod fails, and
+# why: that is in the message and in the counts.
 def component_stop(
     component: DynamoComponentDeployment, problems: Sequence[Problem], facts: Facts
 ) -> Stop | None:

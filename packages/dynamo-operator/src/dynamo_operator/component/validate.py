@@ -79,6 +79,8 @@ WITH_COMMAND = ("frontend", "epp")
 """Component types that start without a command and arguments of the user."""
 
 
+# The operator wraps the user's command in a multinode launch, and guesses nothing: the number of
+# processes, the SSH keys and the command must be set.
 def multinode_problems(
     spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
 ) -> Iterator[Problem]:
@@ -152,6 +154,8 @@ _RESERVED_ANNOTATIONS = frozenset(
 _NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 
+# `spec.labels` and `spec.annotations` of a graph refuse reserved keys. Those of a service are
+# older, and old manifests must stay valid: there the operator's values take precedence.
 def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
     """Problems of the labels and annotations that a graph gives all its objects."""
     yield from label_problems(graph.labels, "spec.labels")
@@ -268,6 +272,9 @@ def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
 _BOUND = re.compile(INT_OR_PERCENT_PATTERN, re.ASCII)
 
 
+# They report all problems at once, and a component that passes renders without an exception. The
+# API server has more rules, for pods above all; the status quotes what it refuses
+# (`Obstacle.REJECTED`).
 def component_problems(
     component: DynamoComponentDeployment,
     settings: RenderSettings,

@@ -342,6 +342,8 @@ _PLACEHOLDER = re.compile(r"<[^<>]*>|\$?\{\{?[^{}]*\}|\$\(?\w+")
 """`<your-registry>`, `${IMAGE}`, `{{ .Values.image }}`, `$IMAGE`. No image reference has such characters."""
 
 
+# Rules of admission and of `dynamoctl lint`. The controllers do not apply them: a pod with such an
+# image fails alone, and its reason names the image.
 def image_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     """Report images that are placeholders."""
     pod, place = spec.extra_pod_spec or {}, f"{path}.extraPodSpec"
@@ -375,6 +377,8 @@ def image_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
             yield Problem(f"{at}.image", message)
 
 
+# The operator reads replicas and resources of services from that JSON; the rest belongs to the
+# process.
 def shared_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
     """Problems of variables whose JSON types are not checked yet."""
     has_wrong_types = yield from counted(shape_problems(entries, ENVIRONMENT, path))
@@ -496,6 +500,9 @@ _DEBUGGER = "debugger"
 _MAX_PORT = 65535
 
 
+# Not all rules of a pod: only those that depend on what the operator adds, and those that would
+# otherwise fail two objects further down, such as names of containers, ports, probes, images, and
+# what Deployments do not support.
 def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
     """Problems of the user's pod spec, whose JSON types are right."""
     main = pod.get("mainContainer") or {}

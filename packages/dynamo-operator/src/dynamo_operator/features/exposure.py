@@ -139,6 +139,10 @@ def _not_allowed(path: str, subject: str, expected: str, flag: str) -> Problem:
 _OUTSIDE = (Ingress.KIND.name, VirtualService.KIND.name)
 
 
+# The rules are those of the webhooks. They are checked again here, because an object may be stored
+# while the webhooks are off, or before the administrator restricts exposure. A withheld object is
+# neither written nor deleted: an upgrade of the operator interrupts no traffic and exposes nothing
+# new.
 @dataclass(frozen=True, slots=True)
 class Exposure:
     """The objects to apply, the keys to leave alone, and the reasons for the status."""

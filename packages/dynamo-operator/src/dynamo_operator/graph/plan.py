@@ -142,6 +142,9 @@ def with_provider(
     return recorded(graph, workload_provider(graph, facts, present))
 
 
+# The decisions are written into a copy of the user's graph, from which all objects are rendered. So
+# the renderer needs no special code for graphs that are suspended, restarting or scaled by an
+# adapter.
 @dataclass(frozen=True, slots=True)
 class Step:
     """`graph` is what to render now; `restart` and `suspension` are why it differs from the user's graph."""

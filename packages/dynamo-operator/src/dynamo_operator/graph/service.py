@@ -109,6 +109,8 @@ _FINDS_WORKERS = ("frontend", "epp")
 """Component types that look for workers by the prefix of their Dynamo namespace."""
 
 
+# Nothing after this reads the graph, so the component contains everything that rendering needs,
+# such as the graph's environment, feature annotations and framework.
 def component_resource(
     graph: DynamoGraphDeployment,
     key: str,

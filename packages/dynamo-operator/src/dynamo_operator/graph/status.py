@@ -62,6 +62,7 @@ from kube_runtime.types.meta import Condition, condition
 TYPE: Final = "ConfigurationWarning"
 
 
+# Most graphs never have it. Once corrected it stays, with status False.
 def configuration_warning(
     graph: DynamoGraphDeployment, *, istio_served: bool = True
 ) -> tuple[Condition, ...]:
@@ -355,6 +356,8 @@ def ready_condition(
 _REFUSED = "Validation failed: "
 
 
+# The operator writes nothing for such a graph, and its pods keep running. It watches each object
+# that it reads here, so the creation of a missing one wakes the graph.
 @dataclass(frozen=True, slots=True)
 class Missing:
     """A prerequisite that does not exist, with the state, reason and message of a graph that needs it."""
@@ -454,6 +457,8 @@ def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Mis
             yield Missing(GraphState.PENDING, GraphReason.SOME_NOT_READY, text)
 
 
+# Right after an edit the conditions of a component still describe the old spec. So they count only
+# if they describe the generation that the graph has just applied.
 def component_views(
     graph: DynamoGraphDeployment,
     components: Mapping[str, tuple[str, DynamoComponentDeployment | None]],

@@ -58,6 +58,8 @@ _NOT_INSTALLED = (
 )
 
 
+# It comes from the caches, without a request. A kind that is not watched is None, which is not the
+# same as empty: nothing is reported about it.
 @dataclass(frozen=True, slots=True)
 class ClusterContext:
     """What is known of the cluster and of the namespace of an object. None means: not known.
@@ -104,6 +106,9 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 """Frameworks whose multinode launch consists of flags in the user's arguments."""
 
 
+# The Go operator accepts them, so they are warnings. Each rule reports only what never works,
+# because the warning stays in the status for as long as the spec has the cause
+# (`status/configuration.py`).
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):

@@ -52,6 +52,9 @@ _NOT_ENABLED: Final = (
 )
 
 
+# A worker responds with 200 even if the engine could not load a LoRA, and with 404, 405 or 501 if
+# it has no such API, which is not a failure of the LoRA. No response raises an exception: each call
+# ends in a `Reply`.
 class LoraApi:
     """The LoRA API of all workers. `dial` maps an endpoint's base URL to the one to connect to, for tests."""
 
@@ -191,6 +194,9 @@ _PARTS = 4
 """The number of shares: one namespace gets one at most, and one is reserved for those without a call."""
 
 
+# Each call holds a connection and the memory of a response, so all of them together are limited. A
+# tenant whose workers hang must not exhaust that limit: each namespace has its own, free slots go
+# round-robin to waiting namespaces, and some are reserved for namespaces without a running call.
 class FairCallSlots:
     """Limits concurrent calls to `total`, and to `per_namespace` in each namespace (default: its share)."""
 

@@ -53,6 +53,8 @@ SLICE_SELECTOR = labels.BASE_MODEL_HASH
 _NAMED = 5
 
 
+# Every input must wake its models, and little else may: a namespace may have a thousand pods and a
+# hundred models, and pods of other base models do not concern a model.
 def read_model(
     cache: Cache, model: DynamoModel, state: KnownEndpoints, calls: ModelCalls
 ) -> ModelInputs:

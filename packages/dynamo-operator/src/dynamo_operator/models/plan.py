@@ -348,6 +348,10 @@ READ_LABELS = (
 """Labels of pods that this module reads."""
 
 
+# Each pod counts once, and only workers are called. Older operators put the model's label on the
+# Services of components too, so slices of the model's own Service take precedence if there are any.
+# Addresses are taken from a slice only if the pod's status confirms them: a user who may write
+# EndpointSlices can put any address into one, while only the kubelet writes the addresses of a pod.
 def is_follower(pod: Pod) -> bool:
     """Whether the pod is a worker of a group, whose leader alone has a LoRA API."""
     pod_labels = pod.metadata.labels
@@ -520,6 +524,11 @@ def host_of(address: str) -> str:
     return address.removeprefix("http://").removesuffix(f":{SYSTEM_PORT}").strip("[]")
 
 
+# `dynamo_operator.models` makes the calls, and `status.model` reports their results.
+#
+# A worker identifies LoRAs by name only, so two models with one name would overwrite and unload
+# each other's. So one model holds the name. When the holder changes, the former one drops its
+# record of the LoRA, and the new one unloads what may be there before it loads its own weights.
 class ModelReason(StrEnum):
     """Reasons of a model's conditions."""
 

@@ -37,6 +37,8 @@ _UNIT_SECONDS = {
 _PART = re.compile(r"(\d++(?:\.\d*+)?|\.\d++)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
 
 
+# Text follows Go's flag package, so command lines of the reference operator keep their meaning:
+# booleans are `1 t true 0 f false` in three spellings, durations are `1h30m` or `1.5s`.
 def from_text(field: SettingField, text: str) -> object:
     """Parse the text of a flag or an environment variable.
 
@@ -154,6 +156,7 @@ _INT32 = 2**31 - 1
 _S = TypeVar("_S", bound=Section)
 
 
+# All problems are reported at once: an administrator must not need one restart per mistake.
 def read_settings(
     flags: Mapping[str, str],
     *,

@@ -90,6 +90,7 @@ TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  a 
 """The usual path of a ServiceAccount's token, where admission mounts it and clients look for it."""
 
 
+# The names of files are also keys of the output ConfigMap.
 def is_variable(value: object) -> bool:
     """Whether a value has the form of an environment variable."""
     return isinstance(value, dict) and isinstance(value.get("name"), str) and bool(value["name"])

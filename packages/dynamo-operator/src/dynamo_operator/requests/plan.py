@@ -40,6 +40,10 @@ from kube_runtime.types.kinds import Job
 from kube_runtime.types.meta import Condition, Resource, condition
 
 
+# A process may be killed after an action and before it records it. So every action is idempotent,
+# and the next one follows from the actual state. The status may be forged. It can end a request or
+# send it back to an earlier stage, but only the record takes it forward to the creation of an
+# object (`api.request_record`).
 class RequestState(StrEnum):
     """Values of `status.state`."""
 

@@ -62,6 +62,9 @@ _BEFORE_THE_END = frozenset((Stage.VALIDATION, Stage.START, Stage.PROFILING))
 """The state is not enough: a request that could not start is Failed, and may be starting right now."""
 
 
+# Nodes are cluster-scoped, so no RoleBinding can grant access to them, and garbage collection would
+# not delete a ClusterRoleBinding with its request. So the installation creates one, and the
+# operator writes its subjects when such a Job starts, and again when a request ends or is deleted.
 @dataclass(slots=True)
 class GpuDiscoveryRbac:
     """The subjects of the ClusterRoleBinding of that name."""
@@ -150,6 +153,10 @@ CREATED: tuple[tuple[str, str], ...] = (
 """API group and resource of what the operator creates for a request."""
 
 
+# RBAC of the target namespace decides, each time the operator is about to write there: every
+# ServiceAccount of the request's namespace must be allowed to create what the operator would
+# create. The author of the request does not count: no object records the author where users cannot
+# forge it (docs/decisions/0028-cross-namespace.md).
 @dataclass(frozen=True, slots=True)
 class Grants:
     """RBAC of target namespaces. `accepts_all`: the administrator accepts all requests in all namespaces."""

@@ -76,6 +76,8 @@ _BUILT_BYTES = 200_000
 _STRING = "tag:yaml.org,2002:str"
 
 
+# The profiler accepts some keys in two spellings. Where the operator sets a key, it removes the
+# other spelling, which would take precedence.
 def profiler_config(spec: DynamoGraphDeploymentRequestSpec, namespace: str) -> Object:
     """Return the user's configuration with the fields of the request.
 

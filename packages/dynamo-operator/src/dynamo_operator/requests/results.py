@@ -50,6 +50,8 @@ _TEXT_LIMIT = 200
 _NAMED = 10
 
 
+# The text comes from a program in an image of the user and is untrusted. Error messages name the
+# file and the place of a value that cannot be used.
 class BadOutput(ValueError):
     """The output of the profiler is unusable; the message is the reason."""
 

@@ -491,6 +491,8 @@ _NAMES_CHARACTERS = 300
 _BLOCKED = frozenset(POD_REASONS) - {GraphReason.PODS_NOT_READY}
 
 
+# An evicted pod, a crashed profiler and a copier that could not write all end in the same condition
+# of the Job; the message distinguishes them.
 def failure(end: Condition, pods: Iterable[JobPod], progress: ProfilingProgress) -> str:
     """Why the Job failed: its own message, then that of the pod that failed last."""
     text = f"profiling job failed: {end.message or end.reason}"

@@ -27,6 +27,8 @@ REPLICA_INDEX = "grove.io/podcliquescalinggroup-replica-index"
 """Label of each pod of a multinode replica on Grove."""
 
 
+# PodCliques and PodCliqueScalingGroups have only the fields that readiness and scaling read, so
+# that changes of others do not trigger a reconcile.
 class PodCliqueSetStatus(Struct):
     """Observed state of a set; the hash identifies the template that Grove rolls out."""
 
@@ -407,6 +409,8 @@ class MetricsSecret(ServingSecret):
     """The Secret with the certificate of the metrics server; a type of its own for its own watch."""
 
 
+# A label selector has no "or", so a second group of objects of a kind requires a second watch, with
+# a type of its own.
 class ModelService(Service):
     """The headless Service of a base model, which the components that serve it share."""
 

@@ -27,6 +27,8 @@ class GraphState(StrEnum):
     FAILED = "failed"
 
 
+# Reasons that exist in the Go operator keep its spelling, and new ones follow the case of their
+# kind. Those of models and requests are in `plan`, which decides by them.
 class GraphReason(StrEnum):
     """Reasons of a graph's `Ready`, `Progressing` and `ConfigurationWarning`."""
 
@@ -154,6 +156,8 @@ def pause_over(generation: int, conditions: tuple[Condition, ...]) -> tuple[Cond
     return (Condition(_PAUSED, "False", reason, text, observed_generation=generation),)
 
 
+# A CRD accepts objects although nothing reconciles them. The text has the time of creation and
+# stays the same, so it costs one write.
 def unobserved(live: Resource, project: str) -> str:
     """The obstacle of an object whose status is empty; `project` is whose controller should write it."""
     created = live.metadata.creation_timestamp
@@ -182,6 +186,8 @@ _SUMMARY_TYPES = {
 }
 
 
+# After an edit the conditions still describe the previous spec, so each names its generation. A
+# refused graph has conditions about its newest spec, but an older `observedGeneration`.
 def summary(stated: Stated) -> Condition | None:
     """The condition that sums up the others; None if the operator has not written it yet."""
     return condition(stated.status.conditions, _SUMMARY_TYPES[type(stated)])

@@ -99,6 +99,8 @@ _KNOWN: Final = re.compile(r"\bhf_[A-Za-z0-9]{8,}")
 """Tokens of the Hugging Face Hub. Source: its documentation."""
 
 
+# Any user may have written the text, in any form and length. What looks like a credential is
+# removed, even if it is none; the time is linear in the text's length.
 def without_credentials(text: str) -> str:
     """At most 4096 characters of the text, with `***` for what may be a credential."""
     text = _PASSWORD.sub(f"://{_HIDDEN}@", text[:_LONGEST])

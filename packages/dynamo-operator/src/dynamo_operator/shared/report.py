@@ -173,6 +173,9 @@ OWNED_BYTES = 2 * 1024 * 1024
 _MARKERS = (labels.MANAGED_BY, labels.APP_MANAGED_BY)
 
 
+# Any user may write a label, an owner reference or a name. So an owner counts only if it exists,
+# and what is kept for one owner is bounded: a user who may create ConfigMaps cannot fill the memory
+# with them.
 class Owners:
     """The existing objects of our kinds, by uid, from their informers."""
 
@@ -276,6 +279,9 @@ REMEMBERED = 16_384
 _log = structlog.get_logger()
 
 
+# Source of the threshold: validating and rendering takes up to 0.25 ms for each KiB (measured with
+# variables, volumes, labels and arguments), so smaller objects block the event loop for less than
+# 50 ms.
 class Offload:
     """Runs work that may be expensive. Without `workers`, as in tests, everything runs in the event loop."""
 
@@ -413,6 +419,9 @@ def in_pieces(
 _MESSAGE_LIMIT = 1024
 
 
+# An object whose newest state does not fit its type cannot be decoded. It is read again with only
+# its metadata and conditions, and the reason is written to its status. Nothing is applied: its last
+# readable spec is outdated.
 async def load_for_reconcile(
     type_: type[R], key: Key, cache: Cache, reporter: Reporter
 ) -> R | Result:
@@ -542,6 +551,9 @@ async def report_unreadable(
     return DONE
 
 
+# The applier returns what the API server refuses, and the status of its reconcile has the cause.
+# Other writes, such as a record in an annotation or a finalizer, are what the rest of a reconcile
+# depends on: it ends there.
 async def report_refusal(
     type_: type[Resource],
     cache: Cache,

@@ -46,6 +46,8 @@ _MARKS = {
 """Annotations that stop the operator: the state of the object, the command that removes it, the verb."""
 
 
+# A scaling adapter owns the replicas of its service. Otherwise the graph's `spec.replicas`
+# multiplies the service's own number.
 class Unwritable(OperatorError):
     """The object does not allow the requested change."""
 

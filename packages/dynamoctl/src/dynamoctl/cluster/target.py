@@ -89,6 +89,9 @@ ORDER: Mapping[type[Resource], int] = {
 """Position of a kind in a tree."""
 
 
+# A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects
+# of Grove and PVCs have none of our labels: there are few of them, and they are listed completely.
+# Kinds of other projects are listed only where they are served.
 @dataclass(frozen=True, slots=True)
 class Members:
     """The objects by the uid of each owner, and a line for whatever could not be read."""

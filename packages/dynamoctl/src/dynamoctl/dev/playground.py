@@ -48,6 +48,7 @@ _LOOPBACK = "127.0.0.1"
 HEALTH_FLAG = "--health-probe-bind-address="
 
 
+# Roles, webhooks and flags are those of the chart; the pod, its Services and the addresses differ.
 @dataclass(frozen=True, slots=True)
 class Ports:
     """Where the operator listens, on the loopback address."""
@@ -136,6 +137,7 @@ _COPY = 3  # arguments of the copier for its target: namespace, name, metadata
 _log = structlog.get_logger()
 
 
+# Whatever the image, the analytic profiler runs in this process: formulas, no GPU.
 async def run_profiling_pods(client: Client) -> NoReturn:
     """Profile for each new pod, one after the other, until cancelled."""
     queue = asyncio.Queue[JobPodInFull]()
@@ -227,6 +229,7 @@ ADMINISTRATOR = "DYNAMO_PLAYGROUND_ADMINISTRATOR"
 """Environment variable with the kubeconfig of the simulated kubelet: the operator may not write pods."""
 
 
+# `python -m dynamoctl.dev.playground run …` takes every flag of the operator.
 @asynccontextmanager
 async def simulated_workers() -> AsyncIterator[Callable[[str], str]]:
     """Serve the LoRA API of workers, where every load and unload succeeds.
@@ -301,6 +304,8 @@ _TOKEN_LIFE = "8760h"  # noqa: S105  # a year, because nothing renews it
 _PROGRAM = "dynamoctl.dev.playground"
 
 
+# All state is in the instance's files, so a command may be killed half way and the next one
+# continues.
 @dataclass(frozen=True, slots=True)
 class Playground:
     """An instance with the operator."""

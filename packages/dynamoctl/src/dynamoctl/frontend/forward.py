@@ -41,6 +41,8 @@ from kube_runtime.url_path import UrlPath, path_of, proxied
 _OK = range(200, 300)
 
 
+# This needs the permissions `get` and `create` for `services/proxy`, and no network route to the
+# pods.
 class _Port(Struct):
     """A port of a Service; "" as name if it has none."""
 

@@ -116,6 +116,8 @@ PodName = tuple[str, str]
 """Namespace and name."""
 
 
+# The proxy of Services would reach another pod each time, and a rate is the difference of one pod's
+# counters.
 class _NoMetrics(OperatorError):
     """A frontend did not answer in time, or answered without metrics."""
 

@@ -485,6 +485,9 @@ _ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
 _WHOLE_CLUSTER = Feature.CLUSTER_WIDE
 
 
+# The operator binds these roles by name and holds none of them. In a restricted installation they
+# are Roles of its namespace with their ServiceAccounts, because a restricted operator may not bind
+# ClusterRoles.
 @dataclass(frozen=True, slots=True)
 class Granted:
     """A role of such pods; `name` is the suffix of the ClusterRole.

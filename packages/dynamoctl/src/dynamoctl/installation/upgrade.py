@@ -88,6 +88,7 @@ _TYPES: Mapping[str, type[Resource]] = {
 }
 
 
+# The live objects are read once into a cache like theirs; the rest is pure and writes nothing.
 class Fate(StrEnum):
     """What happens to the pods of one template."""
 

@@ -60,6 +60,7 @@ from kube_runtime.kind import Key, Kind, Object, key_of
 from kube_runtime.types.meta import OwnerReference, R, Resource
 
 
+# A reconcile passes several such sets to the applier, in the order in which they are needed.
 @dataclass(frozen=True, slots=True)
 class Controlled:
     """Objects that the owner controls: kept as desired, and deleted when they are not desired any more.

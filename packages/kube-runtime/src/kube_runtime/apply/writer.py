@@ -198,6 +198,14 @@ _RETRY = Backoff(first_seconds=1, limit_seconds=60)
 _log = structlog.get_logger()
 
 
+# The watch of a kind that others use selects by a label that we write. An earlier operator may not
+# have written the label, and a user may remove it while no process of ours leads. A reconcile finds
+# such an object when it creates one of that name; objects that are no longer desired are found here
+# only.
+#
+# Each process lists them when it begins to lead: page by page, and only metadata. While some of
+# ours are left it lists again, for five minutes: a reconcile that met one first may have seen it
+# for a moment only.
 class UnselectedObjects:
     """Puts such objects into the cache. Run it as a server of the manager, while leading.
 
@@ -271,6 +279,10 @@ def complement(labels: str) -> str:
     return f"!{rule.name}" if rule.value is None else f"{rule.name}!={rule.value}"
 
 
+# An apply removes only the fields that its own manager set before. Fields of another manager would
+# stay forever. So before the first apply, the entry of that manager in `managedFields` becomes
+# ours, as client-go's `csaupgrade` does; no value changes. The name of a manager is that of some
+# binary, so its entry is found by an annotation that the other operator wrote on each object.
 @dataclass(frozen=True, slots=True)
 class ManagedFieldsUpgrade:
     """Makes us the manager of what an earlier operator set; `mark` is an annotation that it wrote."""

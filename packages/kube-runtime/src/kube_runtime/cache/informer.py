@@ -160,6 +160,8 @@ class Informer(Generic[R]):
         return seconds
 
 
+# One watch of the CRDs, without their schemas, tracks which kinds exist. The informer of an
+# optional kind runs only while its CRD exists.
 class _Group(msgspec.Struct):
     """An API group, as `/apis` names it."""
 

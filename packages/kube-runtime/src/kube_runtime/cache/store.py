@@ -33,6 +33,10 @@ from kube_runtime.times import utc_now
 from kube_runtime.types.meta import R, Resource, equal_but_for_version
 
 
+# The result of a write comes as its response, and on the watch, before or after that. Resource
+# versions are compared for equality only, so which of two states is newer must follow from other
+# facts. Three suffice: the watch brings the versions of one object in order; a complete list is
+# newer than everything known when it began; a uid that is gone never returns.
 @dataclass(frozen=True, slots=True)
 class Relist(Generic[R]):
     """A complete list: the states of an object before and in it, and uids removed while it was sent."""
@@ -495,6 +499,8 @@ def _version(state: Resource | None) -> str:
 T = TypeVar("T")
 
 
+# A type without an informer raises; it must never look like a type without objects, or a controller
+# would create objects that exist.
 @dataclass(frozen=True, slots=True)
 class _Derived:
     """A derived value, and the revisions of the types that it was computed from."""

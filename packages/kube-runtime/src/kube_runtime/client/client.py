@@ -52,6 +52,8 @@ _POLICY, _BY_POLICY = "ValidatingAdmissionPolicy '", " denied request: "
 the policy's choice."""
 
 
+# Not every response is a `Status`: a proxy on the way answers with HTML, and the API server itself
+# answers an unknown path with plain text.
 class _Status(Struct, frozen=True):
     """The `Status` object of an error response."""
 
@@ -150,6 +152,7 @@ MOST_ERROR_BYTES = 1024 * 1024
 """Most bytes of an error; the rest is cut off."""
 
 
+# A response of any status is an `Answer`; everything else is `Unreachable`.
 @dataclass(frozen=True, slots=True)
 class Request:
     """One HTTP request.
@@ -231,6 +234,8 @@ _OK = range(200, 300)
 _NOT_IMPLEMENTED = 501
 
 
+# After a 429 nothing has happened, so every request is retried. After a 5xx or without a response a
+# write may have taken effect, so only an idempotent request is retried.
 @dataclass(slots=True)
 class RequestCount:
     """The number of requests of a reconcile, for its log line and for `WriteActivity`."""
@@ -414,6 +419,9 @@ _FROM_NOW = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"
 """Without a version: not older than the newest state now (KEP-3157)."""
 
 
+# A controller decides from a cache, and the object may have been deleted and recreated under the
+# same name since. So a write carries the uid of its object, and a mismatch is a `Conflict`,
+# whatever the API server answers. Source: `docs/decisions/0005-credentials.md`, measured on v1.36.
 @dataclass(frozen=True, slots=True)
 class Page(Generic[R]):
     """One page of a list; `broken` has an error for each object that does not fit its type."""

@@ -32,6 +32,8 @@ _QUOTED = re.compile(r"""['"][^<].*""", re.DOTALL)
 """Content of the file in an error of the YAML reader; its own words look like `'<block end>'`."""
 
 
+# KUBECONFIG may list several files. The first file that names an entry wins, and a relative path is
+# relative to the file that contains it.
 class _Part(msgspec.Struct, frozen=True, rename="kebab"):
     """Base of the parts of a kubeconfig; names in the file have dashes."""
 

@@ -367,6 +367,7 @@ __all__ = [
 ]
 
 
+# It is to this package what `ctrl` is to controller-runtime.
 def run_operator(
     name: str,
     *reconcilers: Callable[[Manager], Reconciler],

@@ -22,6 +22,8 @@ from kube_runtime.controller import worker_process
 from kube_runtime.errors import OperatorError
 
 
+# A controller has a fixed number of workers. If reconciles that wait for the worker pool kept
+# theirs, sixteen large objects of one tenant would block the small ones of all others.
 class WorkerSlots:
     """The workers of one controller. `spawn` starts one more."""
 

@@ -64,6 +64,9 @@ _IGNORED_ANNOTATIONS_V1 = frozenset(
 _GRAPH_ANNOTATIONS_V1 = ("nvidia.com/dynamo-discovery-backend", "nvidia.com/enable-metrics")
 
 
+# The hash covers the user's settings and not the rendered objects, so that a new release of the
+# operator creates no new revision. It has a version, so that a better hash can replace it without
+# rolling running workers. The content of a version must never change.
 @dataclass(frozen=True, slots=True)
 class WorkerRevision:
     """The desired revision of a graph's workers, and how the other services find them.
@@ -324,6 +327,9 @@ def _grown(desired: int, cap: int, new: RevisionScale, old: Sequence[RevisionSca
     return max(new.replicas, min(desired, room))
 
 
+# Everything is derived from the components, each of which records the revision that it was created
+# for. Annotations of the graph are lost when a user replaces it, and the operator may stop right
+# after it created a component.
 @dataclass(frozen=True, slots=True)
 class Member:
     """An existing component: one service in one revision. `content` is "" if it records none."""
@@ -543,6 +549,10 @@ SETTLE_SECONDS = 10.0
 """Time that frontends may take to list workers that have become available."""
 
 
+# Services step independently, but an old revision is deleted as a whole when every service is
+# complete, since its workers find no others. A service that no longer has revisions is replaced by
+# the same steps, by a component with a plain name. Old components are only scaled; their templates
+# never change.
 @dataclass(frozen=True, slots=True)
 class Rollout:
     """The next step of a rollout.

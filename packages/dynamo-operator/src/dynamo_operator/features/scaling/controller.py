@@ -240,6 +240,9 @@ class ScalingController:
         return Result(REJECTED_RETRY_SECONDS, stored)
 
 
+# `spec.replicas` belongs to the client that scales: it is set when the adapter is created and never
+# written again. So the Applier cannot write adapters: server-side apply removes a field that was
+# applied once and then left out.
 @dataclass(frozen=True, slots=True)
 class _Orphaned(Change):
     """The deletion of the adapter of a removed service."""

@@ -43,6 +43,9 @@ WORKLOADS = frozenset(
 """Kinds with pod templates."""
 
 
+# A Deployment has one. The templates of the leader and of the workers of a group belong together,
+# in a LeaderWorkerSet as in a scaling group of Grove. Every other clique of a PodCliqueSet is a
+# unit, so that an edit of one service never replaces the pods of another.
 def units(workload: Object) -> dict[str, Object]:
     """Return the units of a workload by name, each with its templates by name."""
     spec: Object = workload["spec"]

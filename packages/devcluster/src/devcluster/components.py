@@ -1,4 +1,4 @@
-"""The command line of each process of the control plane, and the files that it reads.
+"""The processes of the control plane: command lines, files that they read, questions to the API server.
 
 All listen on the loopback address only, or not at all. With a real node, that is the loopback address inside
 its namespace, and the API server listens for pods too. Settings that differ from those of a cluster make it

@@ -1,4 +1,4 @@
-"""Where files are: built programs in the user's cache, instances in the user's state folder.
+"""Where files are, which ports are free, and locks between processes.
 
 Both follow the XDG base directory specification, by which a relative path counts as unset.
 """

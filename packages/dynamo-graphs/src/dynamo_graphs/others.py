@@ -1,4 +1,4 @@
-"""The other kinds as Python objects: components, models, requests and scaling adapters."""
+"""The other kinds as Python objects: components, models, requests, scaling adapters; and the engines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The API of the older generation: four kinds of `nvidia.com/v1alpha1`, one module each."""
+"""The API of the older generation: four kinds of `nvidia.com/v1alpha1`."""
 
 from typing import Annotated, ClassVar
 

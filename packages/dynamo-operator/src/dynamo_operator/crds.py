@@ -1,4 +1,4 @@
-"""The kinds of `nvidia.com/v1alpha1`, one module each, and what follows from their fields alone."""
+"""The CRDs of `nvidia.com/v1alpha1`, from the structs of our kinds, and the defaults of the API server."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Read YAML and JSON as kubectl does, with the place of every value.
+"""Read YAML and JSON as kubectl does, with the place of every value, and write them.
 
 `yes`, `0777`, `1:30` or `2020-01-01` must mean the same as to `kubectl apply -f`. So PyYAML's C parser
 only builds nodes, and this module resolves their values. In one point it is stricter: a duplicate key is

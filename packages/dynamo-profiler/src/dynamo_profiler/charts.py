@@ -1,4 +1,4 @@
-"""Candidates as SVG charts and as one self-contained HTML page without scripts."""
+"""All candidates, as SVG charts and as one self-contained HTML page without scripts."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """One copy of a model on some GPUs: how it is split over them, its memory, and how long it takes.
 
-Step times come from the formulas of `timing` or from the measured kernels of AI Configurator (`kernels`).
+Step times come from the formulas here or from the measured kernels of AI Configurator (`kernels`).
 Both share what is here: memory, the overhead of a request, and the queueing of prompts.
 """
 

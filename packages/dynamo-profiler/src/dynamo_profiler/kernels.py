@@ -1,4 +1,4 @@
-"""Engines whose times come from measured kernels: the database of NVIDIA's AI Configurator.
+"""Engines whose times come from measured kernels, and the choice between them and formulas.
 
 The database is optional (`dynamo-profiler[aiconfigurator]`, 500 MB) and imported with the first engine. The
 profiler uses its core only, which has the tables and adds up the kernels of a step; the search is the same as

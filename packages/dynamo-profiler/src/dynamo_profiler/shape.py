@@ -1,4 +1,4 @@
-"""The size of a model: from its `config.json` if available, else from the number in its name.
+"""The size of a model: from the catalogue or its `config.json`, else from the number in its name.
 
 A name gives the number of parameters only. A dense transformer of depth L and width d has about 12·L·d²
 parameters, and is usually about 128 times as wide as deep, which gives L and d. Source: Kaplan et al. 2020,

@@ -1,4 +1,4 @@
-"""From a struct to a CustomResourceDefinition."""
+"""From a struct to a CustomResourceDefinition: declarations, the structural schema, embedded types."""
 
 import types
 from collections.abc import Callable, Mapping

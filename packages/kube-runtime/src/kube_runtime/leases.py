@@ -1,10 +1,4 @@
-"""Track the namespaces that other operators own, by the marker Leases in them.
-
-A Lease expires without an event. Clocks of two machines never agree, so its duration counts on our own
-monotonic clock from the moment when we see a renewal; the times in the Lease count only if it existed before
-the watch. As the watch may be late, an expired Lease is read once more. So there is one timer, for the next
-expiry, and no request while Leases are renewed.
-"""
+"""Leases: leader election, the marker Lease of our namespace, and the namespaces of other operators."""
 
 import asyncio
 import random
@@ -31,6 +25,10 @@ CONFIRM_SECONDS = 2.0
 """Delay after an expired Lease could not be read."""
 
 
+# A Lease expires without an event. Clocks of two machines never agree, so its duration counts on
+# our own monotonic clock from the moment when we see a renewal; the times in the Lease count only
+# if it existed before the watch. As the watch may be late, an expired Lease is read once more. So
+# there is one timer, for the next expiry, and no request while Leases are renewed.
 class NamespaceExcluded(OperatorError):
     """Another operator owns the namespace; nothing was written."""
 

@@ -1,12 +1,4 @@
-"""Limit the connections of a server, whose clients may open many and send nothing.
-
-Neither asyncio nor aiohttp counts connections: those that never finish their handshake or their first header
-cost memory without limit. So each connection counts here from the moment that it is accepted. At the limit,
-one connection is aborted to make room: of the client with the most connections, first one that the server
-waits for (handshake, headers or body), then the one that was silent for the longest time. So a client with
-few connections keeps them. A complete request that is being answered is safe, but for a limited time: its
-client may not read the response.
-"""
+"""Limit the connections of a server, and share its capacity fairly among its clients."""
 
 import asyncio
 import errno
@@ -94,6 +86,12 @@ _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger()
 
 
+# Neither asyncio nor aiohttp counts connections: those that never finish their handshake or their
+# first header cost memory without limit. So each connection counts here from the moment that it is
+# accepted. At the limit, one connection is aborted to make room: of the client with the most
+# connections, first one that the server waits for (handshake, headers or body), then the one that
+# was silent for the longest time. So a client with few connections keeps them. A complete request
+# that is being answered is safe, but for a limited time: its client may not read the response.
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits of one server. The head of a request must come within `head_seconds`.

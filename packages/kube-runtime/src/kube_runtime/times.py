@@ -1,4 +1,4 @@
-"""Times of the API: RFC 3339 in UTC, in whole seconds, or in microseconds in Leases."""
+"""Times of the API, RFC 3339 in UTC, and the event loop's clock."""
 
 import asyncio
 from datetime import UTC, datetime

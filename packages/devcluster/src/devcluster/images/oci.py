@@ -1,4 +1,4 @@
-"""Write images of the Open Container Initiative (OCI) without a container engine.
+"""Images of the Open Container Initiative (OCI), and Containerfiles, without a container engine.
 
 Images are reproducible: entries are sorted and have constant owners and times, so that a digest changes only
 when an image does.

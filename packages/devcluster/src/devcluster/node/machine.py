@@ -1,4 +1,4 @@
-"""Check that this machine can be a node, before anything is built.
+"""Check that this machine can be a node, before anything is built; and enter its namespaces.
 
 A kernel has no list of its features, because a module may be built in, loaded or loadable. So the checks try
 what a node needs, in temporary namespaces.

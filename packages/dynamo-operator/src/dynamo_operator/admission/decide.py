@@ -1,12 +1,4 @@
-"""Look up the values at the paths of problems in a document.
-
-Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three steps, not
-four. So at each step the longest matching key wins.
-
-A document may have as many problems as fields. So one walk over the document follows all paths together:
-sorted paths through the same value are adjacent, and a range represents them. The time grows with the size
-of the document and of the paths, times the logarithm of their number.
-"""
+"""Decide on a review: the rules of each kind, what they compare, and the bounds of the work."""
 
 import asyncio
 import base64
@@ -60,6 +52,12 @@ Container: TypeAlias = dict[str, object] | list[object]
 _SCALARS: Final = (str, int, float, bool)
 
 
+# Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three
+# steps, not four. So at each step the longest matching key wins.
+#
+# A document may have as many problems as fields. So one walk over the document follows all paths
+# together: sorted paths through the same value are adjacent, and a range represents them. The time
+# grows with the size of the document and of the paths, times the logarithm of their number.
 class _Visit(NamedTuple):
     """A value, the range `[low, high)` of paths to or through it, and the length `end` of its own path."""
 

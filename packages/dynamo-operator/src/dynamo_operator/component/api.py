@@ -1,8 +1,4 @@
-"""The supported inference frameworks, one line each.
-
-The line decides the values of `backendFramework`, the detection from a worker's command, and, by its
-name, the module of `render/backends` that starts the framework.
-"""
+"""DynamoComponentDeployment: one component of a graph, or one on its own."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -302,6 +298,8 @@ class Autoscaling(Struct):
     ] = ()
 
 
+# The line decides the values of `backendFramework`, the detection from a worker's command, and, by
+# its name, the module of `component/backends` that starts the framework.
 @dataclass(frozen=True, slots=True)
 class BackendName:
     """Properties of a framework that code outside of rendering needs.

@@ -1,4 +1,4 @@
-"""Detect which inference framework a component runs, from its command and the spec.
+"""Which inference framework a component runs, how its command starts it, and on how many GPUs.
 
 Detection matches exactly what a regular expression of the Go operator matches: any difference would
 launch live graphs in another way. That expression takes cubic time in a text that users choose, so its

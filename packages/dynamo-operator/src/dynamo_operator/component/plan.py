@@ -1,4 +1,4 @@
-"""What should happen next to a graph that is alive: restart, suspend, scale, roll out. Pure decisions."""
+"""What rendering a component is based on: its plan, the launch on several nodes, merged values, metadata."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -207,8 +207,8 @@ def without_probes(container: Object) -> Object:
 
 
 # A role has the defaults of a component type (frontend, worker, …), a backend what its inference
-# framework needs, an orchestrator the workload that runs the pods. Roles are in `render.roles`,
-# orchestrators in `render.orchestrators`, and each backend is a module of `render.backends`. The
+# framework needs, an orchestrator the workload that runs the pods. Roles are in `component.pod`,
+# orchestrators in `component.render`, and each backend is a module of `component.backends`. The
 # plan has every decision, so that later code needs no defaults.
 @dataclass(frozen=True, slots=True)
 class Mount:

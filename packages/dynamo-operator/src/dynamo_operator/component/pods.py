@@ -1,9 +1,4 @@
-"""Why one pod is not ready, and when that may change by time alone.
-
-The result must not change while the failure is the same, or each change would be a write. A kubelet
-alternates between two reasons for one failure, so both give the same word, and a container that waits for its
-restart is described by its last exit. Messages have points in time, not durations.
-"""
+"""What the pods and the workload of a component report: counts, the worst failures, readiness."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -54,6 +49,10 @@ UNSTARTED = _CREATING | {_WAITING}
 """Words of containers that have not started, and have no log."""
 
 
+# The result must not change while the failure is the same, or each change would be a write. A
+# kubelet alternates between two reasons for one failure, so both give the same word, and a
+# container that waits for its restart is described by its last exit. Messages have points in time,
+# not durations.
 @dataclass(frozen=True, slots=True)
 class Blockage:
     """Why a pod is not ready. `word` is the reason that the kubelet or the scheduler gives.

@@ -1,4 +1,4 @@
-"""What rendering needs from the rest of the cluster, read from the cache only."""
+"""Read what a component depends on, from the cache only; and the index of its pods."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

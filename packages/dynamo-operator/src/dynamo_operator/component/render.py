@@ -1,4 +1,4 @@
-"""From what users write to what Kubernetes gets. Pure: same input, same bytes, no I/O."""
+"""The objects of a component: workload, Services, Ingress. Pure: same input, same bytes."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,4 @@
-"""Whether the groups of a multinode component are ready, and why not.
-
-Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available` for old pods
-too, and up to release 0.7 does not report which generation its status describes. So the StatefulSet of the
-leaders counts as well: it carries the hash of the templates from which it was created.
-"""
+"""The status of a DynamoComponentDeployment, from its workload and its pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +54,10 @@ NO_ORCHESTRATOR = "no multinode orchestrator available"
 _MOST_NAMED = 5
 
 
+# Each replica is one LeaderWorkerSet with one group of pods. LeaderWorkerSet reports `Available`
+# for old pods too, and up to release 0.7 does not report which generation its status describes. So
+# the StatefulSet of the leaders counts as well: it carries the hash of the templates from which it
+# was created.
 @dataclass(frozen=True, slots=True)
 class Group:
     """The live objects of one multinode replica; None if one does not exist yet or is being deleted."""

@@ -1,9 +1,4 @@
-"""The rules of updates, which compare an object with its previous state.
-
-The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole graph again
-and again. A manifest without replicas is fine. One with another number than the current would revert the
-autoscaler, so it is refused, and the message says what to do instead.
-"""
+"""The rules of a component: alone, over several nodes, and against its previous state."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -417,6 +412,9 @@ _FRAMEWORK = "spec.backendFramework"
 _WithFramework: TypeAlias = DynamoGraphDeployment | DynamoComponentDeployment
 
 
+# The replicas of a service with a scaling adapter belong to the adapter, yet users apply the whole
+# graph again and again. A manifest without replicas is fine. One with another number than the
+# current would revert the autoscaler, so it is refused, and the message says what to do instead.
 def may_scale(user: str, namespace: str, operator: str) -> bool:
     """Whether that user may change replicas that a scaling adapter owns.
 

@@ -1,8 +1,4 @@
-"""The JSON types that rendering relies on inside a user's pod spec, probes and variables.
-
-Those parts stay plain JSON, so that unknown fields survive. The API server checks them against the full
-schema. Documents that do not come from it get at least this check of the fields that rendering reads.
-"""
+"""The rules of what users write about pods: JSON types, images, quantities, variables, volumes."""
 
 import json
 import re
@@ -316,6 +312,9 @@ POD: Mapping[str, Shape] = {
 _WORDS: dict[type, str] = {str: "text", int: "an integer"}
 
 
+# Those parts stay plain JSON, so that unknown fields survive. The API server checks them against
+# the full schema. Documents that do not come from it get at least this check of the fields that
+# rendering reads.
 def shape_problems(value: object, shape: Shape, path: str) -> Iterator[Problem]:
     """Report each field whose type is not the one in `shape`; null counts as unset."""
     if value is None:

@@ -1,7 +1,7 @@
 """The SSH keys with which TensorRT-LLM runs on several nodes: their source and their owners.
 
 Who has the keys may log in to the pods that trust them. So each namespace has its own keys, created by
-`ssh_key_controller`; only a setting of the administrator copies the keys of one Secret to all namespaces.
+`SshKeyController`; only a setting of the administrator copies the keys of one Secret to all namespaces.
 The watches select these Secrets by name. A Secret of that name from another client is used unchanged. Ours
 is owned by all graphs that use it, and deleted with the last of them.
 """

@@ -1,9 +1,4 @@
-"""Choose the workload provider of a graph: components with a workload each, or one PodCliqueSet of Grove.
-
-The choice is made once. Repeated on each reconcile, it would move running graphs whenever Grove is
-installed or removed; so it is recorded on the graph before anything is created, and kept. Where there is no
-choice, nothing is recorded: if Grove is installed later, the existing objects decide.
-"""
+"""Everything that one reconcile of a graph decides before it writes anything."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -51,6 +46,10 @@ _PROVIDER_OF_KIND = {
 """Kinds that only one provider creates, for graphs without a record."""
 
 
+# The choice is made once. Repeated on each reconcile, it would move running graphs whenever Grove
+# is installed or removed; so it is recorded on the graph before anything is created, and kept.
+# Where there is no choice, nothing is recorded: if Grove is installed later, the existing objects
+# decide.
 def workload_provider(graph: DynamoGraphDeployment, facts: Facts, present: Collection[str]) -> str:
     """Return the provider of a graph: the recorded one, else that of its objects, else the best available.
 

@@ -1,4 +1,4 @@
-"""How each service runs now, and its desired replicas from all sources that set them.
+"""How each service runs now, its desired replicas from all sources that set them, and both as rows.
 
 Highest precedence first: a suspended graph, the service's scaling adapter, the graph's factor on the number
 in the spec. The number in the spec is ignored while an adapter is there, so the two cannot compete for one

@@ -1,8 +1,4 @@
-"""The variable `DYN_DEPLOYMENT_CONFIG` of earlier Dynamo versions: replicas and resources of services.
-
-It is an environment variable of the user that acts as part of the spec, so all code that needs the
-replicas or GPUs of a service reads them here. It has no effect on Grove.
-"""
+"""A service of a graph: the component that it becomes, its replicas and its GPUs."""
 
 import json
 from collections.abc import Iterable
@@ -45,6 +41,8 @@ S = TypeVar("S", bound=ComponentSpec)
 VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 
 
+# It is an environment variable of the user that acts as part of the spec, so all code that needs
+# the replicas or GPUs of a service reads them here. It has no effect on Grove.
 def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
     """Return a service with the replicas and resources from the variable; `replicas` in the spec wins."""
     spec = graph.spec.services[service]

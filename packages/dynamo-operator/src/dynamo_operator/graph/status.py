@@ -1,9 +1,4 @@
-"""The progress of a graph towards its newest spec, and its progress deadline.
-
-The status records the most ready replicas so far and since when; it changes only when more become ready or
-the spec changes. So it survives a restart of the operator without constant writes. A change of replicas does
-not restart the clock: an adapter that scales all day would postpone the deadline forever.
-"""
+"""The status of a DynamoGraphDeployment: its services, its progress, and why nothing may be applied."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -94,6 +89,10 @@ DEADLINE_SECONDS = 7800
 """The default deadline: more than the two hours that a model may take to load."""
 
 
+# The status records the most ready replicas so far and since when; it changes only when more become
+# ready or the spec changes. So it survives a restart of the operator without constant writes. A
+# change of replicas does not restart the clock: an adapter that scales all day would postpone the
+# deadline forever.
 @dataclass(frozen=True, slots=True)
 class GraphProgress:
     """Progress of a graph, and whether its deadline has passed.

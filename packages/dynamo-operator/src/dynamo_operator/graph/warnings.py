@@ -108,7 +108,7 @@ _FLAGGED: Final = frozenset(("vllm", "sglang"))
 
 # The Go operator accepts them, so they are warnings. Each rule reports only what never works,
 # because the warning stays in the status for as long as the spec has the cause
-# (`status/configuration.py`).
+# (`graph/status.py`).
 def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):

@@ -1,1 +1,1 @@
-"""The controller of DynamoModel, and the LoRA calls to workers."""
+"""DynamoModel: LoRAs in the pods of a base model."""

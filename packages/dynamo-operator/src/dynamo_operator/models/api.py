@@ -1,4 +1,4 @@
-"""DynamoWorkerMetadata: the discovery record of a worker pod; written by workers, never by us."""
+"""DynamoModel, and the discovery record of worker pods, which only workers write."""
 
 from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal, Self

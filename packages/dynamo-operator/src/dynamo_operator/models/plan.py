@@ -1,10 +1,4 @@
-"""Which load, unload and list requests a LoRA's endpoints need now, from their desired and recorded state.
-
-A loaded LoRA is not loaded again, even after a restart of the operator. Each endpoint has its own
-backoff. A new URI of the weights is rolled out to a part of the endpoints at a time: until those serve
-the new weights, which may not exist, the others keep the old ones. The operator may be killed between a
-call and its record, so the possible effect of a call is recorded first (`pending`).
-"""
+"""What a model needs now: its endpoints, and the load, unload and list requests to them."""
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -36,6 +30,11 @@ MAX_CONCURRENT_CALLS = 20
 _JITTER = 0.2
 
 
+# A loaded LoRA is not loaded again, even after a restart of the operator. Each endpoint has its own
+# backoff. A new URI of the weights is rolled out to a part of the endpoints at a time: until those
+# serve the new weights, which may not exist, the others keep the old ones. The operator may be
+# killed between a call and its record, so the possible effect of a call is recorded first
+# (`pending`).
 class LoraVerb(StrEnum):
     """Requests of a worker's LoRA API."""
 

@@ -1,8 +1,4 @@
-"""Namespace leases: a restricted operator holds one, and a cluster-wide one stays out of its namespace.
-
-Names and texts are those of the Go operator, so both operators respect each other. `docs/tenancy.md`
-describes what a forged Lease can do.
-"""
+"""What the operator watches: its namespaces, the marker Lease, and an informer for each type."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -70,6 +66,8 @@ LEASE = "dynamo-operator-namespace-scope"
 _REPLICAS = "replica.dynamo.nvidia.com"
 
 
+# Names and texts are those of the Go operator, so both operators respect each other.
+# `docs/tenancy.md` describes what a forged Lease can do.
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The namespaces that this operator manages.

@@ -1,13 +1,4 @@
-"""The record of a DynamoGraphDeploymentRequest: what the operator has done for it, in an annotation.
-
-A user who may write the status of a request may not create what the request creates, and perhaps not even
-change the request. So the status only reports. What the next action depends on is in the record, which
-only users who may change the spec too can write: the status is a subresource, and its writers cannot write
-metadata (docs/decisions/0067-a-status-is-not-an-order.md).
-
-The accepted spec and the results are too large for an annotation. They stay in the status, and count if they
-have the recorded digest.
-"""
+"""DynamoGraphDeploymentRequest, and the record of what the operator has done for it."""
 
 import hashlib
 from contextlib import suppress
@@ -421,6 +412,13 @@ _LONGEST = 1024
 """Characters of the annotation; a record has less than 400."""
 
 
+# A user who may write the status of a request may not create what the request creates, and perhaps
+# not even change the request. So the status only reports. What the next action depends on is in the
+# record, which only users who may change the spec too can write: the status is a subresource, and
+# its writers cannot write metadata (docs/decisions/0067-a-status-is-not-an-order.md).
+#
+# The accepted spec and the results are too large for an annotation. They stay in the status, and
+# count if they have the recorded digest.
 class Record(Struct):
     """What the operator has done. The fields are filled in their order.
 

@@ -1,12 +1,4 @@
-"""Verify that profiling results were written by the Job of their request.
-
-The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and by every
-user who may write ConfigMaps. The copier therefore reports a digest of each file as its termination
-message, in the format of sha256sum, and only kubelets write the status of pods.
-
-A user who may create pods can create one with the Job as its owner. So a report counts only if its pod
-runs the Job's template, and all reports of a Job must agree.
-"""
+"""The next action of a request, and whether its results were written by its own Job."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -358,6 +350,12 @@ _PROGRAM = ("image", "command", "args", "env", "envFrom", "workingDir", "lifecyc
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
+# The ConfigMap with the results can be written by every pod with the profiling ServiceAccount and
+# by every user who may write ConfigMaps. The copier therefore reports a digest of each file as its
+# termination message, in the format of sha256sum, and only kubelets write the status of pods.
+#
+# A user who may create pods can create one with the Job as its owner. So a report counts only if
+# its pod runs the Job's template, and all reports of a Job must agree.
 def require_confirmed(
     request: DynamoGraphDeploymentRequest,
     spec: DynamoGraphDeploymentRequestSpec,

@@ -1,4 +1,4 @@
-"""Read the inputs of a request's next action, from the cache and, where it matters, from the API server.
+"""Read the inputs of a request's next action: objects, permissions, GPU discovery.
 
 An object that is missing in the cache may exist: the cache may be behind. What follows from its absence
 cannot be reverted, so it is read from the API server before.

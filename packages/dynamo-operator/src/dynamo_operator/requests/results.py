@@ -1,9 +1,4 @@
-"""The graph of a request: the result of profiling, with the user's overrides and placement of pods.
-
-Fields that profiling chose for a service take precedence, since they were measured; those of the
-profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in the
-same way, because a profiler deploys temporary graphs and has no fields for tolerations and the like.
-"""
+"""The results of profiling: read from the output of the Job, and made into the graph of the request."""
 
 import dataclasses
 import math
@@ -317,6 +312,10 @@ Form = TypeVar("Form", Object, list[object])
 _REFERENCES = frozenset(("configMap", "configMapRef", "configMapKeyRef"))
 
 
+# Fields that profiling chose for a service take precedence, since they were measured; those of the
+# profiling pods fill in what is unset. The base graph, from which profiling starts, is completed in
+# the same way, because a profiler deploys temporary graphs and has no fields for tolerations and
+# the like.
 def target(request: DynamoGraphDeploymentRequest, spec: DynamoGraphDeploymentRequestSpec) -> Key:
     """Namespace and name of the graph, whether or not it exists."""
     metadata, overrides = request.metadata, spec.deployment_overrides

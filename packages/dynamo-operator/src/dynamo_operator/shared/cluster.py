@@ -1,4 +1,4 @@
-"""The APIs of other projects that the operator uses where they are installed, and their kinds.
+"""What is read of a cluster: the optional APIs of other projects, their kinds, what is served.
 
 `OPTIONAL_APIS` lists the kinds of each, and the chart value by which an administrator grants or withholds it.
 Messages, `dynamoctl check` and the log name the value from here. The spec of a kind stays JSON text where

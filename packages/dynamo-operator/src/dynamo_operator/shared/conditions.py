@@ -1,4 +1,4 @@
-"""How conditions are built, and the conditions of a paused object."""
+"""Conditions: their reasons, how they are built, and when an object is ready, paused or stopped."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

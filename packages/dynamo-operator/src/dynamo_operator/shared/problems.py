@@ -1,8 +1,4 @@
-"""Bounds on the size of objects and on the number of problems that a validation reports.
-
-`graph_size_problems` comes before all other rules. Once it passes, names are few and short, so the others may
-compare them with each other and repeat them in each message.
-"""
+"""Problems of a spec, as values, and what all rules share: wording, syntax, versions, limits."""
 
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -125,6 +121,8 @@ _order: Final = attrgetter("path", "message", "kind")
 """The order of problems; sorting by it takes a tenth of the time of comparing them."""
 
 
+# `graph_size_problems` comes before all other rules. Once it passes, names are few and short, so
+# the others may compare them with each other and repeat them in each message.
 def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...]:
     """The problems, sorted by path; of more than `most`, the first ones and one that reports the cut."""
     first = list(islice(problems, most + 1))

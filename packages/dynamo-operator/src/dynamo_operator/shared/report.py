@@ -1,6 +1,7 @@
-"""The end of a reconcile: write the status, queue the Events, return when to reconcile again.
+"""What every controller does around its decision: preflight, offloaded work, refusals, the report.
 
-In this order: a reader of an Event finds the status that belongs to it.
+A controller reads the cluster from the cache. What it keeps in memory besides (running calls, the time of
+the last status, specs without problems) only saves work: after a restart it reaches the same result.
 """
 
 import asyncio
@@ -79,6 +80,7 @@ _LOGGED_ONLY = frozenset((ControllerRevision.KIND.name,))
 NOTHING = Applied()
 
 
+# In this order: a reader of an Event finds the status that belongs to it.
 @dataclass(frozen=True, slots=True)
 class Reporter:
     """Ends the reconciles of one kind. `written` gets the object before and after a status write."""

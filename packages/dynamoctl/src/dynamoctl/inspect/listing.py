@@ -1,4 +1,4 @@
-"""`dynamoctl get`, `models` and `requests`: the objects of a kind, with the columns of their CRD."""
+"""`dynamoctl get`, `models`, `requests` and `events`, and the overview of an object."""
 
 import re
 import sys

@@ -1,7 +1,7 @@
 """Bring the objects of an owner to their desired state: server-side applies, then deletions, in order.
 
 The applier writes only what differs, and only what is ours. What is ours depends on the ownership policy of
-the objects (`ownership.py`); another object of the same name is reported as a conflict, never overwritten. A
+the objects; another object of the same name is reported as a conflict, never overwritten. A
 first apply fails on any present object; later ones and deletions carry the uid. So the process may be killed
 between any two requests.
 

@@ -1,11 +1,4 @@
-"""Suppress writes that would change nothing, that were just refused, or that another client keeps reverting.
-
-An annotation of the live object records a hash of the desired one. An apply is due when the hash differs (the
-desired state changed) or when the live object no longer contains the desired state (drift).
-
-What is remembered is in memory only. A restart forgets it, which costs time and a request, and changes no
-result.
-"""
+"""Write a status, and suppress writes that would change nothing, were refused, or are kept reverted."""
 
 import hashlib
 import math
@@ -258,6 +251,12 @@ SETTLED_REMEMBERED = 32_768
 """Number of settled objects to remember."""
 
 
+# An annotation of the live object records a hash of the desired one. An apply is due when the hash
+# differs (the desired state changed) or when the live object no longer contains the desired state
+# (drift).
+#
+# What is remembered is in memory only. A restart forgets it, which costs time and a request, and
+# changes no result.
 class Recent(Generic[V]):
     """An LRU cache: the values by key that were put or read last."""
 

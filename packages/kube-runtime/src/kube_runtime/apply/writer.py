@@ -1,7 +1,7 @@
 """Writes whose result the cache shows at once, so that the next reconcile does not act on an older state.
 
 Writes to one object are serialized, also across the types of its kind: otherwise the answer that arrives last
-might not be that of the last write. The store decides how long it shows an answer (`pending_writes`).
+might not be that of the last write. The store decides how long it shows an answer (`cache.store`).
 """
 
 import asyncio

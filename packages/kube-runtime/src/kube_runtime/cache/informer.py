@@ -2,7 +2,7 @@
 
 Every failure is retried with a jittered backoff; none ends the informer or affects another one. `last_error`
 holds the current error. A forbidden kind is retried at a slow, steady interval. A 404 is an outage like any
-other: these kinds always exist (`crd_informer` has the others).
+other: these kinds always exist (`OptionalInformer` is for the others).
 """
 
 import asyncio

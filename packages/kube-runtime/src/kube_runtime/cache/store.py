@@ -1,7 +1,7 @@
 """The objects of one kind: the state of the watch, and newer writes of our own in front of it.
 
 The store changes before it notifies, so a handler reads the state that it is notified of, or a newer one.
-Our own writes are shown at once, until the watch has brought them (`pending_writes`). Watch events meanwhile
+Our own writes are shown at once, until the watch has brought them. Watch events meanwhile
 are recorded but not shown yet, so at rest the store equals the state of the watch.
 """
 

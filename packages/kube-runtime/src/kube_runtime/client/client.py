@@ -1,12 +1,4 @@
-"""A transport that lowers its concurrency when the API server answers 429.
-
-`retry` waits out a single 429. If many requests do so at once, they all return at once, and the API server
-refuses them again. So the limit of concurrent requests halves with each wave of refusals and grows by one
-with each wave of successes, as TCP's congestion window does.
-
-Watches do not count, because they stay open; nor do Leases, because a leader that waits here would lose its
-own.
-"""
+"""Requests to the API server: typed calls, retries, and the transports below them."""
 
 import asyncio
 import random
@@ -752,6 +744,12 @@ _TOO_MANY_REQUESTS = 429
 _LEASES = url_path("apis", "coordination.k8s.io", "v1")
 
 
+# `retry` waits out a single 429. If many requests do so at once, they all return at once, and the
+# API server refuses them again. So the limit of concurrent requests halves with each wave of
+# refusals and grows by one with each wave of successes, as TCP's congestion window does.
+#
+# Watches do not count, because they stay open; nor do Leases, because a leader that waits here
+# would lose its own.
 class Congestion:
     """Wraps a transport: at most `limit` requests at a time, the others wait in order."""
 

@@ -1,4 +1,4 @@
-"""The transport to a real API server, on aiohttp.
+"""The transport to a real API server, on aiohttp, and its credentials.
 
 aiohttp has some twenty errors for a missing response; each becomes one line that names what to check.
 """

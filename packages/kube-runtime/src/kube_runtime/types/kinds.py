@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1 and authorization.k8s.io/v1: reviews of users and of their permissions."""
+"""The built-in kinds that are read or written, with only the fields that are used."""
 
 from typing import ClassVar
 

@@ -1,17 +1,4 @@
-"""The next step of replacing the old pods of a service by new ones: numbers in, numbers out.
-
-All old revisions are one pool, so unavailable pods are deleted first, whichever revision they belong to.
-Every input is an observed number and every result a desired one, so a step never depends on the one
-before it, and a step that was applied in part is harmless. With `cap` = desired + surge and `floor` =
-desired - unavailable:
-
-- (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
-  service was scaled down, no step raises them until they are below.
-- (b) No step takes the available replicas below `floor`, or below their present number if that is less.
-- (c) No available replica of the pool is deleted while an unavailable one could be.
-- (d) If the new pods become available, the rollout ends.
-- (e) It can stop between any two writes and continues from the observed state.
-"""
+"""Managed rollouts: the revisions of workers, and the next step from the old ones to the new one."""
 
 import hashlib
 import re
@@ -202,6 +189,17 @@ _DEFAULT = {"number": "25", "percent": "%"}
 """Also for invalid amounts, which validation accepts where they have no effect."""
 
 
+# All old revisions are one pool, so unavailable pods are deleted first, whichever revision they
+# belong to. Every input is an observed number and every result a desired one, so a step never
+# depends on the one before it, and a step that was applied in part is harmless. With `cap` =
+# desired + surge and `floor` = desired - unavailable:
+#
+# - (a) No step raises the replicas of all revisions above `cap`. If they exceed it already, because the
+#   service was scaled down, no step raises them until they are below.
+# - (b) No step takes the available replicas below `floor`, or below their present number if that is less.
+# - (c) No available replica of the pool is deleted while an unavailable one could be.
+# - (d) If the new pods become available, the rollout ends.
+# - (e) It can stop between any two writes and continues from the observed state.
 @dataclass(frozen=True, slots=True)
 class Budget:
     """Replicas above the desired number that may exist, and below it that may be missing; never both 0."""

@@ -1,1 +1,1 @@
-"""The controller of DynamoGraphDeploymentScalingAdapter, and the adapters of a graph."""
+"""The scale subresource of a service: an adapter for each, and its replicas in the graph."""

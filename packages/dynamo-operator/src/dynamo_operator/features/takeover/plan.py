@@ -7,8 +7,8 @@ both are the same. The rendered one is written when it changes (the user edited 
 a restart, or a setting changed), or when the live one was edited by hand.
 
 Two differences to templates of earlier releases of this operator are kept without a record: a device
-request that repeats its limit, which is no longer rendered (`render/merge.py`) and starts the same pods,
-and a missing drain period (`render/roles.py`), which workers get when their template changes for another
+request that repeats its limit, which is no longer rendered (`component/plan.py`) and starts the same pods,
+and a missing drain period (`component/pod.py`), which workers get when their template changes for another
 reason.
 
 Every decision follows from the desired and the live object, so a pass can be repeated or stop at any point.

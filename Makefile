@@ -77,8 +77,8 @@ crash: .venv/.synced ## Kill the operator before and after each of its writes (2
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" $(wildcard tests/faults/test_*crash*.py) $(ARGS)
 
 properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
-	@$(RUN) pytest packages/dynamo-graphs/tests/render/test_odd_documents.py packages/dynamo-graphs/tests/render/test_properties.py \
-		packages/dynamo-graphs/tests/render/test_quoting.py packages/dynamo-graphs/tests/render/test_shell.py \
+	@$(RUN) pytest packages/dynamo-operator/tests/properties/test_odd_documents.py packages/dynamo-operator/tests/properties/test_properties.py \
+		packages/dynamo-operator/tests/properties/test_quoting.py packages/dynamo-operator/tests/properties/test_shell.py \
 		--hypothesis-profile=properties --timeout=0
 
 planted: .venv/.synced ## Plant each fault of tests/planted in a copy, print the test that finds it (ten minutes; ARGS="-k lease")

@@ -1,7 +1,7 @@
 """The process is killed when a worker has just been called; the next one comes to the same end.
 
 Every point of every scenario is played on simulated servers in
-`packages/dynamo-operator/tests/controllers/test_model_crash.py`.
+`packages/dynamo-operator/tests/models/test_model_crash.py`.
 """
 
 from collections.abc import Callable

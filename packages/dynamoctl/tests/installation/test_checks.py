@@ -1,14 +1,27 @@
 """What a cluster lacks is named, and what to do about it."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dynamoctl.installation import checks
-from dynamoctl.installation.checks import CheckResult, Finding, StorageClass
+from dynamoctl.installation.checks import (
+    CheckResult,
+    Finding,
+    StorageClass,
+    closed_namespaces,
+    graphs_in_closed,
+    leader,
+    unobserved,
+    without_election,
+)
+from dynamoctl.installation.manifests import Choices, manifests
 from dynamoctl.main import app
-from kube_runtime.types.kinds import Node, NodeStatus, Pod, PodStatus
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import Lease, LeaseSpec, Node, NodeStatus, Pod, PodStatus
 from kube_runtime.types.meta import Metadata
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -124,3 +137,86 @@ def test_a_cluster_that_does_not_answer_fails_all_four(
     for name in ("kubectl Connectivity", "Default StorageClass", "GPU Operator"):
         assert f"fail     {name}: " in printed
     assert printed.endswith("Summary: 0 passed, 4 failed\n")
+
+
+NOW = datetime(2026, 1, 1, 0, 2, tzinfo=UTC)
+
+
+def a_set(**fields: Any) -> Object:
+    metadata = {"name": "chat", "namespace": "prod", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {
+        "kind": "PodCliqueSet",
+        "metadata": {**metadata, **fields.pop("metadata", {})},
+        **fields,
+    }
+
+
+def test_the_closed_namespaces_are_those_of_the_installed_policy() -> None:
+    policies = [
+        body
+        for body in manifests(Choices("platform"))
+        if body["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    closed = {"kube-node-lease", "kube-public", "kube-system", "platform"}
+    assert closed == closed_namespaces(policies)
+
+
+def test_a_graph_in_a_closed_namespace_is_named_with_the_remedy() -> None:
+    finding = graphs_in_closed({"platform": ["chat"], "kube-system": []}, is_before=False)
+    assert CheckResult.WARNING is finding.verdict
+    assert "platform/chat: the operator does not change them" == finding.text
+    assert "namespacePolicy.releaseNamespace=false" in finding.remedy
+    before = graphs_in_closed({"platform": ["chat"]}, is_before=True)
+    assert "after the upgrade their pods keep running" in before.text
+    assert CheckResult.OK is graphs_in_closed({"platform": []}, is_before=False).verdict
+
+
+def test_objects_that_no_controller_observes_are_reported() -> None:
+    finding = unobserved("Grove", [a_set(), a_set(metadata={"name": "other"})], NOW)
+    assert finding is not None
+    assert "no controller has observed PodCliqueSet prod/chat and 1 other object" == finding.text
+    assert "check that the controller of Grove runs" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        a_set(status={"observedGeneration": 1}),
+        a_set(metadata={"creationTimestamp": "2026-01-01T00:01:30Z"}),
+        a_set(metadata={"creationTimestamp": "now"}),
+    ],
+)
+def test_an_observed_or_a_new_object_is_not_reported(body: Object) -> None:
+    assert unobserved("Grove", [body], NOW) is None
+
+
+NOW_LEADERS = datetime(2026, 1, 1, 0, 0, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("renewed", "said"),
+    [
+        ("2026-01-01T00:00:00.000000Z", "leads, by Lease"),
+        ("2025-12-31T23:59:50.000000Z", "until its Lease expired"),
+        ("0000-01-01T00:00:00.000000Z", "until its Lease expired"),
+        (None, "until its Lease expired"),
+    ],
+)
+def test_a_holder_leads_while_its_lease_lasts(renewed: str | None, said: str) -> None:
+    spec = LeaseSpec(holder_identity="pod-1", lease_duration_seconds=15, renew_time=renewed)
+    lease = Lease(Metadata("dynamo.nvidia.com", "kube-system"), spec=spec)
+    assert said in leader(lease, NOW_LEADERS, is_before=False).text
+
+
+@pytest.mark.parametrize(
+    ("count", "is_before", "result"),
+    [(1, False, CheckResult.OK), (1, True, CheckResult.WARNING), (2, False, CheckResult.WARNING)],
+)
+def test_an_operator_without_election_is_not_no_operator(
+    count: int, is_before: bool, result: CheckResult
+) -> None:
+    accounts = [Key("dynamo-system", f"operator-{number}") for number in range(count)]
+    found = without_election(accounts, is_before=is_before)
+    assert result is found.verdict
+    assert found.text.startswith("dynamo-system/operator-0")
+    assert ("--leader-elect" in found.remedy) is (result is CheckResult.WARNING)

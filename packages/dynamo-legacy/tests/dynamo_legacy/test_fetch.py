@@ -1,0 +1,614 @@
+"""Archives from each source, and what comes of hostile ones."""
+
+import asyncio
+import base64
+import gzip
+import hashlib
+import hmac
+import io
+import json
+import os
+import re
+import stat
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from dynamo_legacy import fetch as program
+from dynamo_legacy import fetch as store
+from dynamo_legacy import fetch as unpacking
+from dynamo_legacy.api import ConfigMapSource, HttpSource, OciSource, PvcSource, S3Source, Source
+from dynamo_legacy.build.plan import COMPRESSED
+from dynamo_legacy.fetch import (
+    PERMANENT,
+    ArchiveStore,
+    BadArchive,
+    StoreError,
+    fetch,
+    graph_message,
+    redirected,
+    unpack,
+)
+from dynamo_legacy.render import parse_graph_config
+from dynamo_legacy.settings import LegacySettings, Secret
+
+CONFIG = "service: graphs.disagg:Frontend\nservices:\n- name: Frontend\n  image: {a: b}\n"
+FILES = {"bento.yaml": CONFIG, "env/docker/Dockerfile": "FROM scratch\n", "src/a.py": "pass\n"}
+
+
+def tar(files: dict[str, str], *members: tarfile.TarInfo) -> bytes:
+    """An archive with these files and members."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+        for each in members:
+            archive.addfile(each)
+    return buffer.getvalue()
+
+
+def link(name: str, target: str, type_: bytes = tarfile.SYMTYPE) -> tarfile.TarInfo:
+    """A link, or a device without a target."""
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = type_, target
+    return member
+
+
+def folder(name: str) -> tarfile.TarInfo:
+    """A folder."""
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = tarfile.DIRTYPE, 0o755
+    return member
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folders of a fetching container."""
+    for name in ("TERMINATION_LOG", "HEADERS", "CREDENTIALS", "MOUNTED"):
+        at = tmp_path / name.lower()
+        value = at if name == "TERMINATION_LOG" else str(at)
+        monkeypatch.setattr(program, f"_{name}" if name == "TERMINATION_LOG" else name, value)
+    (tmp_path / "workspace").mkdir()
+    return tmp_path
+
+
+def fetched(
+    pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch, dockerfile: str = ""
+) -> str:
+    """Run the program, and return its termination message."""
+    monkeypatch.setenv("SOURCE", msgspec.json.encode(source).decode())
+    fetch(pod / "workspace" / "buildcontext", dockerfile)
+    return (pod / "termination_log").read_text()
+
+
+def failed(pod: Path, source: Source, monkeypatch: pytest.MonkeyPatch) -> tuple[object, str]:
+    """Run the program to its failure: its exit code and its termination message."""
+    with pytest.raises(SystemExit) as ended:
+        fetched(pod, source, monkeypatch)
+    return ended.value.code, (pod / "termination_log").read_text()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Any], str]]:
+    """Starts a web server in a thread, as the program has an event loop of its own; returns its URL."""
+    stops = []
+
+    def start(handler: Any) -> str:
+        loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
+
+        async def serving() -> None:
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", handler)
+            runner = web.AppRunner(app)
+            await runner.setup()
+            site = web.TCPSite(runner, "127.0.0.1", 0)
+            await site.start()
+            address.append(runner.addresses[0][1])
+            ready.set()
+            await stop.wait()
+            await runner.cleanup()
+
+        stop = asyncio.Event()
+        thread = threading.Thread(target=loop.run_until_complete, args=(serving(),))
+        thread.start()
+        ready.wait(10)
+
+        def end() -> None:
+            loop.call_soon_threadsafe(stop.set)
+            thread.join(10)
+            loop.close()
+
+        stops.append(end)
+        return f"http://127.0.0.1:{address[0]}"
+
+    yield start
+    for each in stops:
+        each()
+
+
+def answering(body: bytes) -> Any:
+    """A handler that gives the same body to everyone."""
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    return answer
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_an_archive_behind_a_url_is_unpacked(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, pack: Any
+) -> None:
+    body = pack(tar(FILES))
+    url = serve(answering(body)) + "/a.tar?token=secret"
+    digest = hashlib.sha256(body).hexdigest()
+    message = fetched(pod, Source(http=HttpSource(url=url, sha256=digest)), monkeypatch)
+    assert "Frontend" == parse_graph_config(message).services[0].name
+    context = pod / "workspace" / "buildcontext"
+    assert set(FILES) == {
+        str(each.relative_to(context)) for each in context.rglob("*") if each.is_file()
+    }
+
+
+def test_headers_come_from_files_and_stay_with_their_host(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        return web.Response(body=tar(FILES))
+
+    other = serve(elsewhere)
+
+    async def redirecting(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        raise web.HTTPFound(f"{other}/b.tar")
+
+    (pod / "headers").mkdir()
+    (pod / "headers" / "Authorization").write_text("Bearer secret\n")
+    source = HttpSource(url=serve(redirecting) + "/a.tar", header_secret_name="h")
+    fetched(pod, Source(http=source), monkeypatch)
+    assert ["Bearer secret", None] == seen
+
+
+@pytest.mark.parametrize(
+    ("url", "location", "expected"),
+    [
+        ("https://a/x", "/y", ("https://a/y", {"A": "b"})),
+        ("http://a/x", "https://a/y", ("https://a/y", {"A": "b"})),
+        ("https://a/x", "https://b/y", ("https://b/y", {})),
+        ("https://a/x", "https://a:8443/y", ("https://a:8443/y", {})),
+    ],
+)
+def test_a_redirect_keeps_headers_on_its_host(
+    url: str, location: str, expected: tuple[str, dict[str, str]]
+) -> None:
+    assert expected == redirected(url, location, {"A": "b"})
+
+
+@pytest.mark.parametrize(
+    "location", ["http://a/y", "http://b/y", "ftp://a/y", "file:///etc/passwd"]
+)
+def test_a_redirect_does_not_leave_tls(location: str) -> None:
+    with pytest.raises(BadArchive, match="without TLS"):
+        redirected("https://a/x", location, {"A": "b"})
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://a:port/x"])
+def test_an_invalid_url_is_an_error_in_one_line(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    code, text = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert PERMANENT == code
+    assert 1 == len(text.splitlines())
+
+
+SECRET_KEY = "key"
+
+
+def signature(request: web.Request) -> str:
+    """The signature that a store computes for a request without a body, by AWS Signature Version 4."""
+    credential, signed, _ = re.findall(r"=([^,]+)", request.headers["Authorization"])
+    _, *scope = credential.split("/")
+    headers = "".join(f"{each}:{request.headers[each]}\n" for each in signed.split(";"))
+    body = request.headers["x-amz-content-sha256"]
+    asked = f"GET\n{request.raw_path}\n\n{headers}\n{signed}\n{body}"
+    digest = hashlib.sha256(asked.encode()).hexdigest()
+    text = "\n".join(("AWS4-HMAC-SHA256", request.headers["x-amz-date"], "/".join(scope), digest))
+    key = f"AWS4{SECRET_KEY}".encode()
+    for each in (*scope, text):
+        key = hmac.digest(key, each.encode(), "sha256")
+    return key.hex()
+
+
+def a_store(request: web.Request) -> web.Response:
+    """What an S3-compatible store answers: its object to who may read it, or an error as XML."""
+    if request.headers.get("Authorization", "").rpartition("=")[2] != signature(request):
+        return error_of_store(403, "SignatureDoesNotMatch")
+    if request.path != "/bucket/folder/key.tar":
+        return error_of_store(404, "NoSuchKey")
+    times = {"ETag": '"e"', "Last-Modified": "Mon, 23 Nov 2026 00:00:00 GMT"}
+    return web.Response(body=tar(FILES), headers=times)
+
+
+def error_of_store(status: int, code: str) -> web.Response:
+    text = f"<Error><Code>{code}</Code><Message>m</Message></Error>"
+    return web.Response(status=status, text=text, content_type="application/xml")
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "said"),
+    [
+        ("folder/key.tar", SECRET_KEY, ""),
+        ("folder/other.tar", SECRET_KEY, "NoSuchKey"),
+        ("folder/key.tar", "another", "SignatureDoesNotMatch"),
+    ],
+    ids=["object", "missing", "wrong-key"],
+)
+def test_an_object_of_a_store_is_asked_for_with_a_signature(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, path: str, key: str, said: str
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return a_store(request)
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key)
+    source = Source(s3=S3Source(uri=f"s3://bucket/{path}", endpoint=serve(answer)))
+    if not said:
+        assert fetched(pod, source, monkeypatch)
+        return
+    message = failed(pod, source, monkeypatch)[1]
+    assert message.startswith(f"s3://bucket/{path}: ")
+    assert said in message
+
+
+def test_the_layer_of_an_artifact_is_checked(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = gzip.compress(tar(FILES))
+    digest = f"sha256:{hashlib.sha256(layer).hexdigest()}"
+    given = [layer, b"another"]
+
+    async def answer(request: web.Request) -> web.Response:
+        if "/manifests/" in request.path:
+            return web.json_response({"layers": [{"digest": digest}]})
+        return web.Response(body=given.pop(0))
+
+    host = serve(answer).removeprefix("http://")
+    source = Source(oci=OciSource(ref=f"{host}/team/graph:1", insecure=True))
+    fetched(pod, source, monkeypatch)
+    (pod / "workspace" / "other").mkdir()
+    monkeypatch.setenv("SOURCE", msgspec.json.encode(source).decode())
+    with pytest.raises(SystemExit) as ended:
+        fetch(pod / "workspace" / "other" / "context")
+    assert 42 == ended.value.code
+
+
+def test_keys_of_a_config_map_are_files(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pod / "mounted" / "..2026"
+    data.mkdir(parents=True)
+    (data / "Dockerfile").write_text("FROM scratch\n")
+    (pod / "mounted" / "..data").symlink_to("..2026")
+    (pod / "mounted" / "Dockerfile").symlink_to("..data/Dockerfile")
+    assert "" == fetched(pod, Source(config_map=ConfigMapSource(name="m")), monkeypatch)
+    context = pod / "workspace" / "buildcontext"
+    assert "FROM scratch\n" == (context / "env/docker/Dockerfile").read_text()
+    assert ["Dockerfile", "env"] == sorted(each.name for each in context.iterdir())
+
+
+def test_a_volume_has_a_folder_or_an_archive(pod: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = pod / "mounted" / "graph"
+    folder.mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    source = PvcSource(claim_name="c", path="/graph")
+    assert "" == fetched(pod, Source(pvc=source), monkeypatch)
+    (pod / "mounted" / "a.tar").write_bytes(tar(FILES))
+    unpacked = pod / "workspace" / "second"
+    monkeypatch.setenv("SOURCE", json.dumps({"pvc": {"claimName": "c", "path": "a.tar"}}))
+    fetch(unpacked)
+    assert (unpacked / "src/a.py").is_file()
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "missing", "/../../"])
+def test_a_path_leads_out_of_no_volume(
+    pod: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    (pod / "mounted").mkdir()
+    source = Source(pvc=PvcSource(claim_name="c", path=path))
+    assert 42 == failed(pod, source, monkeypatch)[0]
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        tarfile.TarInfo("../out"),
+        tarfile.TarInfo("/etc/x"),
+        tarfile.TarInfo("src/../a"),
+        link("a", "/etc/passwd"),
+        link("a", "../../out"),
+        link("a", "../out", tarfile.LNKTYPE),
+        link("null", "", tarfile.CHRTYPE),
+    ],
+)
+def test_what_leads_out_of_the_folder_is_refused(tmp_path: Path, member: tarfile.TarInfo) -> None:
+    with pytest.raises(BadArchive, match="leads out of its folder"):
+        unpack(io.BytesIO(tar(FILES, member)), tmp_path / "in")
+    assert ["in"] == [each.name for each in tmp_path.iterdir()]
+
+
+def test_links_that_are_harmless_one_by_one_lead_nowhere(tmp_path: Path) -> None:
+    """`a` leads to `b/c/../..`, inside of the folder until `c` becomes a link to the folder itself."""
+    members = (folder("b"), link("a", "b/c/../.."), link("b/c", ".."))
+    with pytest.raises(BadArchive, match="a, through links"):
+        unpack(io.BytesIO(tar(FILES, *members)), tmp_path / "in")
+    with pytest.raises(BadArchive, match="a/out: through a link"):
+        unpack(io.BytesIO(tar(FILES, *members, tarfile.TarInfo("a/out"))), tmp_path / "again")
+    assert {"in", "again"} == {each.name for each in tmp_path.iterdir()}
+
+
+def test_an_archive_may_begin_with_the_folder_itself(tmp_path: Path) -> None:
+    """As `tar -C folder .` makes them."""
+    buffer = io.BytesIO()
+    (tmp_path / "source" / "src").mkdir(parents=True)
+    (tmp_path / "source" / "src" / "a.py").write_text("pass\n")
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(tmp_path / "source", arcname=".")
+    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert "pass\n" == (tmp_path / "in" / "src" / "a.py").read_text()
+
+
+def test_a_loop_of_links_is_kept(tmp_path: Path) -> None:
+    unpack(io.BytesIO(tar(FILES, link("a", "b"), link("b", "a"))), tmp_path / "in")
+    assert (tmp_path / "in/a").is_symlink()
+
+
+def test_links_inside_of_the_folder_stay_and_modes_lose_special_bits(tmp_path: Path) -> None:
+    tool = tarfile.TarInfo("tool")
+    tool.mode, tool.uid = 0o6777, 4242
+    inside = tmp_path / "in"
+    unpack(
+        io.BytesIO(tar(FILES, link("a", "src/a.py"), link("h", "src/a.py", tarfile.LNKTYPE), tool)),
+        inside,
+    )
+    assert "src/a.py" == str((inside / "a").readlink())
+    assert "pass\n" == (inside / "h").read_text()
+    found = (inside / "tool").stat()
+    assert (0o755, os.getuid()) == (stat.S_IMODE(found.st_mode), found.st_uid)
+
+
+def test_too_many_bytes_and_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpacking, "MOST_FILES", 2)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(tar(FILES)), tmp_path / "many")
+    monkeypatch.setattr(unpacking, "MOST_UNPACKED_BYTES", 1000)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(gzip.compress(tar({"zeros": "0" * 100_000}))), tmp_path / "bomb")
+
+
+@pytest.mark.parametrize("body", [b"", b"no tar at all", gzip.compress(tar(FILES))[:60]])
+def test_what_is_no_archive_is_said(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(BadArchive, match="cannot be read"):
+        unpack(io.BytesIO(body), tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "text"), [(404, 1, "status 404"), (500, 1, "status 500")]
+)
+def test_a_server_without_the_archive_is_asked_again_by_the_job(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch, status: int, code: int, text: str
+) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    url = serve(answer) + "/a.tar?sig=secret"
+    found = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert code == found[0]
+    assert text in found[1]
+    assert "secret" not in found[1]
+
+
+def test_another_digest_and_a_missing_dockerfile_fail_at_once(
+    pod: Path, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = serve(answering(tar({"bento.yaml": CONFIG})))
+    wrong = Source(http=HttpSource(url=url, sha256="0" * 64))
+    code, text = failed(pod, wrong, monkeypatch)
+    assert (42, True) == (code, "sha256" in text)
+    code, text = failed(pod, Source(http=HttpSource(url=url)), monkeypatch)
+    assert (42, "the archive has no env/docker/Dockerfile") == (code, text)
+
+
+def test_a_large_configuration_is_compressed_and_a_huge_one_left_out(tmp_path: Path) -> None:
+    services = "".join(f"- {{name: Service{n}, config: {{workers: {n}}}}}\n" for n in range(200))
+    (tmp_path / "bento.yaml").write_text(f"services:\n{services}")
+    message = graph_message(tmp_path)
+    assert message.startswith(COMPRESSED)
+    assert 4000 >= len(message)
+    noise = base64.b64encode(hashlib.shake_256(b"a").digest(9000)).decode()
+    (tmp_path / "bento.yaml").write_text(f"services: [{{name: {noise!r}}}]")
+    assert "" == graph_message(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 10_000, "a: *b", "a: 1\n---\na: 2", "service: !!timestamp x", "a: \x00"]
+)
+def test_a_hostile_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bento.yaml").write_text(text)
+    with pytest.raises(BadArchive, match=r"bento\.yaml"):
+        graph_message(tmp_path)
+
+
+def bent(target: str) -> tuple[tarfile.TarInfo, ...]:
+    """A link `a` that leads out since `b/c`, which its target names, has become a link itself."""
+    return (folder("b"), link("a", f"b/c/../../{target}"), link("b/c", ".."))
+
+
+def a_file(name: str) -> tarfile.TarInfo:
+    """An empty file that everyone may read."""
+    member = tarfile.TarInfo(name)
+    member.mode = 0o644
+    return member
+
+
+@pytest.mark.parametrize("member", [a_file("a"), folder("a"), link("h", "a", tarfile.LNKTYPE)])
+def test_no_file_or_folder_is_written_through_a_link_of_its_own_name(
+    tmp_path: Path, member: tarfile.TarInfo
+) -> None:
+    """`in/a` leads to `out` beside the folder that contains `in`."""
+    outside = tmp_path / "out"
+    outside.mkdir(mode=0o700)
+    for target, said in (("out", "through a link|to a"), ("out/new", "through a link|to a")):
+        inside = tmp_path / "folder" / target.replace("/", "-")
+        with pytest.raises(BadArchive, match=said):
+            unpack(io.BytesIO(tar(FILES, *bent(target), member)), inside)
+    assert [] == list(outside.iterdir())
+    assert 0o700 == stat.S_IMODE(outside.stat().st_mode)
+
+
+def test_a_folder_does_not_become_a_link(tmp_path: Path) -> None:
+    members = (folder("b"), folder("a"), link("a", "b"), a_file("a/x"))
+    with pytest.raises(BadArchive, match="cannot be"):
+        unpack(io.BytesIO(tar(FILES, *members)), tmp_path / "in")
+
+
+@pytest.mark.parametrize("field", ["path", "linkpath"])
+def test_a_name_with_a_null_byte_is_refused(tmp_path: Path, field: str) -> None:
+    member = link("a", "src/a.py")
+    member.pax_headers = {field: "x\0y"}
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member)
+    with pytest.raises(BadArchive):
+        unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert [] == list((tmp_path / "in").iterdir())
+
+
+@pytest.mark.parametrize(
+    "body", [b"PK\x03\x04" + b"\0" * 600, b"\x28\xb5\x2f\xfd" + b"\0" * 600], ids=["zip", "zstd"]
+)
+def test_other_archives_are_refused(tmp_path: Path, body: bytes) -> None:
+    with pytest.raises(BadArchive, match="cannot be read"):
+        unpack(io.BytesIO(body), tmp_path / "in")
+
+
+def test_the_size_of_a_sparse_file_is_that_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file of 1 MiB, the archive has no byte."""
+    member = tarfile.TarInfo("holes")
+    member.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.minor": "1",
+        "GNU.sparse.map": f"{1024**2},0",
+        "GNU.sparse.size": str(1024**2),
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member)
+    unpack(io.BytesIO(buffer.getvalue()), tmp_path / "in")
+    assert 1024**2 == (tmp_path / "in" / "holes").stat().st_size
+    monkeypatch.setattr(unpacking, "MOST_UNPACKED_BYTES", 1000)
+    with pytest.raises(BadArchive, match="too large"):
+        unpack(io.BytesIO(buffer.getvalue()), tmp_path / "again")
+
+
+def test_a_dockerfile_of_a_volume_is_no_link_out_of_it(
+    pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The container has logins in its files, which must not get into the context of the build."""
+    (pod / "login").write_text("secret")
+    graph = pod / "mounted" / "graph"
+    graph.mkdir(parents=True)
+    (graph / "Dockerfile").symlink_to(pod / "login")
+    source = Source(pvc=PvcSource(claim_name="c", path="graph"))
+    assert 42 == failed(pod, source, monkeypatch)[0]
+    assert not (pod / "workspace" / "buildcontext" / "env").exists()
+
+
+def archive(text: str) -> bytes:
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w") as file:
+        member = tarfile.TarInfo("bento.yaml")
+        member.size = len(text)
+        file.addfile(member, io.BytesIO(text.encode()))
+    return target.getvalue()
+
+
+@contextmanager
+def serving(
+    status: int, body: bytes, headers: dict[str, str] | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """A store with one answer: its address, and what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers['X-YATAI-API-TOKEN']}")
+            self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as its base has it
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_the_configuration_of_a_tag() -> None:
+    with serving(200, archive("service: a")) as (address, asked):
+        settings = LegacySettings(endpoint=f"{address}/base/", api_token=Secret("t"))
+        assert await ArchiveStore(settings).graph_config("a/../b:v 1") == "service: a"
+    path = "/base/api/v1/dynamo_nims/a%2F..%2Fb/versions/v%201/download"
+    assert asked == [f"{path} yatai-image-builder:default:t"]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "message"),
+    [
+        (404, b"", "status 404 Not Found"),
+        (500, b"", "status 500"),
+        (302, b"", "status 302"),
+        (200, b"{}", "not a tar archive"),
+    ],
+)
+async def test_anything_but_an_archive_is_an_error(status: int, body: bytes, message: str) -> None:
+    with serving(status, body, {"Location": "http://169.254.169.254/"}) as (address, asked):
+        fetching = ArchiveStore(LegacySettings(endpoint=address)).graph_config("a:1")
+        with pytest.raises(StoreError, match=message):
+            await fetching
+    assert len(asked) == 1
+
+
+async def test_a_store_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = LegacySettings(endpoint="http://127.0.0.1:9")
+    with pytest.raises(StoreError, match="refused"):
+        await ArchiveStore(gone).graph_config("a:1")
+    monkeypatch.setattr(store, "TOTAL_SECONDS", -1.0)
+    with serving(200, archive("service: a")) as (address, _):
+        slow = ArchiveStore(LegacySettings(endpoint=address)).graph_config("a:1")
+        with pytest.raises(StoreError, match="has not come within"):
+            await slow

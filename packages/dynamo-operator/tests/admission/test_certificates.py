@@ -1,0 +1,386 @@
+"""Certificates change without a moment in which a server and a bundle do not fit together."""
+
+import asyncio
+import base64
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from dynamo_operator.admission.certificates import (
+    CertificateRotation,
+    FileStore,
+    Hosts,
+    PatchBackoff,
+    SecretStore,
+    Stored,
+    StoredCertificates,
+    Terms,
+    decide,
+    hosts_of,
+    usable_until,
+)
+from dynamo_operator.admission.configuration import Configuration
+from dynamo_operator.admission.decide import DecisionPool, OperatorIdentity, ReviewContext
+from dynamo_operator.admission.server import WebhookServer
+from dynamo_operator.observability import WebhookMetrics
+from dynamo_operator.shared.cluster import ServingSecret
+from kube_runtime.cache.informer import Informer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
+from kube_runtime.errors import ConfigError
+from kube_runtime.kind import Key, Object
+from kube_runtime.tls import Certificate, Pair
+from kube_runtime.types.kinds import ValidatingWebhookConfiguration
+from reviews.asking import SETTINGS
+from reviews.registration import Registration, registration
+from reviews.serving import HOSTS as HOSTS_ROTATION
+from reviews.serving import in_a_thread, new_certificate
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
+
+TERMS = Terms.of_life(timedelta(days=90))
+HOSTS = hosts_of("dyn", "hooks")
+LONG = timedelta(days=1)
+NEVER = timedelta()
+
+
+def made() -> Stored:
+    stored = decide(None, HOSTS, terms=TERMS, now=datetime.now(UTC), trusted_for=NEVER).stored
+    assert stored is not None
+    return stored
+
+
+def step(
+    found: Stored, after: timedelta, *, trusted_for: timedelta = NEVER, hosts: Hosts = HOSTS
+) -> tuple[str, Stored]:
+    now = datetime.now(UTC) + after
+    decision = decide(found, hosts, terms=TERMS, now=now, trusted_for=trusted_for)
+    return decision.action, decision.stored or found
+
+
+def leaf(pair: Pair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def test_a_first_certificate_is_made_for_every_name_of_the_service() -> None:
+    found = leaf(made().serving)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    expected = ["hooks", "hooks.dyn", "hooks.dyn.svc", "hooks.dyn.svc.cluster.local", "localhost"]
+    assert expected == names.get_values_for_type(x509.DNSName)
+    assert ["127.0.0.1"] == [str(each) for each in names.get_values_for_type(x509.IPAddress)]
+
+
+def test_the_common_name_is_short_whatever_the_release_is_called() -> None:
+    hosts = hosts_of("n" * 63, "s" * 63)
+    decision = decide(None, hosts, terms=TERMS, now=datetime.now(UTC), trusted_for=NEVER)
+    assert decision.stored is not None
+    assert "CN=dynamo-operator-webhook" == leaf(decision.stored.serving).subject.rfc4514_string()
+
+
+def test_a_fresh_certificate_stays() -> None:
+    stored = made()
+    assert ("", stored) == step(stored, timedelta(days=59))
+
+
+def test_a_new_one_is_staged_when_a_third_of_the_life_is_left() -> None:
+    stored = made()
+    what, after = step(stored, timedelta(days=61))
+    assert "staged" == what
+    assert stored.serving == after.serving
+    assert stored.authorities in after.authorities
+    assert after.authorities.count(b"BEGIN CERTIFICATE") == 2
+
+
+def test_the_new_one_is_served_only_when_its_authority_was_trusted_for_a_while() -> None:
+    _, staged = step(made(), timedelta(days=61))
+    assert ("", staged) == step(staged, timedelta(days=61), trusted_for=timedelta(seconds=59))
+    what, after = step(staged, timedelta(days=61), trusted_for=timedelta(seconds=60))
+    assert "promoted" == what
+    assert (staged.staged, staged.authorities) == (after.serving, after.authorities)
+    assert after.staged is None
+
+
+def test_the_second_change_forgets_the_oldest_authority() -> None:
+    first = made()
+    _, staged = step(first, timedelta(days=61))
+    _, promoted = step(staged, timedelta(days=61), trusted_for=LONG)
+    _, again = step(promoted, timedelta(days=122))
+    assert again.authorities.count(b"BEGIN CERTIFICATE") == 2
+    assert first.authorities not in again.authorities
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        Stored(Pair(b"", b""), b""),
+        Stored(Pair(b"x", b"y"), b"z"),
+        Stored(made().serving, b""),
+        Stored(made().serving, made().authorities),
+        Stored(Pair(made().serving.certificate, made().serving.key), made().authorities),
+    ],
+    ids=["empty", "no PEM", "no authority", "another authority", "another key"],
+)
+def test_what_cannot_be_served_is_made_anew(stored: Stored) -> None:
+    assert "made" == step(stored, NEVER)[0]
+
+
+def test_one_that_is_over_is_made_anew_at_once() -> None:
+    assert "made" == step(made(), timedelta(days=91))[0]
+
+
+def test_one_for_another_service_is_made_anew() -> None:
+    assert "made" == step(made(), NEVER, hosts=hosts_of("dyn", "other"))[0]
+
+
+def test_a_staged_one_that_became_useless_is_dropped() -> None:
+    stored = made()
+    odd = Stored(stored.serving, stored.authorities, made().serving)
+    what, after = step(odd, NEVER)
+    assert ("dropped", None) == (what, after.staged)
+    assert stored.authorities == after.authorities
+
+
+@dataclass
+class Cluster:
+    """Some replicas and API servers, each of which has seen events up to some moment."""
+
+    stored: Stored
+    now: datetime
+    bundle: bytes = b""
+    bundle_since: timedelta = NEVER
+    replicas: list[Stored] = field(default_factory=list)
+    servers: list[bytes] = field(default_factory=list)
+
+    def everybody_fits(self) -> bool:
+        """Whether each API server trusts each replica."""
+        return all(
+            usable_until(replica.serving, trusted, HOSTS, self.now) is not None
+            for replica in self.replicas
+            for trusted in self.servers
+        )
+
+
+QUICK = Terms.of_life(timedelta(hours=6))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("twrs"), st.integers(0, 2)), min_size=20, max_size=80))
+def test_no_order_of_hearing_makes_a_server_and_a_bundle_that_do_not_fit(
+    events: list[tuple[str, int]],
+) -> None:
+    now = datetime.now(UTC)
+    stored = decide(None, HOSTS, terms=QUICK, now=now, trusted_for=NEVER).stored
+    assert stored is not None
+    here = Cluster(stored, now, stored.authorities, QUICK.settle)
+    here.replicas, here.servers = [stored] * 2, [stored.authorities] * 3
+    for event, who in events:
+        match event:
+            case "t":  # time passes: less than API servers have to load a bundle
+                here.now += QUICK.settle * (1, 5, 20)[who] / 10
+                here.bundle_since += QUICK.settle * (1, 5, 20)[who] / 10
+                if here.bundle_since >= QUICK.settle:
+                    here.servers = [here.bundle] * 3
+            case "w":  # a replica reconciles the Secret and the configuration
+                is_there = here.bundle == here.stored.authorities
+                decision = decide(
+                    here.stored,
+                    HOSTS,
+                    terms=QUICK,
+                    now=here.now,
+                    trusted_for=here.bundle_since if is_there else NEVER,
+                )
+                here.stored = decision.stored or here.stored
+                if here.bundle != here.stored.authorities:
+                    here.bundle, here.bundle_since = here.stored.authorities, NEVER
+            case "r":
+                here.replicas[who % 2] = here.stored
+            case _:
+                here.servers[who] = here.bundle
+        is_over = (
+            usable_until(here.stored.serving, here.stored.authorities, HOSTS, here.now) is None
+        )
+        late = any(
+            usable_until(each.serving, here.bundle, HOSTS, here.now) is None
+            for each in here.replicas
+        )
+        if is_over or late:
+            return  # no replica reconciled it for a third of its life
+        assert here.everybody_fits()
+
+
+KEY = Key("dyn", "webhook-server-cert")
+NAME = "dynamo-operator-validating"
+SECRETS = "/api/v1/secrets"
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+@asynccontextmanager
+async def a_keeper(server: Server) -> AsyncIterator[SecretStore]:
+    """A replica with a cache of its own."""
+    client, informer = Client(server), Informer(ServingSecret, namespace="dyn")
+    task = asyncio.create_task(informer.run(client))
+    await informer.synced.wait()
+    try:
+        yield SecretStore(client, Cache([informer.store]), KEY, HOSTS_ROTATION, TERMS)
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def kept_by(keeper: SecretStore) -> StoredCertificates:
+    """What it has in the end."""
+    async with asyncio.timeout(10):
+        while (found := await keeper.step(timedelta())) is None:  # noqa: ASYNC110  # each step acts
+            await asyncio.sleep(0.02)
+    return found
+
+
+async def test_replicas_that_start_together_serve_one_certificate() -> None:
+    server = Server()
+    async with a_keeper(server) as one, a_keeper(server) as other:
+        first, second = await asyncio.gather(kept_by(one), kept_by(other))
+    assert first.pair == second.pair
+    assert first.authorities == second.authorities
+
+
+async def test_a_secret_of_others_is_taken_over_key_by_key() -> None:
+    server = Server()
+    odd = {"tls.crt": "bm8=", "user.txt": "a2VlcA=="}
+    metadata = {"namespace": "dyn", "name": KEY.name, "labels": {"a": "b"}}
+    server.storage.create(SECRETS, {"metadata": metadata, "data": odd})
+    async with a_keeper(server) as keeper:
+        await kept_by(keeper)
+    found = server.storage.read(SECRETS, KEY)
+    assert {"a": "b"} == found["metadata"]["labels"]
+    assert {"tls.crt", "tls.key", "ca.crt", "user.txt"} == found["data"].keys()
+
+
+async def test_files_are_read_again(tmp_path: Path) -> None:
+    keeper = FileStore(tmp_path)
+    with pytest.raises(ConfigError, match=r"tls\.crt: No such file"):
+        await keeper.step(timedelta())
+    for _ in range(2):
+        pair = new_certificate().serving
+        write(tmp_path, pair.certificate, pair.key)
+        assert pair == (await keeper.step(timedelta())).pair
+
+
+def write(folder: Path, certificate: bytes, key: bytes) -> None:
+    (folder / "tls.crt").write_bytes(certificate)
+    (folder / "tls.key").write_bytes(key)
+
+
+def configured(server: Server, stored: Stored) -> None:
+    """Register us with that bundle."""
+    bundle = base64.b64encode(stored.authorities).decode()
+    wanted = Registration("dynamo-operator", "dyn", ca_bundle=bundle, url="https://127.0.0.1:1")
+    body: Object = registration(wanted)
+    assert NAME == body["metadata"]["name"]
+    server.storage.create(CONFIGURATIONS, body)
+
+
+@asynccontextmanager
+async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotation]:
+    """A whole replica, with its certificate in files."""
+    client = Client(server)
+    informer = Informer(ValidatingWebhookConfiguration)
+    cache, certificate, identity = Cache([informer.store]), Certificate(), OperatorIdentity(client)
+    identity.user = "operator"
+    webhooks = WebhookServer(
+        ("127.0.0.1", 0),
+        certificate,
+        DecisionPool(in_a_thread, lambda _: ReviewContext(SETTINGS), lambda _: False),
+        WebhookMetrics(CollectorRegistry()),
+        drain_seconds=0,
+    )
+    configuration = Configuration(client, cache, NAME)
+    found = CertificateRotation(
+        identity, FileStore(folder), configuration, webhooks, certificate, (informer,)
+    )
+    runs = (informer.run(client), webhooks.run(), found.run())
+    tasks: list[asyncio.Task[None]] = [asyncio.create_task(each) for each in runs]
+    await informer.synced.wait()
+    await found.synced()
+    try:
+        yield found
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def until(found: CertificateRotation, problem: str) -> None:
+    """Return when readiness says that, or nothing if it is ""."""
+    async with asyncio.timeout(15):
+        while not _says(found, problem):  # noqa: ASYNC110  # a probe is asked again and again, too
+            await asyncio.sleep(0.02)
+
+
+def _says(found: CertificateRotation, problem: str) -> bool:
+    said = " ".join(found.ready().problems)
+    return problem in said if problem else not said
+
+
+async def test_ready_needs_a_certificate_a_registration_and_a_bundle_that_fits(
+    tmp_path: Path,
+) -> None:
+    server, stored = Server(), new_certificate()
+    async with upkeep(server, tmp_path) as found:
+        await until(found, "tls.crt: No such file or directory")
+        write(tmp_path, stored.serving.certificate, stored.serving.key)
+        await until(found, f"no ValidatingWebhookConfiguration {NAME}")
+        configured(server, new_certificate())
+        await until(found, "TLS to 127.0.0.1: [SSL: CERTIFICATE_VERIFY_FAILED]")
+        server.storage.delete(CONFIGURATIONS, Key("", NAME), {})
+        configured(server, stored)
+        await until(found, "")
+
+
+async def test_files_that_are_no_pair_are_told_and_not_served(tmp_path: Path) -> None:
+    server, stored = Server(), new_certificate()
+    configured(server, stored)
+    write(tmp_path, stored.serving.certificate, new_certificate().serving.key)
+    async with upkeep(server, tmp_path) as found:
+        await until(found, "webhook certificate: cannot be used: KEY_VALUES_MISMATCH")
+        write(tmp_path, stored.serving.certificate, stored.serving.key)
+        await until(found, "")
+
+
+async def test_a_bundle_that_is_no_pem_is_told(tmp_path: Path) -> None:
+    server, stored = Server(), new_certificate()
+    configured(server, Stored(stored.serving, b"no PEM"))
+    write(tmp_path, stored.serving.certificate, stored.serving.key)
+    async with upkeep(server, tmp_path) as found:
+        await until(found, "the caBundle is not readable")
+
+
+@on_simulated_clock
+async def test_the_first_repair_is_made_at_once_and_the_others_wait_longer_and_longer() -> None:
+    pace, loop = PatchBackoff(), asyncio.get_running_loop()
+    made = []
+    for _ in range(10):
+        await pace.turn()
+        made.append(loop.time())
+    waits = [later - earlier for earlier, later in itertools.pairwise(made)]
+    assert pytest.approx([1, 2, 4, 8, 16, 32, 60, 60, 60]) == waits
+
+
+@on_simulated_clock
+async def test_after_a_calm_time_the_next_is_the_first_again() -> None:
+    pace, loop = PatchBackoff(), asyncio.get_running_loop()
+    for _ in range(4):
+        await pace.turn()
+    await asyncio.sleep(700)
+    before = loop.time()
+    await pace.turn()
+    assert before == loop.time()

@@ -1,0 +1,284 @@
+"""Decisions on objects, and which problems an update may keep."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator.admission.decide import ReviewContext, decide, scalars_at, shared_names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.warnings import ClusterContext
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.problems import lines
+from kube_runtime.cache.store import Cache
+from kube_runtime.cache.watch import Present, Removed
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import Ingress
+from kube_runtime.types.meta import Metadata
+from reviews.asking import rules_of, verdict
+from reviews.rows import adapted, document, graph, lora, model, request, with_service
+from simulated.caches import a_store
+from specs import a_graph
+
+BAD = with_service(ingress={"enabled": True})
+HOST = "spec.services[w].ingress.host is required when ingress is enabled"
+
+
+def labelled(of: Object, **metadata: Any) -> Object:
+    return {**of, "metadata": {**of["metadata"], **metadata}}
+
+
+def with_status(of: Object, **status: Any) -> Object:
+    return {**of, "status": status}
+
+
+def test_an_object_that_was_wrong_before_may_be_labelled() -> None:
+    found = verdict(labelled(BAD, labels={"team": "a"}), BAD)
+    assert found.allowed
+    assert (f"{HOST} (as before)",) == found.warnings
+
+
+def test_an_update_is_refused_for_what_it_makes_wrong_only() -> None:
+    worse = with_service(ingress={"enabled": True}, sharedMemory={})
+    found = verdict(worse, BAD)
+    size = "spec.services[w].sharedMemory.size is required when disabled is false"
+    assert size == lines(found.problems)
+    assert (f"{HOST} (as before)",) == found.warnings
+
+
+def test_an_update_that_repairs_half_of_it_is_taken() -> None:
+    worse = with_service(ingress={"enabled": True}, sharedMemory={})
+    assert verdict(BAD, worse).allowed
+
+
+def test_one_wrong_value_may_not_follow_another_even_if_the_same_is_said_of_both() -> None:
+    before, after = with_service(replicas=-2), with_service(replicas=-3)
+    assert not verdict(after, before).allowed
+    assert verdict(labelled(before, labels={"team": "a"}), before).allowed
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("spec.services.a.b.replicas", 1),
+        ("spec.services.a.replicas", None),
+        ("spec.list[1].x", "y"),
+        ("spec.list[7].x", None),
+        ("spec.list", None),
+        ("metadata.annotations.nvidia.com/x", "z"),
+        ("metadata.annotations.nvidia.com/x.y", None),
+        ("metadata.labels.nvidia.com/x", None),
+        ("spec.services[a.b].replicas", None),
+        ("", None),
+    ],
+)
+def test_a_path_leads_to_the_value_that_it_is_about(path: str, expected: Any) -> None:
+    document: Object = {
+        "metadata": {"annotations": {"nvidia.com/x": "z", "nvidia": {"com/x": "no"}}},
+        "spec": {"services": {"a.b": {"replicas": 1}, "": {}}, "list": [{}, {"x": "y"}]},
+    }
+    assert expected == scalars_at(document, [path]).get(path)
+
+
+def test_problems_and_forbidden_changes_are_told_together() -> None:
+    found = verdict({**BAD, "spec": {**BAD["spec"], "backendFramework": "vllm"}}, graph())
+    assert 2 == len(found.problems)
+
+
+def test_whatever_is_being_deleted_is_allowed() -> None:
+    going = labelled(BAD, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert verdict(going, graph()).allowed
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        (
+            with_service(replicas="two"),
+            "spec.services[...].replicas: Expected `int | null`, got `str`",
+        ),
+        (
+            document("DynamoGraphDeployment", {"services": []}),
+            "spec.services: Expected `object`, got `array`",
+        ),
+        (document("DynamoModel", {"modelName": 5}), "spec.modelName: Expected `str`, got `int`"),
+        (
+            document("DynamoGraphDeploymentRequest", {"backend": "vlm"}),
+            "spec.backend: Invalid enum value 'vlm'",
+        ),
+    ],
+    ids=["number", "list", "text", "misspelt"],
+)
+def test_what_its_schema_lets_pass_and_does_not_fit_its_type_is_refused(
+    new: Object, expected: str
+) -> None:
+    found = verdict(new)
+    assert "decode_failed" == found.reason
+    assert [expected] == [str(each) for each in found.problems]
+
+
+@pytest.mark.parametrize("text", [b"null", b"5", b'"x"', b"[]", b"{}", b'{"metadata":[]}'])
+def test_what_is_no_object_of_ours_is_judged_all_the_same(text: bytes) -> None:
+    at = ReviewContext(RenderSettings())
+    assert not decide(rules_of(graph()), msgspec.Raw(text), None, at).allowed
+
+
+def test_an_old_state_that_cannot_be_read_is_not_compared_with() -> None:
+    assert verdict(graph(), {"spec": 5}).allowed
+
+
+def test_a_restart_waits_for_a_rolling_update() -> None:
+    rolling = {"rollingUpdate": {"phase": "InProgress"}}
+    before = with_status(graph(restart={"id": "r1"}), **rolling)
+    again = with_status(graph(restart={"id": "r2"}), **rolling)
+    expected = (
+        "spec.restart.id cannot be changed while a rolling update is in progress "
+        "(status.rollingUpdate.phase is InProgress); wait until it is Completed"
+    )
+    assert expected == lines(verdict(again, before).problems)
+    assert "rollout_in_progress" == verdict(again, before).reason
+    assert verdict(before, before).allowed
+    assert verdict(with_status(graph(), **rolling), before).allowed
+
+
+@pytest.mark.parametrize("phase", [None, "Completed"])
+def test_a_restart_after_a_rolling_update_is_fine(phase: str | None) -> None:
+    before = with_status(graph(), rollingUpdate={"phase": phase})
+    assert verdict(graph(restart={"id": "r2"}), before).allowed
+
+
+def test_an_operator_that_does_not_know_itself_takes_nobody_for_itself() -> None:
+    at = ReviewContext(RenderSettings(), user="", operator="")
+    old, new = (msgspec.Raw(msgspec.json.encode(adapted(count))) for count in (1, 3))
+    assert not decide(rules_of(graph()), new, old, at).allowed
+
+
+def test_a_request_that_runs_keeps_its_spec() -> None:
+    before = with_status(request(), state="Profiling")
+    found = verdict(with_status(request(model="n"), state="Profiling"), before)
+    assert "spec cannot be modified in state 'Profiling'" in lines(found.problems)
+
+
+def test_a_model_keeps_its_freedom_to_change_name_and_source() -> None:
+    other = lora("s3://other")
+    other["spec"]["modelName"] = "c"
+    assert verdict(other, lora("s3://x")).allowed
+    assert not verdict(model(modelType="adapter"), model()).allowed
+
+
+SMALL = RenderSettings(largest_object_bytes=2000)
+
+
+def large(letters: int) -> Object:
+    return {
+        **labelled(graph(), annotations={"note": "x" * letters}),
+        "status": {"state": "y" * 9000},
+    }
+
+
+def sized(new: Object, old: Object | None = None) -> Any:
+    texts = [msgspec.Raw(msgspec.json.encode(each)) if each else None for each in (new, old)]
+    assert texts[0] is not None
+    return decide(rules_of(new), texts[0], texts[1], ReviewContext(SMALL))
+
+
+def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> None:
+    found = sized(large(5000))
+    assert not found.allowed
+    assert found.reason == "too_large"
+    size = len(msgspec.json.encode(large(5000))) - len(msgspec.json.encode(large(0)["status"]))
+    assert f"document: the object has {size} bytes (limit 2000)" == lines(found.problems)
+
+
+def test_status_and_managed_fields_do_not_count_to_the_size() -> None:
+    assert sized(labelled(large(10), managedFields=[{"fieldsV1": {"f:x": "y" * 9000}}])).allowed
+
+
+def test_a_stored_object_over_the_limit_may_shrink_be_labelled_and_go_but_not_grow() -> None:
+    stored = large(5000)
+    assert sized(large(4000), stored).allowed
+    assert "(as before)" in sized(stored, stored).warnings[0]
+    assert not sized(large(5001), stored).allowed
+    assert sized(labelled(large(6000), deletionTimestamp="2026-01-01T00:00:00Z"), stored).allowed
+
+
+@pytest.mark.parametrize("metadata", [3, {"name": 3}, {"deletionTimestamp": {}}])
+def test_a_large_object_whose_metadata_cannot_be_read_is_refused(metadata: Any) -> None:
+    assert not sized({**large(5000), "metadata": metadata, "spec": {"x": "y" * 5000}}).allowed
+
+
+def test_a_new_graph_is_validated_for_the_provider_that_its_controller_will_choose() -> None:
+    queued = labelled(graph(), annotations={"nvidia.com/kai-scheduler-queue": "not a queue"})
+    assert verdict(queued).allowed
+    assert not verdict(queued, cluster=ClusterContext(grove_served=True)).allowed
+
+
+HOST_NAMES = {
+    "enabled": True,
+    "host": "chat",
+    "hostSuffix": "example.com",
+    "ingressControllerClassName": "nginx",
+}
+
+
+class World:
+    """Graphs and Ingresses that come and go."""
+
+    def __init__(self) -> None:
+        self.graphs, self.ingresses = a_store(DynamoGraphDeployment), a_store(Ingress)
+        self.names = shared_names(Cache([self.graphs, self.ingresses]))
+
+    def around(self, namespace: str) -> ClusterContext:
+        return ClusterContext(
+            foreign_graphs=self.names.graphs.outside(namespace),
+            foreign_hosts=self.names.hosts.outside(namespace),
+        )
+
+
+def ingress(namespace: str, *hosts: str, spec: bytes = b"") -> Ingress:
+    text = spec or msgspec.json.encode({"rules": [{"host": each} for each in hosts] + [{}]})
+    return Ingress(Metadata("x", namespace, uid="1"), spec=msgspec.Raw(text))
+
+
+def warned(document: Any, world: World, namespace: str = "lab") -> tuple[str, ...]:
+    placed = {**document, "metadata": {**document["metadata"], "namespace": namespace}}
+    return verdict(placed, cluster=world.around(namespace)).warnings
+
+
+def test_a_dynamo_namespace_that_another_namespace_has_is_told() -> None:
+    world = World()
+    world.graphs.on_watch_event(Present(a_graph({}, name="b-chat", namespace="lab-a")))
+    clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
+    (told,) = warned(clash, world)
+    assert (
+        "metadata.name: a graph in another namespace uses the same Dynamo namespace "
+        '"lab-a-b-chat"' in told
+    )
+    assert "b-chat in" not in told.replace("lab-a-b-chat", "")
+    assert () == warned(graph(), world)
+
+
+def test_a_graph_is_no_rival_of_itself_and_one_that_is_gone_of_nobody() -> None:
+    world = World()
+    world.graphs.on_watch_event(Present(a_graph({}, name="chat", namespace="lab")))
+    assert () == warned(graph(), world)
+    other = a_graph({}, name="b-chat", namespace="lab-a")
+    world.graphs.on_watch_event(Present(other))
+    world.graphs.on_watch_event(Removed(other.key, other.metadata.uid))
+    clash = {**graph(), "metadata": {"name": "a-b-chat", "namespace": "lab"}}
+    assert () == warned(clash, world)
+
+
+def test_a_host_that_another_namespace_has_is_told() -> None:
+    world = World()
+    world.ingresses.on_watch_event(Present(ingress("prod", "chat.example.com")))
+    (told,) = warned(with_service(ingress=HOST_NAMES), world)
+    assert 'an Ingress in another namespace uses the same host "chat.example.com"' in told
+    assert () == warned(with_service(ingress=HOST_NAMES), world, "prod")
+
+
+@pytest.mark.parametrize("spec", [b"{}", b'{"rules":5}', b'{"rules":[{"host":null}]}'])
+def test_an_ingress_without_hosts_claims_none(spec: bytes) -> None:
+    world = World()
+    world.ingresses.on_watch_event(Present(ingress("prod", spec=spec)))
+    assert "chat.example.com" not in world.names.hosts.outside("lab")

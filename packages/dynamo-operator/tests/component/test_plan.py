@@ -1,0 +1,474 @@
+"""Where our flags land in a command that a user wrote."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dynamo_operator.component.plan import (
+    Fragment,
+    GroupNode,
+    Hosts,
+    Part,
+    Reference,
+    in_script,
+    merged,
+    merged_environment,
+    merged_probe,
+    pruned,
+    with_flags,
+)
+from dynamo_operator.component.pod import pod_spec
+from dynamo_operator.component.render import component_objects, component_plan, hosts
+from dynamo_operator.names import group_name
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.kind import Object
+from specs import IMAGE, a_component
+
+PLAIN: list[Part] = ["--rank", "0"]
+LATE: list[Part] = ["--rank", Reference(Fragment("$((N + 1))"))]
+
+
+@pytest.mark.parametrize(
+    "program", ["python", "python3", "python3.12.1", "/opt/x/python3.11", "/usr/bin/python"]
+)
+def test_a_python_program_gets_them_as_arguments(program: str) -> None:
+    container = {"command": [program, "-m", "dynamo.sglang"], "args": ["--tp", "16"]}
+    assert {**container, "args": ["--tp", "16", "--rank", "0"]} == with_flags(
+        container, PLAIN, "sglang"
+    )
+
+
+def test_a_program_goes_through_a_shell_when_only_a_shell_knows_a_value() -> None:
+    container = {"command": ["python3", "-m", "dynamo.sglang"], "args": ["--x", '{"a": 1}']}
+    script = "exec python3 -m dynamo.sglang --x '{\"a\": 1}' --rank $((N + 1))"
+    assert {"command": ["sh", "-c"], "args": [script]} == with_flags(container, LATE, "sglang")
+
+
+def test_a_wrapped_program_is_a_program() -> None:
+    container = {"command": ["numactl", "-m", "0", "python3", "-m", "dynamo.sglang"]}
+    assert ["--rank", "0"] == with_flags(container, PLAIN, "sglang")["args"]
+
+
+@pytest.mark.parametrize("program", ["python-config", "pythonx", "python3 ", "/opt/own"])
+def test_another_program_is_left_alone(program: str) -> None:
+    container = {"command": [program], "args": ["--own"]}
+    assert container == with_flags(container, LATE, "sglang")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("python3 -m dynamo.vllm", "python3 -m dynamo.vllm F"),
+        ("python3 -m dynamo.vllm --a b", "python3 -m dynamo.vllm F --a b"),
+        ("cd /w && python3 -m dynamo.vllm 2>&1 | tee l", "cd /w && python3 -m dynamo.vllm F 2>&1 | tee l"),
+        ("python3 -m dynamo.vllm;date", "python3 -m dynamo.vllm F;date"),
+        ("python3 -m dynamo.vllm --model /m/vllm-x --b", "python3 -m dynamo.vllm --model /m/vllm-x F --b"),
+        ("python -m dynamo.vllm & python3 vllm", "python -m dynamo.vllm F & python3 vllm F"),
+        ("python3 -m other", "python3 -m other"),
+    ],
+)  # fmt: skip
+def test_in_a_script_they_stand_behind_the_framework(script: str, expected: str) -> None:
+    container = {"command": ["/bin/sh", "-c"], "args": [script]}
+    assert [expected] == with_flags(container, ["F"], "vllm")["args"]
+
+
+def test_only_the_first_argument_that_starts_the_framework_is_changed() -> None:
+    container = {
+        "command": ["sh", "-c"],
+        "args": ["date", "python3 -m dynamo.vllm", "python3 vllm"],
+    }
+    expected = ["date", "python3 -m dynamo.vllm F", "python3 vllm"]
+    assert expected == with_flags(container, ["F"], "vllm")["args"]
+
+
+REFERENCE = re.compile(r"(python[0-9.]*[\t\n\f\r ]+[^|&;]*vllm[^|&;]*?)([\t\n\f\r ]|\Z|[|&;])")
+"""As the reference says it."""
+PIECES = [
+    "python ",
+    "python",
+    "3",
+    ".",
+    "x",
+    " ",
+    "\n",
+    "\v",
+    "-m ",
+    "dynamo.",
+    "vllm",
+    "|",
+    "&",
+    ";",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_they_stand_where_the_pattern_of_the_reference_puts_them(script: str) -> None:
+    expected = REFERENCE.sub(lambda found: f"{found[1]} F{found[2]}", script)
+    assert expected == in_script(script, ["F"], "vllm")
+
+
+@pytest.mark.parametrize("text", ["python ", "python -m ", "python3", "vllm "])
+def test_a_long_script_is_changed_in_time_that_grows_like_its_length(text: str) -> None:
+    script = text * 200_000
+    assert script == in_script(script, ["F"], "vllm")
+
+
+@pytest.mark.parametrize(
+    ("default", "user", "result"),
+    [
+        (60, 0, 0),
+        (True, False, False),
+        (60, None, 60),
+        ("main", "", "main"),
+        ("main", "own", "own"),
+        (["a"], [], ["a"]),
+        (["a"], ["b", "c"], ["b", "c"]),
+        ({"a": 1, "b": 2}, {"b": 3, "c": 4}, {"a": 1, "b": 3, "c": 4}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 0}}, {"a": {"b": 0, "c": 2}}),
+        ({"a": 1}, {}, {"a": 1}),
+    ],
+)
+def test_a_word_counts_when_there_is_one(default: Any, user: Any, result: Any) -> None:
+    assert result == merged(default, user)
+
+
+def test_the_default_is_not_changed() -> None:
+    default = {"a": {"b": 1}}
+    merged(default, {"a": {"b": 2}})
+    assert {"a": {"b": 1}} == default
+
+
+LIVE = {"httpGet": {"path": "/live", "port": "system"}, "periodSeconds": 5, "timeoutSeconds": 4}
+
+
+@pytest.mark.parametrize(
+    ("user", "result"),
+    [
+        ({"periodSeconds": 20}, {**LIVE, "periodSeconds": 20}),
+        (
+            {"exec": {"command": ["true"]}},
+            {"exec": {"command": ["true"]}, "periodSeconds": 5, "timeoutSeconds": 4},
+        ),
+        (
+            {"httpGet": {"path": "/own", "port": 8080}},
+            {**LIVE, "httpGet": {"path": "/own", "port": 8080}},
+        ),
+        ({"httpGet": {"path": "/own"}}, {**LIVE, "httpGet": {"path": "/own", "port": "system"}}),
+    ],
+)
+def test_a_probe_keeps_one_handler(user: Any, result: Any) -> None:
+    assert result == merged_probe(LIVE, user)
+
+
+def test_variables_are_sorted_and_the_stronger_entry_wins_whole() -> None:
+    low: list[Object] = [{"name": "B", "value": "low"}, {"name": "A", "value": "low"}]
+    high: list[Object] = [
+        {"name": "B", "valueFrom": {"fieldRef": {}}},
+        {"name": "C"},
+        {"name": "C", "value": ""},
+    ]
+    assert [
+        {"name": "A", "value": "low"},
+        {"name": "B", "valueFrom": {"fieldRef": {}}},
+        {"name": "C", "value": ""},
+    ] == merged_environment(low, high)
+
+
+def test_nulls_and_empty_lists_are_no_words() -> None:
+    given = {"a": None, "b": [], "c": {"d": None}, "e": [None, {"f": None}], "g": "", "h": 0}
+    assert {"c": {}, "e": [{}], "g": "", "h": 0} == pruned(given)
+
+
+SETTINGS = RenderSettings(mpi_secret_name="mpi-keys")
+VLLM = ["python3", "-m", "dynamo.vllm"]
+PROBES = {"livenessProbe", "readinessProbe", "startupProbe"}
+
+
+def mains(gpus: str = "8", nodes: int = 2, by: Hosts | None = None, **main: Any) -> list[Object]:
+    """The main containers of leader and worker."""
+    component = a_component(
+        componentType="worker",
+        multinode={"nodeCount": nodes},
+        resources={"limits": {"gpu": gpus}} if gpus else {},
+        extraPodSpec={"mainContainer": {"image": IMAGE, **main}},
+    )
+    plan = component_plan(component, Facts(), SETTINGS)
+    pods = [pod_spec(plan, GroupNode(leads, by or hosts(nodes))) for leads in (True, False)]
+    return [pod["containers"][-1] for pod in pods]
+
+
+def started(**what: Any) -> list[list[str]]:
+    """Command and arguments of leader and worker, as one list each."""
+    return [[*each["command"], *each.get("args", ())] for each in mains(**what)]
+
+
+def elsewhere(name: str) -> Hosts:
+    """Hosts whose names the kubelet knows, and ranks that only a shell can compute."""
+    return Hosts(
+        leader=Reference(Fragment(f"$(SET)-{name}-ldr-0"), f"$(SET)-{name}-ldr-0"),
+        workers=(Reference(Fragment(f"$(SET)-{name}-wkr-0"), f"$(SET)-{name}-wkr-0"),),
+        worker_rank=Reference(Fragment("$((INDEX + 1))")),
+        rank_term="$((INDEX + 1))",
+    )
+
+
+def test_a_model_that_is_cut_over_more_gpus_than_a_node_has_runs_on_ray() -> None:
+    leader, worker = started(
+        command=VLLM, args=["--model", "m", "--tensor-parallel-size", "16"], by=elsewhere("w")
+    )
+    script = (
+        "ray start --head --port=6379 && python3 -m dynamo.vllm --model m --tensor-parallel-size 16 "
+        "--distributed-executor-backend ray"
+    )
+    assert ["/bin/sh", "-c", script] == leader
+    assert ["/bin/sh", "-c", "ray start --address=$(SET)-w-ldr-0:6379 --block"] == worker
+
+
+def test_copies_that_need_more_than_a_node_run_data_parallel() -> None:
+    leader, worker = started(
+        gpus="4",
+        command=["python3"],
+        args=["-m", "dynamo.vllm", "--data-parallel-size", "8"],
+    )
+    common = "-m dynamo.vllm --data-parallel-size 8 --data-parallel-hybrid-lb --data-parallel-size-local 4"
+    port = "--data-parallel-rpc-port 13445"
+    assert (
+        f"python3 {common} --data-parallel-start-rank 0 "
+        f"--data-parallel-address $(LWS_LEADER_ADDRESS) {port}"
+    ).split() == leader
+    script = (
+        f"exec python3 {common} --data-parallel-start-rank $(( 4 * LWS_WORKER_INDEX )) "
+        f"--data-parallel-address $LWS_LEADER_ADDRESS {port}"
+    )
+    assert ["sh", "-c", script] == worker
+
+
+@pytest.mark.parametrize(
+    ("args", "mode"),
+    [
+        (["--tensor-parallel-size", "16"], "ray"),
+        (["--tensor-parallel-size=16"], "ray"),
+        (["--tensor_parallel_size", "16"], "ray"),
+        (["-tp", "4", "-pp", "4"], "ray"),
+        (["--tensor-parallel-size", "much", "--tensor-parallel-size", "16"], "ray"),
+        (["-tp", "8", "-dp", "2"], "data"),
+        (["--data-parallel-size=16"], "data"),
+        (["--tensor-parallel-size", "8"], "alone"),
+        (["--tensor-parallel-size", "0"], "alone"),
+        ([], "alone"),
+    ],
+)
+def test_the_sizes_in_a_command_decide(args: list[str], mode: str) -> None:
+    marks = {"ray": "ray start", "data": "--data-parallel-rpc-port", "alone": "dynamo.vllm"}
+    for way in ({"args": args}, {"command": [*VLLM, *args]}):
+        what = {"command": VLLM, **way}
+        for each in started(**what):
+            assert marks[mode] in " ".join(each)
+            assert mode != "alone" or each == [*what["command"], *what.get("args", [])]
+
+
+def test_without_gpus_every_node_of_vllm_runs_for_itself() -> None:
+    leader, worker = started(gpus="", command=VLLM, args=["--tensor-parallel-size", "16"])
+    assert leader == worker == [*VLLM, "--tensor-parallel-size", "16"]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (
+            "python3 -m dynamo.vllm -tp 16",
+            "python3 -m dynamo.vllm -tp 16 --distributed-executor-backend ray",
+        ),
+        (
+            "python3 -m dynamo.vllm \\\n  -tp 16\n",
+            "python3 -m dynamo.vllm --distributed-executor-backend ray \\\n  -tp 16",
+        ),
+        (
+            "python3 -m dynamo.vllm -tp 16 | tee l",
+            "python3 -m dynamo.vllm --distributed-executor-backend ray -tp 16 | tee l",
+        ),
+    ],
+)
+def test_a_script_stays_in_its_own_shell_under_ray(script: str, expected: str) -> None:
+    leader, _ = started(command=["bash", "-c"], args=[script])
+    assert ["bash", "-c", f"ray start --head --port=6379 && {expected}"] == leader
+
+
+def test_sglang_is_told_where_its_leader_is() -> None:
+    leader, worker = started(command=["python3", "-m", "dynamo.sglang"], args=["--tp", "16"])
+    flags = "--tp 16 --dist-init-addr $(LWS_LEADER_ADDRESS):29500 --nnodes 2 --node-rank 0"
+    assert ["python3", "-m", "dynamo.sglang", *flags.split()] == leader
+    script = (
+        "exec python3 -m dynamo.sglang --tp 16 --dist-init-addr $LWS_LEADER_ADDRESS:29500 --nnodes 2 "
+        "--node-rank $(LWS_WORKER_INDEX)"
+    )
+    assert ["sh", "-c", script] == worker
+
+
+@pytest.mark.parametrize("framework", ["vllm", "sglang"])
+def test_only_the_leader_of_a_group_keeps_its_probes(framework: str) -> None:
+    leader, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=["-tp", "16"])
+    assert PROBES <= leader.keys()
+    assert not PROBES & worker.keys()
+
+
+@pytest.mark.parametrize(
+    ("framework", "args", "listens"),
+    [
+        ("vllm", ["-tp", "16"], False),
+        ("vllm", ["-dp", "16"], True),
+        ("sglang", ["--tp", "16"], True),
+        ("trtllm", [], False),
+    ],
+)
+def test_a_follower_has_the_port_that_is_scraped_only_if_it_listens(
+    framework: str, args: list[str], *, listens: bool
+) -> None:
+    leader, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=args)
+    assert ["system"] == [port["name"] for port in leader["ports"]]
+    assert listens == ("ports" in worker)
+    own = {"name": "own", "containerPort": 1}
+    ports = [own, {"name": "system", "containerPort": 9090}]
+    _, worker = mains(command=["python3", "-m", f"dynamo.{framework}"], args=args, ports=ports)
+    assert (ports if listens else [own]) == worker["ports"]
+
+
+def test_a_worker_of_tensorrt_llm_is_ready_when_it_lets_others_in() -> None:
+    leader, worker = mains(command=["python3", "-m", "dynamo.trtllm"])
+    assert PROBES <= leader.keys()
+    assert {"readinessProbe"} == PROBES & worker.keys()
+    assert {"port": 2222} == worker["readinessProbe"]["tcpSocket"]
+
+
+@pytest.mark.parametrize(
+    ("context", "may_be_root"),
+    [
+        ({}, True),
+        ({"runAsUser": 0}, True),
+        ({"runAsUser": 1000}, False),
+        ({"runAsNonRoot": True}, False),
+    ],
+)
+def test_root_is_allowed_only_where_there_may_be_root(context: Object, may_be_root: bool) -> None:
+    leader, worker = started(command=["python3", "-m", "dynamo.trtllm"], securityContext=context)
+    assert may_be_root == ("--allow-run-as-root" in leader[2])
+    assert may_be_root == ("PermitRootLogin yes" in worker[2])
+
+
+def test_paths_of_ssh_follow_the_home_of_the_process() -> None:
+    for each in started(command=["python3", "-m", "dynamo.trtllm"]):
+        assert "~" not in each[2]
+        assert "$HOME/.ssh/id_rsa" in each[2]
+
+
+def test_a_leader_waits_for_names_only_where_they_come_late() -> None:
+    for by, waits in ((hosts(2), True), (elsewhere("t"), False)):
+        leader, _ = started(command=["python3", "-m", "dynamo.trtllm"], by=by)
+        assert waits == ("Waiting for DNS" in leader[2])
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stand-ins: mpirun starts what comes behind its own flags, the launcher prints what it gets."""
+    folder = tmp_path_factory.mktemp("programs")
+    (folder / "mpirun").write_text(
+        '#!/bin/sh\nwhile [ "$1" != bash ]; do shift; done\nshift\nexec /bin/sh "$@"\n'
+    )
+    # Like the real one, it does not overwrite a key without being asked.
+    (folder / "ssh-keygen").write_text('#!/bin/sh\n[ ! -e "$4" ] && : > "$4"\n')
+    (folder / "sshd").write_text('#!/bin/sh\necho "$@"\n')
+    (folder / "trtllm-llmapi-launch").write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    for each in folder.iterdir():
+        each.chmod(0o755)
+    return folder
+
+
+def run(script: str, programs: Path, **environment: str) -> str:
+    found = subprocess.run(  # noqa: S603  # our own text, with stand-ins for the programs
+        ["/bin/sh", "-c", script],
+        env={"PATH": f"{programs}:/usr/bin:/bin", "HOME": "/home/u", **environment},
+        capture_output=True,
+        check=True,
+    )
+    return found.stdout.decode()
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.text(
+            st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
+            min_size=1,
+            max_size=8,
+        ),
+        max_size=3,
+    )
+)
+def test_arguments_pass_through_two_shells_unharmed(programs: Path, args: list[str]) -> None:
+    leader, _ = started(command=["python3", "-m", "dynamo.trtllm"], args=args)
+    mpirun = leader[2][leader[2].index("mpirun ") :]
+    expected = ["python3", "-m", "dynamo.trtllm", *args]
+    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
+
+
+def test_the_launcher_stands_before_the_engine_in_a_script(programs: Path) -> None:
+    script = "export A=b && exec /usr/bin/python3 -m dynamo.trtllm --x '1 2' $A"
+    leader, _ = started(command=["bash", "-c"], args=[script])
+    mpirun = leader[2][leader[2].index("mpirun ") :]
+    expected = ["/usr/bin/python3", "-m", "dynamo.trtllm", "--x", "1 2", "b"]
+    assert expected == run(mpirun, programs, LWS_LEADER_ADDRESS="a.b.c").split("\0")[:-1]
+
+
+def test_a_worker_lets_others_in_with_files_below_its_own_home(
+    programs: Path, tmp_path: Path
+) -> None:
+    _, worker = started(command=["python3", "-m", "dynamo.trtllm"])
+    keys, home = tmp_path / "keys", tmp_path / "home"
+    keys.mkdir()
+    for name in ("private.key", "private.key.pub"):
+        (keys / name).write_text(name)
+    moved = {"/ssh-pk": str(keys), "/run/sshd": str(tmp_path / "run"), "/usr/sbin/sshd": "sshd"}
+    script = worker[2]
+    for old, new in moved.items():
+        script = script.replace(old, new)
+    for _ in ("first start", "restart on the same volume"):
+        assert f"-D -f {home}/.ssh/sshd_config" in run(script, programs, HOME=str(home))
+    assert "private.key" == (home / ".ssh/id_rsa").read_text()
+    assert 0o600 == (home / ".ssh/id_rsa").stat().st_mode & 0o777
+    assert "private.key.pub" == (home / ".ssh/authorized_keys").read_text()
+    assert f"IdentityFile {home}/.ssh/id_rsa" in (home / ".ssh/config").read_text().splitlines()
+    lines = (home / ".ssh/sshd_config").read_text().splitlines()
+    assert "Port 2222" == lines[0]
+    assert f"HostKey {home}/.ssh/host_keys/ssh_host_ed25519_key" in lines
+    assert f"AuthorizedKeysFile {home}/.ssh/authorized_keys" == lines[-1]
+
+
+def test_the_names_of_workers_follow_from_that_of_the_leader(programs: Path) -> None:
+    script = " ".join(each.shell.text for each in (hosts(3).leader, *hosts(3).workers))
+    address = "g-w-1-0.g-w-1.prod"
+    expected = f"{address} g-w-1-0-1.g-w-1.prod g-w-1-0-2.g-w-1.prod\n"
+    assert expected == run(f"echo {script}", programs, LWS_LEADER_ADDRESS=address)
+
+
+def test_names_of_groups_leave_room_for_what_is_made_below_them() -> None:
+    found = {group_name("a" * 63, index) for index in range(3)} | {group_name("w" * 48, 7)}
+    assert 4 == len(found)
+    for name in found:
+        assert 63 >= len(f"{name}-0-5d4f8c7b99")
+    assert "g-w-0" == group_name("g-w", 0)
+
+
+def test_every_replica_is_a_group_with_a_place_of_its_own() -> None:
+    component = a_component(replicas=3, multinode={"nodeCount": 4}, componentType="worker")
+    objects = [
+        (each["kind"], each["metadata"]["name"])
+        for each in component_objects(component, Facts(), SETTINGS)
+    ]
+    groups = [(kind, f"w-{i}") for i in range(3) for kind in ("PodGroup", "LeaderWorkerSet")]
+    assert [("Service", "w"), *groups] == objects

@@ -1,0 +1,269 @@
+"""YAML means what it means to kubectl, and every mistake has a place."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.documents import (
+    DEPTH_LIMIT,
+    ShallowLoader,
+    documents,
+    is_deep,
+    scalar,
+    write_json,
+    write_yaml,
+)
+
+
+def mistakes(text: str) -> list[str]:
+    with pytest.raises(ExceptionGroup) as caught:
+        documents("f.yaml", text)
+    return [str(error) for error in caught.value.exceptions]
+
+
+# Each pair was printed by `kubectl label --local -f - -o json` of kubectl 1.32.
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("yes", True),
+        ("y", True),
+        ("on", True),
+        ("TRUE", True),
+        ("n", False),
+        ("off", False),
+        ("~", None),
+        ("", None),
+        ("null", None),
+        ("1:30", "1:30"),
+        ("2020-01-01", "2020-01-01"),
+        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+        ("=", "="),
+        ("0777", 511),
+        ("0o17", 15),
+        ("0o8", "0o8"),
+        ("089", 89.0),
+        ("0b11", 3),
+        ("0b12", "0b12"),
+        ("0x1F", 31),
+        ("-0x10", -16),
+        ("1_000", 1000),
+        ("1e3", 1000.0),
+        ("1e3_0", 1e30),
+        ("1.", 1.0),
+        (".5", 0.5),
+        (".5e3", 500.0),
+        ("-.5", -0.5),
+        ("1_0.5", 10.5),
+        ("-0", 0),
+        ("+1", 1),
+        ("9007199254740993", 9007199254740993),
+        ("12345678901234567890", 12345678901234567890),
+        ("123456789012345678901234567890", 1.2345678901234568e29),
+        ("1e999", "1e999"),
+        ("yEs", "yEs"),
+        ("-", "-"),
+        ("._", "._"),
+    ],
+)
+def test_plain_scalars_mean_what_they_mean_to_kubectl(text: str, value: Any) -> None:
+    assert (type(value), value) == (type(scalar(text)), scalar(text))
+
+
+def test_quoted_scalars_are_strings() -> None:
+    assert ["yes", "1", "null"] == documents("f", '[\'yes\', "1", "null"]')[0].value
+
+
+def test_tags_are_obeyed() -> None:
+    assert {"a": "yes", "b": 1, "c": None} == documents(
+        "f", "a: !!str yes\nb: !!float 1\nc: !!null ~"
+    )[0].value
+
+
+def test_keys_become_strings() -> None:
+    text = "1: a\n2.5: b\ntrue: c\nno: d\n"
+    assert {"1": "a", "2.5": "b", "true": "c", "false": "d"} == documents("f", text)[0].value
+
+
+def test_merge_keys_and_aliases_are_followed() -> None:
+    text = "a: &a {x: 1, w: 1}\nb: &b {w: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\n"
+    assert {"x": 3, "w": 1, "z": 2} == documents("f", text)[0].value["c"]
+
+
+def test_empty_documents_are_left_out() -> None:
+    assert [1, 2] == [
+        each.value for each in documents("f", "---\n---\n1\n---\n# nothing\n---\n2\n")
+    ]
+
+
+def test_json_is_read_too() -> None:
+    text = '{"a": "\\ud83d\\ude00", "b": "\\/",\n\t"c": [1e3]}'
+    assert {"a": "😀", "b": "/", "c": [1000.0]} == documents("f", text)[0].value
+
+
+def test_a_key_given_twice_is_an_error_with_its_place() -> None:
+    assert ["f.yaml:3:3: duplicate key 'b'"] == mistakes("a:\n  b: 1\n  b: 2\n")
+
+
+def test_a_merged_key_may_be_overridden() -> None:
+    assert {"b": 2} == documents("f", "a: &a {b: 1}\nc:\n  <<: *a\n  b: 2\n")[0].value["c"]
+
+
+def test_all_mistakes_of_a_text_are_reported() -> None:
+    text = "a: 1\na: 2\n---\nb: .inf\n~: c\n"
+    assert [
+        "f.yaml:2:1: duplicate key 'a'",
+        "f.yaml:4:4: invalid number .inf (outside the range of Kubernetes)",
+        "f.yaml:5:1: a key must not be null",
+    ] == mistakes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: [1\nb", "f.yaml:3:1"),
+        ("a:\n\tb: 1", "f.yaml:2:1"),
+        ("a: *x", "f.yaml:1:4"),
+        ('a: "\\ud83d"', "f.yaml:1:7"),
+        ("a: \x00", "f.yaml"),
+    ],
+)
+def test_text_that_is_no_yaml_is_one_mistake(text: str, place: str) -> None:
+    (line,) = mistakes(text)
+    assert line.startswith(f"{place}: unreadable YAML: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: !foo b", "cannot read 'b' as !foo"),
+        ("a: !!int x", "cannot read 'x' as !!int"),
+        ("a: &x [*x]", "an alias refers to a value that contains it"),
+        ("? [a]\n: b", "expected a string as key"),
+        ("a: {<<: 1}", "`<<` expects a mapping or a list of mappings"),
+    ],
+)
+def test_what_kubernetes_cannot_hold_is_a_mistake(text: str, message: str) -> None:
+    assert [message] == [line.partition(": ")[2] for line in mistakes(text)]
+
+
+def test_aliases_of_aliases_end() -> None:
+    layers = "".join(
+        f"a{n}: &a{n} [{','.join(f'*a{n - 1}' for _ in range(9))}]\n" for n in range(1, 9)
+    )
+    assert ["f.yaml: its aliases expand to more values than Kubernetes accepts"] == mistakes(
+        f"a0: &a0 x\n{layers}"
+    )
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, "{a: " * 100_000])
+def test_nesting_without_end_is_a_mistake_and_not_the_end_of_the_process(text: str) -> None:
+    (line,) = mistakes(text)
+    assert line.endswith("unreadable YAML: nested deeper than 100 levels")
+
+
+def test_nesting_by_aliases_is_a_mistake() -> None:
+    layers = "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
+    assert "f.yaml:1:5: its aliases nest deeper than 100 levels" in mistakes(
+        f"a0: &a0 [x]\n{layers}"
+    )
+
+
+def test_an_integer_without_end_is_a_text() -> None:
+    assert "9" * 5000 == documents("f.yaml", "9" * 5000)[0].value
+
+
+def test_a_field_has_a_place() -> None:
+    text = 'a:\n  - b: 1\n  - "c.d/e":\n      f-g: 2\n'
+    document = documents("f", text)[0]
+    assert "f:4:7" == document.place('a[1]["c.d/e"].f-g')
+    assert "f:3:5" == document.place('a[1]["c.d/e"].missing')
+    assert "f:2:5" == document.place("a[0]")
+    assert "f:1:1" == document.place("document")
+
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.text("0123456789-+._:xobeEyYnNTtfF~ \n", max_size=6)
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def written(*objects: Any) -> str:
+    stream = io.StringIO()
+    write_yaml(objects, stream)
+    return stream.getvalue()
+
+
+@given(st.dictionaries(st.text(), VALUES, min_size=1, max_size=3))
+def test_reading_is_the_inverse_of_writing(value: dict[str, Any]) -> None:
+    assert [value, value] == [each.value for each in documents("f", written(value, value))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["yes", "y", "no", "1e3", "0o17", "0777", "1_000", "1:30", "2020-01-01", "~", "", "=", "<<"],
+)
+def test_a_string_that_a_reader_could_mistake_is_quoted(text: str) -> None:
+    output = written({"a": text})
+    assert f"---\na: '{text}'\n" == output
+    assert text == yaml.safe_load(output)["a"]
+
+
+def test_shared_values_are_written_out() -> None:
+    shared = {"x": [1]}
+    assert "---\na:\n  x:\n  - 1\nb:\n  x:\n  - 1\n" == written({"a": shared, "b": shared})
+
+
+def test_several_lines_become_a_block() -> None:
+    assert "---\na: |\n  b\n  c\n" == written({"a": "b\nc\n"})
+
+
+def test_long_lines_are_not_folded() -> None:
+    text = " ".join("word" for _ in range(300))
+    assert f"---\na: {text}\n" == written({"a": text})
+
+
+def test_json_is_one_list() -> None:
+    stream = io.StringIO()
+    write_json([{"a": 1}, {"b": "é"}], stream)
+    assert {"apiVersion": "v1", "kind": "List", "items": [{"a": 1}, {"b": "é"}]} == json.loads(
+        stream.getvalue()
+    )
+
+
+def nested(levels: int, *, in_lists: bool) -> Any:
+    """A value with a number at that level."""
+    value: Any = 1
+    for _ in range(levels - 1):
+        value = [value] if in_lists else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("in_lists", [False, True])
+@pytest.mark.parametrize("levels", [1, 2, DEPTH_LIMIT - 1, DEPTH_LIMIT, DEPTH_LIMIT + 1, 300])
+def test_it_is_the_readers_own_limit(levels: int, *, in_lists: bool) -> None:
+    value = nested(levels, in_lists=in_lists)
+    assert (levels > DEPTH_LIMIT) is is_deep(value)
+    text = json.dumps(value)
+    if levels > DEPTH_LIMIT:
+        with pytest.raises(yaml.MarkedYAMLError, match="nested deeper than"):
+            yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
+    else:
+        assert value == yaml.load(text, Loader=ShallowLoader)  # noqa: S506  a safe loader
+
+
+def test_breadth_is_no_depth() -> None:
+    assert not is_deep({str(each): [each] * 10 for each in range(1000)})

@@ -1,0 +1,587 @@
+"""Metrics are for clients that the API server authorizes, and others cost it little."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import aiohttp
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+
+from dynamo_operator import version
+from dynamo_operator.admission.certificates import MetricsCertificate, UnverifiedStore
+from dynamo_operator.component.api import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.features.rollouts.status import RolloutResult
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+    RollingUpdateStatus,
+)
+from dynamo_operator.models.api import DynamoModel, DynamoModelStatus, EndpointInfo
+from dynamo_operator.models.plan import Call, Ending, LoraVerb, Reply
+from dynamo_operator.observability import (
+    FORBIDDEN,
+    OK,
+    UNAVAILABLE,
+    UNKNOWN,
+    Access,
+    Address,
+    CallMetrics,
+    HttpServer,
+    ObjectGauges,
+    RolloutMetrics,
+    component_state,
+    health_server,
+    listen_address,
+    metrics_server,
+    register,
+    reported_state,
+)
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from kube_runtime.client.client import Answer, Client, Request
+from kube_runtime.controller.manager import Health
+from kube_runtime.errors import ConfigError, Unreachable
+from kube_runtime.types.meta import Condition, Metadata, R, Resource
+from simulated.clock import on_simulated_clock
+
+PROMETHEUS = "system:serviceaccount:monitoring:prometheus"
+
+
+@dataclass
+class Reviews:
+    """An API server that knows two tokens; one of their owners may read metrics."""
+
+    asked: list[str] = field(default_factory=list)
+    subjects: list[dict[str, object]] = field(default_factory=list)
+    is_away: bool = False
+    may_nobody: bool = False
+    go_on: asyncio.Event | None = None
+
+    async def send(self, request: Request) -> Answer:
+        assert request.body is not None
+        self.asked.append(request.path.rpartition("/")[2])
+        if self.go_on is not None:
+            await self.go_on.wait()
+        if self.is_away:
+            raise Unreachable("away")
+        spec = json.loads(request.body)["spec"]
+        if request.path.endswith("tokenreviews"):
+            status = self._whose(spec["token"])
+        else:
+            self.subjects.append(spec)
+            is_for_metrics = spec["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+            may = not self.may_nobody and spec["user"] == PROMETHEUS
+            status = {"allowed": is_for_metrics and may}
+        body = json.dumps({"metadata": {}, "spec": spec, "status": status}).encode()
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield body
+
+        return Answer(201, {"content-type": "application/json"}, chunks())
+
+    @staticmethod
+    def _whose(token: str) -> dict[str, object]:
+        users = {"prometheus": PROMETHEUS, "tenant": "system:serviceaccount:team-a:default"}
+        if token not in users:
+            return {"authenticated": False, "error": "unknown"}
+        user = {"username": users[token], "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}}
+        return {"authenticated": True, "user": user}
+
+
+def access(reviews: Reviews) -> Access:
+    return Access(Client(reviews), "/metrics")
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("Bearer prometheus", OK),
+        ("bearer  prometheus ", OK),
+        ("Bearer tenant", FORBIDDEN),
+        ("Bearer forged", UNKNOWN),
+        ("Bearer", UNKNOWN),
+        ("Bearer p\u00e9", UNKNOWN),
+        ("Bearer " + "x" * 20_000, UNKNOWN),
+        ("Basic cHJvbWV0aGV1cw==", UNKNOWN),
+        ("", UNKNOWN),
+    ],
+)
+async def test_only_who_may_read_them_is_let_in(header: str, expected: int) -> None:
+    assert expected == await access(Reviews()).status(header)
+
+
+async def test_all_that_is_known_of_a_user_is_asked_about() -> None:
+    reviews = Reviews()
+    await access(reviews).status("Bearer prometheus")
+    found = {name: reviews.subjects[0][name] for name in ("user", "uid", "groups", "extra")}
+    assert {"user": PROMETHEUS, "uid": "7", "groups": ["g"], "extra": {"a": ["b"]}} == found
+
+
+async def test_answers_are_remembered_refusals_too() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    for _ in range(5):
+        for token in ("prometheus", "tenant", "forged"):
+            await asked.status(f"Bearer {token}")
+    assert 5 == len(reviews.asked)
+
+
+async def test_what_is_remembered_has_a_limit() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    for number in range(3000):
+        await asked.status(f"Bearer {number}")
+        await asyncio.sleep(0)
+    assert 1024 == len(asked._refused)  # memory is what it is about
+
+
+async def test_strangers_push_no_scraper_out_of_memory() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    for number in range(3000):
+        await asked.status(f"Bearer {number}")
+        await asyncio.sleep(0)
+    del reviews.asked[:]
+    assert OK == await asked.status("Bearer prometheus")
+    assert [] == reviews.asked
+
+
+@on_simulated_clock
+async def test_a_scraper_whose_answer_ran_out_does_not_wait_among_strangers() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    await asyncio.sleep(90)
+    reviews.go_on = asyncio.Event()
+    tasks = [asyncio.create_task(asked.status(f"Bearer {number}")) for number in range(200)]
+    await asyncio.sleep(1)
+    scraper = asyncio.create_task(asked.status("Bearer prometheus"))
+    await asyncio.sleep(1)
+    assert 5 == len([each for each in reviews.asked if each == "tokenreviews"][1:])
+    reviews.go_on.set()
+    assert OK == await scraper
+    await asyncio.gather(*tasks)
+
+
+@on_simulated_clock
+async def test_who_lost_the_right_is_refused_when_his_answer_has_run_out() -> None:
+    reviews = Reviews()
+    asked = access(reviews)
+    assert OK == await asked.status("Bearer prometheus")
+    reviews.may_nobody = True
+    await asyncio.sleep(59)
+    assert OK == await asked.status("Bearer prometheus")
+    await asyncio.sleep(2)
+    assert FORBIDDEN == await asked.status("Bearer prometheus")
+
+
+async def test_many_strangers_at_once_do_not_become_many_requests() -> None:
+    reviews = Reviews(go_on=asyncio.Event())
+    asked = access(reviews)
+    tasks = [asyncio.create_task(asked.status(f"Bearer {number}")) for number in range(200)]
+    await asyncio.sleep(0.1)
+    assert 4 == len(reviews.asked)
+    assert reviews.go_on is not None
+    reviews.go_on.set()
+    found = await asyncio.gather(*tasks)
+    assert {UNKNOWN: 32, UNAVAILABLE: 168} == {each: found.count(each) for each in set(found)}
+
+
+async def test_nobody_is_let_in_while_the_api_server_is_away_and_that_is_not_remembered() -> None:
+    reviews = Reviews(is_away=True)
+    asked = access(reviews)
+    assert UNAVAILABLE == await asked.status("Bearer prometheus")
+    reviews.is_away = False
+    assert OK == await asked.status("Bearer prometheus")
+
+
+@asynccontextmanager
+async def scraped(reviews: Reviews) -> AsyncIterator[aiohttp.ClientSession]:
+    kept = MetricsCertificate(UnverifiedStore())
+    server = metrics_server(
+        Address("127.0.0.1", 0),
+        CollectorRegistry(),
+        certificate=kept.certificate,
+        access=access(reviews),
+    )
+    tasks = [asyncio.create_task(each.run()) for each in (kept, server)]
+    await kept.certificate.loaded.wait()
+    await server.listening.wait()
+    try:
+        connector = aiohttp.TCPConnector(ssl=False)
+        base = f"https://127.0.0.1:{server.port}"
+        async with aiohttp.ClientSession(base, connector=connector) as session:
+            yield session
+    finally:
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+@pytest.mark.parametrize(("token", "expected"), [("prometheus", 200), ("tenant", 403), ("", 401)])
+async def test_metrics_over_tls_refuse_strangers(token: str, expected: int) -> None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with scraped(Reviews()) as session, session.get("/metrics", headers=headers) as answer:
+        assert expected == answer.status
+        assert ("Bearer" if expected == 401 else None) == answer.headers.get("WWW-Authenticate")
+        assert expected == 200 or not await answer.read()
+
+
+ANY = Address("127.0.0.1", 0)
+WELL = Health(())
+ILL = Health(("pods: not listed yet", "starting"))
+
+
+@asynccontextmanager
+async def running(server: HttpServer, scheme: str = "http") -> AsyncIterator[aiohttp.ClientSession]:
+    task = asyncio.create_task(server.run())
+    listening = asyncio.create_task(server.listening.wait())
+    await asyncio.wait({task, listening}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        listening.cancel()
+        await task
+    try:
+        base = f"{scheme}://127.0.0.1:{server.port}"
+        connector = aiohttp.TCPConnector(ssl=False)
+        async with aiohttp.ClientSession(base, connector=connector) as session:
+            yield session
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def health(alive: Health = WELL, ready: Health = WELL) -> HttpServer:
+    return health_server(ANY, alive=lambda: alive, ready=lambda: ready)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/healthz/healthz", "/readyz/readyz"])
+async def test_a_probe_that_is_well_says_ok(path: str) -> None:
+    async with running(health()) as session, session.get(path) as answer:
+        assert (200, "ok") == (answer.status, await answer.text())
+
+
+async def test_a_probe_that_is_not_well_says_why() -> None:
+    async with running(health(ready=ILL)) as session:
+        async with session.get("/readyz") as answer:
+            assert 500 == answer.status
+            text = "[-]pods: not listed yet\n[-]starting\nreadyz check failed\n"
+            assert text == await answer.text()
+        async with session.get("/healthz") as answer:
+            assert 200 == answer.status
+
+
+async def test_a_probe_can_be_asked_for_more() -> None:
+    async with running(health()) as session, session.get("/healthz?verbose") as answer:
+        assert "healthz check passed\n" == await answer.text()
+
+
+async def test_metrics_are_served_in_the_format_asked_for() -> None:
+    registry = CollectorRegistry()
+    Counter("things", "Things.", registry=registry).inc()
+    async with running(metrics_server(ANY, registry)) as session:
+        async with session.get("/metrics") as answer:
+            assert "text/plain" == answer.content_type
+            assert "things_total 1.0\n" in await answer.text()
+        wanted = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        async with session.get("/metrics", headers=wanted) as answer:
+            assert "application/openmetrics-text" == answer.content_type
+            assert (await answer.text()).endswith("# EOF\n")
+
+
+async def test_an_address_in_use_is_named() -> None:
+    server = health()
+    async with running(server):
+        again = health_server(
+            Address("127.0.0.1", server.port), alive=lambda: WELL, ready=lambda: WELL
+        )
+        expected = f"127.0.0.1:{server.port}: cannot listen: Address already in use"
+        with pytest.raises(ConfigError, match=expected):
+            await again.run()
+
+
+async def test_a_host_that_does_not_exist_is_named() -> None:
+    server = health_server(Address("203.0.113.1", 1), alive=lambda: WELL, ready=lambda: WELL)
+    with pytest.raises(ConfigError, match=r"203\.0\.113\.1:1: cannot listen"):
+        await server.run()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (":8080", Address(None, 8080)),
+        ("127.0.0.1:8080", Address("127.0.0.1", 8080)),
+        ("[::1]:8080", Address("::1", 8080)),
+        ("0.0.0.0:0", Address("0.0.0.0", 0)),  # noqa: S104  not listened on
+        ("0", None),
+        ("", None),
+    ],
+)
+def test_addresses_are_written_as_in_go(text: str, expected: Address | None) -> None:
+    assert expected == listen_address("--metrics-bind-address", text)
+
+
+@pytest.mark.parametrize("text", ["8080", "localhost", ":http", ":99999", "a:-1"])
+def test_a_wrong_address_blames_its_setting(text: str) -> None:
+    with pytest.raises(ConfigError, match="--metrics-bind-address: expected HOST:PORT"):
+        listen_address("--metrics-bind-address", text)
+
+
+class Objects:
+    """A cache with one model."""
+
+    def __init__(self, model: DynamoModel) -> None:
+        self.model = model
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
+        """The model, if that is asked for."""
+        return iter([self.model] if isinstance(self.model, type_) else [])
+
+
+def test_the_endpoints_of_a_model_are_counted_by_state() -> None:
+    ends = (
+        EndpointInfo(address="a", ready=True),
+        EndpointInfo(address="b", ready=False, failures=2),
+        EndpointInfo(address="c", ready=False, failures=2, fallback_covered=True),
+        EndpointInfo(address="d", ready=False),
+    )
+    status = DynamoModelStatus(endpoints=ends, conditions=(Condition("EndpointsReady", "False"),))
+    model = DynamoModel(metadata=Metadata(name="m", namespace="n"), status=status)
+    registry = CollectorRegistry()
+    register(registry, Objects(model))
+    for state in ("ready", "failing", "covered", "waiting"):
+        labels = {"namespace": "n", "model": "m", "state": state}
+        assert 1 == registry.get_sample_value("dynamo_operator_model_endpoints", labels)
+    labels = {"resource_type": "DynamoModel", "namespace": "n", "status": "not_ready"}
+    assert 1 == registry.get_sample_value("dynamo_operator_resources_total", labels)
+
+
+def test_a_call_is_counted_with_its_result_and_its_time() -> None:
+    registry = CollectorRegistry()
+    metrics = CallMetrics(registry)
+    metrics.called(Call(LoraVerb.LOAD, "a", "s3://a"), Reply(Ending.FAILED), 3.0)
+    labels = {"verb": "load", "result": "failed"}
+    assert 1 == registry.get_sample_value("dynamo_operator_adapter_calls_total", labels)
+    sum_ = registry.get_sample_value("dynamo_operator_adapter_call_seconds_sum", {"verb": "load"})
+    assert 3.0 == sum_
+
+
+class ObjectsMetrics:
+    """A cache of some objects."""
+
+    def __init__(self) -> None:
+        self.held: list[Resource] = []
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
+        return (each for each in self.held if isinstance(each, type_))
+
+
+def a_graph(name: str, state: str | None, namespace: str = "team") -> DynamoGraphDeployment:
+    return DynamoGraphDeployment(
+        metadata=Metadata(name=name, namespace=namespace),
+        status=DynamoGraphDeploymentStatus(state=state),
+    )
+
+
+def a_component(*conditions: Condition) -> DynamoComponentDeployment:
+    return DynamoComponentDeployment(
+        metadata=Metadata(name="c", namespace="team"),
+        status=DynamoComponentDeploymentStatus(conditions=conditions),
+    )
+
+
+def count(registry: CollectorRegistry, kind: str, status: str, namespace: str = "team") -> float:
+    labels = {"resource_type": kind, "namespace": namespace, "status": status}
+    return registry.get_sample_value("dynamo_operator_resources_total", labels) or 0
+
+
+def test_objects_are_counted_by_kind_namespace_and_state() -> None:
+    registry, cache = CollectorRegistry(), ObjectsMetrics()
+    register(registry, cache)
+    cache.held = [
+        a_graph("a", "pending"),
+        a_graph("b", "pending"),
+        a_graph("c", "pending", namespace="other"),
+        a_component(),
+    ]
+    assert 2 == count(registry, "DynamoGraphDeployment", "pending")
+    assert 1 == count(registry, "DynamoGraphDeployment", "pending", "other")
+    assert 1 == count(registry, "DynamoComponentDeployment", "not_ready")
+
+
+def test_what_is_gone_is_not_counted() -> None:
+    registry, cache = CollectorRegistry(), ObjectsMetrics()
+    register(registry, cache)
+    cache.held = [a_graph("a", "pending")]
+    assert 1 == count(registry, "DynamoGraphDeployment", "pending")
+    cache.held = [a_graph("a", "successful")]
+    assert 0 == count(registry, "DynamoGraphDeployment", "pending")
+    assert 1 == count(registry, "DynamoGraphDeployment", "successful")
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"), [("failed", "failed"), ("", "unknown"), (None, "unknown")]
+)
+def test_a_graph_without_a_state_is_unknown(state: str | None, expected: str) -> None:
+    assert expected == reported_state(a_graph("a", state))
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [("True", "ready"), ("False", "not_ready"), ("Unknown", "not_ready")]
+)
+def test_a_component_is_ready_while_it_is_available(status: str, expected: str) -> None:
+    assert expected == component_state(a_component(Condition("Available", status)))
+
+
+def test_the_version_and_the_process_are_there() -> None:
+    registry = CollectorRegistry()
+    register(registry, ObjectsMetrics())
+    assert 1 == registry.get_sample_value("dynamo_operator_build_info", {"version": version()})
+    assert (registry.get_sample_value("process_resident_memory_bytes") or 0) > 0
+
+
+def graph(*rollout: str) -> DynamoGraphDeployment:
+    update = RollingUpdateStatus(rollout[0], to_hash=rollout[1]) if rollout else None
+    return DynamoGraphDeployment(status=DynamoGraphDeploymentStatus(rolling_update=update))
+
+
+def counts(registry: CollectorRegistry) -> dict[str, float | None]:
+    name = "dynamo_operator_rollouts_total"
+    return {each.value: registry.get_sample_value(name, {"result": each}) for each in RolloutResult}
+
+
+def test_the_results_of_written_statuses_add_up() -> None:
+    registry = CollectorRegistry()
+    metrics = RolloutMetrics(registry)
+    nothing = {"started": 0, "completed": 0, "superseded": 0, "deadline_exceeded": 0}
+    assert nothing == counts(registry)
+    steps = [graph(), graph("InProgress", "a"), graph("Pending", "b"), graph("Completed", "b")]
+    for before, after in pairwise(steps):
+        metrics.written(before, after)
+        metrics.written(after, after)
+    assert nothing | {"started": 2, "completed": 1, "superseded": 1} == counts(registry)
+
+
+def test_a_process_that_starts_in_the_middle_counts_only_what_comes() -> None:
+    registry = CollectorRegistry()
+    metrics, under_way = RolloutMetrics(registry), graph("InProgress", "a")
+    metrics.written(under_way, under_way)
+    metrics.written(under_way, graph("Completed", "a"))
+    assert (0, 1) == (counts(registry)["started"], counts(registry)["completed"])
+
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class ObjectsGraphMetrics:
+    """A cache with these objects."""
+
+    def __init__(self, *objects: Resource) -> None:
+        self._objects = objects
+
+    def list(self, type_: type[R], namespace: str = "") -> Iterator[R]:  # noqa: ARG002  the cache's
+        return (each for each in self._objects if isinstance(each, type_))
+
+
+def lines(*objects: Resource) -> list[str]:
+    registry = CollectorRegistry()
+    registry.register(ObjectGauges(ObjectsGraphMetrics(*objects), now=lambda: NOW))
+    text = generate_latest(registry).decode()
+    others = ("#", "dynamo_operator_resources_total{", "dynamo_operator_model_endpoints{")
+    return [line for line in text.splitlines() if not line.startswith(others)]
+
+
+def a_graph_of_metrics(ready: str, reason: str = "", **annotations: str) -> DynamoGraphDeployment:
+    moment = "2026-01-02T03:03:05Z"
+    return DynamoGraphDeployment(
+        Metadata("chat", "lab", annotations=annotations),
+        spec=DynamoGraphDeploymentSpec(services={"decode": ComponentSpec(replicas=4)}),
+        status=DynamoGraphDeploymentStatus(
+            conditions=(Condition("Ready", ready, reason, last_transition_time=moment),),
+            services={"decode": ServiceReplicaStatus("Deployment", "chat-decode", 4, 4, 3)},
+            gpus=8,
+        ),
+    )
+
+
+def test_a_time_that_a_user_wrote_into_a_status_ends_no_scrape() -> None:
+    hostile = msgspec.structs.replace(
+        a_graph_of_metrics("True"),
+        metadata=Metadata("evil", "lab"),
+        status=DynamoGraphDeploymentStatus(
+            conditions=(
+                Condition("Ready", "True", last_transition_time="2026-01-01T00:00:00+99:99"),
+            )
+        ),
+    )
+    seconds = [
+        line for line in lines(hostile, a_graph_of_metrics("True")) if "state_seconds" in line
+    ]
+    assert [
+        'dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="true"} 60.0'
+    ] == seconds
+
+
+def test_a_graph_that_waits() -> None:
+    assert [
+        'dynamo_operator_graph_ready{graph="chat",namespace="lab"} 0.0',
+        'dynamo_operator_graph_state_seconds{graph="chat",namespace="lab",ready="false"} 60.0',
+        'dynamo_operator_graph_gpus_desired{graph="chat",namespace="lab"} 8.0',
+        'dynamo_operator_graph_replicas_desired{graph="chat",namespace="lab",service="decode"} 4.0',
+        'dynamo_operator_graph_replicas_ready{graph="chat",namespace="lab",service="decode"} 3.0',
+    ] == lines(a_graph_of_metrics("False"))
+
+
+def test_a_ready_graph() -> None:
+    found = lines(a_graph_of_metrics("True"))
+    assert 'dynamo_operator_graph_ready{graph="chat",namespace="lab"} 1.0' in found
+
+
+def test_how_long_a_suspended_graph_is_not_ready_is_not_told() -> None:
+    told = [
+        line for line in lines(a_graph_of_metrics("False", "suspended")) if "state_seconds" in line
+    ]
+    assert [] == told
+
+
+def test_a_graph_without_a_status_counts_as_not_ready_and_has_no_guesses() -> None:
+    bare = DynamoGraphDeployment(Metadata("chat", "lab"))
+    assert ['dynamo_operator_graph_ready{graph="chat",namespace="lab"} 0.0'] == lines(bare)
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        DynamoComponentDeployment,
+        DynamoGraphDeployment,
+        DynamoGraphDeploymentRequest,
+        DynamoGraphDeploymentScalingAdapter,
+        DynamoModel,
+    ],
+)
+def test_paused_objects_are_counted_by_kind(type_: type[Resource]) -> None:
+    def told(value: str) -> list[str]:
+        paused = type_(Metadata("chat", "lab", annotations={"nvidia.com/paused": value}))
+        return [line for line in lines(paused) if "paused_objects" in line]
+
+    labels = f'namespace="lab",resource_type="{type_.KIND.name}"'
+    assert [f"dynamo_operator_paused_objects{{{labels}}} 1.0"] == told("true")
+    assert [] == told("yes")
+
+
+def test_without_graphs_there_is_nothing() -> None:
+    assert [] == lines()

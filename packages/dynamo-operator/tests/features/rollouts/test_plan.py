@@ -1,0 +1,492 @@
+"""What a rollout promises, in a world where pods start, die and get stuck, and the operator is killed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.features.rollouts.plan import (
+    NOTHING,
+    Budget,
+    Member,
+    Revisions,
+    RevisionScale,
+    Rollout,
+    RolloutStep,
+    WorkerRevision,
+    budget,
+    is_recreated,
+    is_through,
+    plan_rollout,
+    recreating_step,
+    rolling_step,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.kind import Object
+from specs import a_graph, a_service
+
+budgets = st.builds(Budget, st.integers(0, 4), st.integers(0, 4)).filter(
+    lambda each: bool(each.surge or each.unavailable)
+)
+sides = st.integers(0, 6).flatmap(
+    lambda replicas: st.builds(
+        RevisionScale,
+        st.just(replicas),
+        st.integers(0, replicas + 1),
+        st.integers(0, replicas + 2),
+    )
+)
+
+
+def serving(new: RevisionScale, old: Sequence[RevisionScale]) -> int:
+    return new.serving + sum(each.serving for each in old)
+
+
+def replicas(new: RevisionScale, old: Sequence[RevisionScale]) -> int:
+    return new.replicas + sum(each.replicas for each in old)
+
+
+def left_serving(side: RevisionScale, asked: int) -> int:
+    """What still serves when a side is made smaller: pods that do not serve are taken first."""
+    return min(side.serving, asked)
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_step_exceeds_the_surge_or_adds_to_what_already_does(
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    # Whichever of the writes have reached the API server: the new ones, the old ones or both.
+    for new_asked in (new.replicas, step.new):
+        for old_asked in ([each.replicas for each in old], step.old):
+            total = new_asked + sum(old_asked)
+            assert total <= max(wanted + budget.surge, replicas(new, old))
+    if replicas(new, old) > wanted + budget.surge:
+        assert step.new <= new.replicas
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_step_takes_more_available_replicas_than_may_be_missing(
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    left = left_serving(new, step.new) + sum(map(left_serving, old, step.old))
+    assert min(wanted - budget.unavailable, serving(new, old)) <= left
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_no_available_replica_goes_while_another_could(
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    pairs = list(zip(old, step.old, strict=True))
+    if any(asked < side.serving for side, asked in pairs):
+        assert all(asked <= side.serving for side, asked in pairs)
+
+
+@given(st.integers(0, 6), budgets, sides, st.lists(sides, max_size=3), st.booleans())
+def test_old_generations_never_grow(
+    wanted: int, budget: Budget, new: RevisionScale, old: list[RevisionScale], is_settled: bool
+) -> None:
+    step = rolling_step(wanted, budget, new, old, is_settled=is_settled)
+    for side, asked in zip(old, step.old, strict=True):
+        assert 0 <= asked <= side.replicas
+
+
+@dataclass
+class World:
+    """One service: what is asked for, and the pods. A generation's pods are flags: does it serve?"""
+
+    wanted: int
+    budget: Budget
+    new: list[bool] = field(default_factory=list)
+    old: list[list[bool]] = field(default_factory=list)
+    new_asked: int = 0
+    old_asked: list[int] = field(default_factory=list)
+    is_settled: bool = False
+    is_recreated: bool = False
+
+    def plan(self) -> RolloutStep:
+        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
+        old = self.olds()
+        if self.is_recreated:
+            is_gone = not any(each.replicas or each.pods for each in old)
+            return recreating_step(self.wanted, new, old, is_gone=is_gone)
+        return rolling_step(self.wanted, self.budget, new, old, is_settled=self.is_settled)
+
+    def olds(self) -> list[RevisionScale]:
+        pairs = zip(self.old_asked, self.old, strict=True)
+        return [RevisionScale(asked, sum(pods), len(pods)) for asked, pods in pairs]
+
+    def writes(self, step: RolloutStep) -> list[tuple[int, int]]:
+        """The writes of a step in their order: where, and how many. -1 is the new generation."""
+        olds = [(at, n) for at, n in enumerate(step.old) if n != self.old_asked[at]]
+        return [(-1, step.new), *olds]
+
+    def write(self, at: int, asked: int) -> None:
+        if at < 0:
+            self.new_asked = asked
+        else:
+            self.old_asked[at] = asked
+
+    def controllers_run(self) -> None:
+        """Deployments make and delete pods; those that do not serve go first."""
+        self.new = self._sized(self.new, self.new_asked)
+        self.old = list(map(self._sized, self.old, self.old_asked))
+
+    def pods_start(self) -> None:
+        self.new = [True for _ in self.new]
+
+    @staticmethod
+    def _sized(pods: list[bool], asked: int) -> list[bool]:
+        kept = sorted(pods, reverse=True)[:asked]
+        return [*kept, *[False] * (asked - len(kept))]
+
+    @property
+    def is_over(self) -> bool:
+        new = RevisionScale(self.new_asked, sum(self.new), len(self.new))
+        return is_through(self.wanted, new, self.olds())
+
+
+def a_world(wanted: int, budget: Budget, old: list[list[bool]], **more: bool) -> World:
+    return World(wanted, budget, [], old, 0, list(map(len, old)), **more)
+
+
+worlds = st.builds(
+    a_world,
+    st.integers(0, 5),
+    budgets,
+    st.lists(st.lists(st.booleans(), max_size=4), min_size=1, max_size=3),
+    is_recreated=st.booleans(),
+)
+
+
+def run_to_its_end(world: World) -> None:
+    for _ in range(100):
+        if world.is_over:
+            return
+        for at, asked in world.writes(world.plan()):
+            world.write(at, asked)
+        world.controllers_run()
+        world.pods_start()
+        world.is_settled = all(world.new)
+    raise AssertionError(f"it does not end: {world}")
+
+
+@given(worlds)
+def test_every_rollout_ends_when_new_pods_become_available(world: World) -> None:
+    run_to_its_end(world)
+    assert world.wanted == len(world.new) == sum(world.new)
+    assert not any(world.old)
+
+
+def something_happens(world: World, data: st.DataObject) -> None:
+    """A pod comes up, or some die, or old ones recover."""
+    event: str = data.draw(st.sampled_from(("start", "die", "recover")))
+    if event == "start" and world.new:
+        world.new[data.draw(st.integers(0, len(world.new) - 1))] = True
+    for pods in (world.new, *world.old) if event == "die" else ():
+        dies: bool = data.draw(st.booleans())
+        if pods and dies:
+            pods[data.draw(st.integers(0, len(pods) - 1))] = False
+    for pods in world.old if event == "recover" else ():
+        recovers: bool = data.draw(st.booleans())
+        pods[:] = [each or recovers for each in pods]
+
+
+def one_pass(world: World, data: st.DataObject) -> None:
+    """The operator plans and writes; it may be killed after any of the writes. All promises are kept."""
+    cap, floor = world.wanted + world.budget.surge, world.wanted - world.budget.unavailable
+    asked = world.new_asked + sum(world.old_asked)
+    available = sum(map(sum, (world.new, *world.old)))
+    writes = world.writes(world.plan())
+    for at, replicas in writes[: data.draw(st.integers(0, len(writes)))]:
+        world.write(at, replicas)
+    if data.draw(st.booleans()):
+        world.controllers_run()
+    assert world.new_asked + sum(world.old_asked) <= max(cap, asked)
+    if not world.is_recreated:
+        assert min(floor, available) <= sum(map(sum, (world.new, *world.old)))
+
+
+@given(worlds, st.data())
+def test_whatever_happens_in_between_the_promises_hold_and_the_end_is_the_same(
+    world: World, data: st.DataObject
+) -> None:
+    for _ in range(data.draw(st.integers(0, 12))):
+        if data.draw(st.booleans()):
+            something_happens(world, data)
+        else:
+            one_pass(world, data)
+        world.is_settled = data.draw(st.booleans())
+    world.controllers_run()
+    run_to_its_end(world)
+    assert world.wanted == len(world.new) == sum(world.new)
+    assert not any(world.old)
+
+
+@given(worlds)
+def test_where_pods_must_not_meet_they_never_do(world: World) -> None:
+    world = replace(world, is_recreated=True)
+    for _ in range(20):
+        for at, asked in world.writes(world.plan()):
+            world.write(at, asked)
+        assert not (world.new_asked and any(world.old))
+        world.controllers_run()
+        world.pods_start()
+
+
+@given(st.integers(1, 6), budgets, sides, sides)
+def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
+    wanted: int, budget: Budget, new: RevisionScale, old: RevisionScale
+) -> None:
+    assume(wanted + budget.surge > 1)  # with no room beside it, it has to make room
+    assume(old.serving)
+    step = rolling_step(wanted, budget, new, [old], is_settled=False)
+    assert sum(step.old) >= 1
+
+
+def test_a_broken_generation_between_goes_before_the_healthy_oldest() -> None:
+    healthy, broken = RevisionScale(3, 3, 3), RevisionScale(2, 0, 2)
+    step = rolling_step(4, Budget(1, 1), NOTHING, [healthy, broken], is_settled=False)
+    assert (3, 0) == step.old
+
+
+def test_after_preemption_emptied_the_old_generation_the_rest_of_it_stays() -> None:
+    # Of four, one old pod serves and one new one; three must.
+    step = rolling_step(
+        4, Budget(1, 1), RevisionScale(2, 1, 2), [RevisionScale(3, 1, 3)], is_settled=False
+    )
+    assert (2,) == step.old
+
+
+def test_a_generation_that_never_comes_up_leaves_what_serves_alone() -> None:
+    new, old = RevisionScale(2, 0, 2), [RevisionScale(3, 3, 3)]
+    assert RolloutStep(2, (3,)) == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
+
+
+def test_room_is_what_pods_have_left_not_what_they_were_asked_to_leave() -> None:
+    step = rolling_step(4, Budget(1, 1), NOTHING, [RevisionScale(3, 3, 4)], is_settled=False)
+    assert 1 == step.new
+
+
+def test_it_waits_only_for_the_last_replica() -> None:
+    new = RevisionScale(4, 4, 4)
+    first = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=False)
+    assert RolloutStep(4, (1,), awaits_settling=True) == first
+    then = rolling_step(4, Budget(1, 1), new, [RevisionScale(1, 1, 1)], is_settled=True)
+    assert RolloutStep(4, (0,)) == then
+
+
+SURGE = "nvidia.com/deployment-rolling-update-max-surge"
+UNAVAILABLE = "nvidia.com/deployment-rolling-update-max-unavailable"
+
+
+def spec(
+    annotations: dict[str, str] | None = None, pods: dict[str, str] | None = None
+) -> ComponentSpec:
+    extra = {"annotations": pods or {}}
+    service = a_service(annotations=annotations or {}, extraPodMetadata=extra)
+    return msgspec.convert(service, ComponentSpec)
+
+
+def bounds(surge: str, unavailable: str) -> ComponentSpec:
+    return spec({SURGE: surge, UNAVAILABLE: unavailable})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        (0, Budget(1, 0)),
+        (1, Budget(1, 0)),
+        (3, Budget(1, 0)),
+        (4, Budget(1, 1)),
+        (10, Budget(3, 2)),
+    ],
+)
+def test_a_quarter_each_unless_it_is_said(wanted: int, expected: Budget) -> None:
+    assert expected == budget(spec(), wanted)
+
+
+def test_surge_is_rounded_up_and_unavailable_down() -> None:
+    assert Budget(2, 1) == budget(bounds("34%", "34%"), 5)
+
+
+def test_numbers_are_taken_as_they_are() -> None:
+    assert Budget(7, 2) == budget(bounds("7", "2"), 3)
+
+
+def test_no_more_can_be_missing_than_are_wanted() -> None:
+    assert Budget(0, 2) == budget(bounds("0", "9"), 2)
+
+
+def test_nothing_allowed_is_lifted_to_a_surge_of_one() -> None:
+    assert Budget(1, 0) == budget(bounds("0", "0"), 5)
+
+
+def test_what_is_said_of_the_pods_wins() -> None:
+    assert Budget(3, 1) == budget(spec({SURGE: "1"}, {SURGE: "3"}), 4)
+
+
+@given(st.text(max_size=6), st.text(max_size=6), st.integers(0, 100))
+def test_whatever_is_said_something_can_be_replaced(
+    surge: str, unavailable: str, wanted: int
+) -> None:
+    found = budget(bounds(surge, unavailable), wanted)
+    assert found.surge + found.unavailable > 0
+
+
+def test_only_the_exact_word_recreates() -> None:
+    strategy = "nvidia.com/deployment-strategy"
+    assert is_recreated(spec({strategy: "Recreate"}))
+    assert not is_recreated(spec({strategy: "recreate"}))
+    assert not is_recreated(spec())
+
+
+NOW = datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC)
+NEW = WorkerRevision("new", "1:new", "prod-chat_")
+RECREATE = {"nvidia.com/deployment-strategy": "Recreate"}
+
+
+def graph(**services: Object) -> DynamoGraphDeployment:
+    return a_graph(services or {"Decode": a_service(replicas=4)})
+
+
+def member(
+    service: str,
+    suffix: str,
+    replicas: int,
+    available: int | None = None,
+    pods: int | None = None,
+    *,
+    since: str | None = None,
+    is_observed: bool = True,
+) -> Member:
+    """A service in one revision; all desired replicas are ready unless given otherwise."""
+    counts = {
+        "componentKind": "Deployment",
+        "componentName": "x",
+        "replicas": replicas if pods is None else pods,
+        "updatedReplicas": 0,
+        "availableReplicas": replicas if available is None else available,
+    }
+    conditions: list[Any] = []
+    if since:
+        conditions = [{"type": "Available", "status": "True", "lastTransitionTime": since}]
+    body = {
+        "metadata": {
+            "name": f"chat-{service}-{suffix}".lower(),
+            "namespace": "prod",
+            "generation": 2,
+        },
+        "spec": {**a_service(), "serviceName": service, "replicas": replicas},
+        "status": {
+            "conditions": conditions,
+            "service": counts,
+            "observedGeneration": 2 if is_observed else 1,
+        },
+    }
+    return Member(msgspec.convert(body, DynamoComponentDeployment), suffix, f"1:{suffix}")
+
+
+def plan(
+    graph: DynamoGraphDeployment, new: list[Member], old: list[Member], **more: Any
+) -> Rollout:
+    return plan_rollout(graph, Revisions(NEW, "old", tuple(new), tuple(old)), NOW, **more)
+
+
+def asked(rollout: Rollout) -> dict[str, int]:
+    return {component.metadata.name: replicas for component, replicas in rollout.resized}
+
+
+def names(rollout: Rollout) -> set[str]:
+    return {key.name for _, key in rollout.spared}
+
+
+def test_without_old_workers_nothing_is_decided() -> None:
+    rollout = plan(graph(), [member("Decode", "new", 4)], [])
+    assert NEW == rollout.workers
+    assert not rollout.is_under_way
+    assert ("Decode",) == rollout.through
+
+
+def test_a_rollout_begins_with_what_the_budget_allows() -> None:
+    rollout = plan(graph(), [], [member("Decode", "old", 4)])
+    assert {"Decode": 1} == rollout.workers.replicas
+    assert {"chat-decode-old": 3} == asked(rollout)
+    assert {"chat-decode-old"} == names(rollout)
+    assert rollout.is_under_way
+
+
+def test_services_step_alone() -> None:
+    services = {"Decode": a_service(replicas=4), "Prefill": a_service("prefill", replicas=1)}
+    new = [member("Decode", "new", 4), member("Prefill", "new", 1, available=0)]
+    old = [member("Decode", "old", 0), member("Prefill", "old", 1)]
+    rollout = plan(graph(**services), new, old)
+    assert ("Decode",) == rollout.through
+    assert {} == asked(rollout)
+    assert {"chat-decode-old", "chat-prefill-old"} == names(rollout)
+
+
+def test_when_all_are_through_the_old_components_go() -> None:
+    rollout = plan(graph(), [member("Decode", "new", 4)], [member("Decode", "old", 0)])
+    assert frozenset() == rollout.spared
+    assert () == rollout.resized
+    assert rollout.is_under_way
+
+
+def test_pods_that_are_still_there_keep_their_component() -> None:
+    old = member("Decode", "old", 0, pods=1)
+    assert {"chat-decode-old"} == names(plan(graph(), [member("Decode", "new", 4)], [old]))
+
+
+def test_a_number_that_was_not_observed_yet_may_still_be_so_many_pods() -> None:
+    old = member("Decode", "old", 3, available=3, pods=0, is_observed=False)
+    assert 2 == plan(graph(), [], [old]).workers.replicas["Decode"]
+
+
+def test_the_last_old_replica_stays_until_new_ones_have_settled() -> None:
+    old = [member("Decode", "old", 1)]
+    fresh = member("Decode", "new", 4, since="2026-01-01T12:00:24Z")
+    waiting = plan(graph(), [fresh], old)
+    assert {} == asked(waiting)
+    assert 4.0 == waiting.wait_seconds
+    settled = member("Decode", "new", 4, since="2026-01-01T12:00:20Z")
+    over = plan(graph(), [settled], old)
+    assert {"chat-decode-old": 0} == asked(over)
+    assert 0.0 == over.wait_seconds
+
+
+def test_a_service_that_is_gone_stays_until_the_others_are_through() -> None:
+    old = [member("Decode", "old", 0), member("Gone", "old", 2)]
+    waiting = plan(graph(), [member("Decode", "new", 3)], old)
+    assert {"chat-decode-old", "chat-gone-old"} == names(waiting)
+    assert {} == asked(waiting)
+    assert frozenset() == plan(graph(), [member("Decode", "new", 4)], old).spared
+
+
+def test_a_recreated_service_waits_for_the_last_old_pod() -> None:
+    body = graph(Decode=a_service(replicas=4, annotations=RECREATE))
+    first = plan(body, [], [member("Decode", "old", 4)])
+    assert {"chat-decode-old": 0} == asked(first)
+    assert {"Decode": 0} == first.workers.replicas
+    going = plan(body, [], [member("Decode", "old", 0, pods=1)])
+    assert {"Decode": 0} == going.workers.replicas
+    gone = [member("Decode", "old", 0)]
+    leaving = plan(body, [], gone, leaving={"chat-decode-old": 1})
+    assert {"Decode": 0} == leaving.workers.replicas
+    assert {"Decode": 4} == plan(body, [], gone).workers.replicas
+
+
+def test_a_suspended_graph_is_through_at_zero() -> None:
+    body = graph(Decode=a_service(replicas=0))
+    first = plan(body, [], [member("Decode", "old", 2)])
+    assert {"chat-decode-old": 0} == asked(first)
+    new = member("Decode", "new", 0)
+    assert frozenset() == plan(body, [new], [member("Decode", "old", 0)]).spared

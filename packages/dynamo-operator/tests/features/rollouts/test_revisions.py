@@ -1,0 +1,370 @@
+"""Which revisions of workers exist, which one serves, and which one is desired."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from dynamo_graphs import Graph
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.features.rollouts.plan import (
+    PLAIN,
+    WorkerRevision,
+    digits,
+    first_revision,
+    members,
+    namespace_prefix,
+    revisions,
+    unrecorded,
+    worker_component_name,
+    worker_content,
+)
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.names import dynamo_namespace, revision_dynamo_namespace
+from kube_runtime.kind import Object
+from specs import IMAGE, JSON, a_graph, a_service
+
+MODE = "nvidia.com/worker-rollout"
+CURRENT = "nvidia.com/current-worker-hash"
+CONTENT = "nvidia.com/worker-content"
+HASH = "nvidia.com/dynamo-worker-hash"
+SUFFIXES = ("0123abcd", "0123abce")
+
+
+def graph(
+    mode: str = "managed", current: str = "", workers: dict[str, Object] | None = None, **spec: Any
+) -> DynamoGraphDeployment:
+    annotations = {MODE: mode} | ({CURRENT: current} if current else {})
+    services = workers or {"Decode": a_service(replicas=2)}
+    services = {"Frontend": a_service("frontend"), **services}
+    return a_graph(services, metadata={"annotations": annotations}, **spec)
+
+
+def component(
+    suffix: str = "", content: str = "", available: int = 0, age: int = 0, **more: Any
+) -> DynamoComponentDeployment:
+    """A component of Decode; a greater age means that it was made earlier."""
+    body: Object = {
+        "metadata": {
+            "name": f"chat-decode-{suffix}".rstrip("-"),
+            "namespace": "prod",
+            "labels": {HASH: suffix} if suffix else {},
+            "annotations": {CONTENT: content} if content else {},
+            "creationTimestamp": f"2026-01-01T00:00:{50 - age:02}Z",
+        },
+        "spec": {**a_service(), "serviceName": "Decode", "replicas": max(1, available), **more},
+        "status": {
+            "conditions": [],
+            "service": {
+                "componentKind": "Deployment",
+                "componentName": "x",
+                "replicas": available,
+                "updatedReplicas": available,
+                "availableReplicas": available,
+            },
+        },
+    }
+    return msgspec.convert(body, DynamoComponentDeployment)
+
+
+def content_of(**spec: Any) -> str:
+    return worker_content(graph(**spec))
+
+
+WANTED = content_of()
+
+
+def said(text: str) -> str:
+    """The content of another generation."""
+    return content_of(workers={"Decode": a_service(envs=[{"name": "SAID", "value": text}])})
+
+
+def test_a_native_graph_has_no_generations() -> None:
+    found = revisions(graph("native"), [component()])
+    assert not found.old
+    assert PLAIN == found.target
+
+
+def test_a_new_managed_graph_starts_with_a_generation_of_its_own() -> None:
+    found = revisions(graph(), [])
+    assert digits(WANTED) == found.target.suffix
+    assert "prod-chat_" == found.target.namespace_prefix
+    assert not found.is_rolling_out
+
+
+def test_a_graph_without_such_workers_has_no_generations() -> None:
+    assert PLAIN == first_revision(graph(workers={"Router": a_service("router")}))
+
+
+def test_an_unchanged_graph_keeps_its_generation() -> None:
+    suffix = digits(WANTED)
+    found = revisions(graph(current=suffix), [component(suffix, WANTED)])
+    assert suffix == found.target.suffix == found.current
+    assert not found.is_rolling_out
+
+
+def test_a_change_makes_a_new_generation_and_the_record_stays() -> None:
+    old = digits(said("old"))
+    found = revisions(graph(current=old), [component(old, said("old"))])
+    assert digits(WANTED) == found.target.suffix
+    assert old == found.current
+    assert [old] == [each.suffix for each in found.old]
+    assert () == found.new
+
+
+def test_a_change_during_a_rollout_joins_the_half_made_generation_to_the_old() -> None:
+    first, second = said("1"), said("2")
+    made = [component(digits(second), second), component(digits(first), first, 2, age=9)]
+    found = revisions(graph(current=digits(first)), made)
+    assert digits(WANTED) == found.target.suffix
+    assert [digits(first), digits(second)] == [each.suffix for each in found.old]
+
+
+def test_a_revert_goes_back_to_the_generation_that_is_still_there() -> None:
+    half = said("half")
+    made = [component(digits(WANTED), WANTED, 2, age=9), component(digits(half), half)]
+    found = revisions(graph(current=digits(WANTED)), made)
+    assert digits(WANTED) == found.target.suffix
+    assert [digits(half)] == [each.suffix for each in found.old]
+    assert found.is_rolling_out
+
+
+def test_without_a_record_the_one_generation_is_current() -> None:
+    old = said("old")
+    assert digits(old) == revisions(graph(), [component(digits(old), old)]).current
+
+
+def test_without_a_record_the_most_available_is_current_then_the_newest() -> None:
+    one, two = said("1"), said("2")
+    older = component(digits(one), one, 3, age=9)
+    newer = component(digits(two), two, 1)
+    assert digits(one) == revisions(graph(), [older, newer]).current
+    even = component(digits(two), two, 3)
+    assert digits(two) == revisions(graph(), [older, even]).current
+
+
+def test_plain_workers_that_say_what_the_graph_says_are_adopted() -> None:
+    live = component(available=2)
+    assert [live] == [each.component for each in unrecorded(graph(), members(graph(), [live]))]
+    found = revisions(graph(), [live], unchanged=["chat-decode"])
+    assert "" == found.target.suffix
+    assert WANTED == found.target.content
+    assert digits(WANTED) == found.current
+    assert not found.is_rolling_out
+
+
+def test_plain_workers_that_say_something_else_are_replaced() -> None:
+    found = revisions(graph(), [component(available=2)])
+    assert digits(WANTED) == found.target.suffix
+    assert [""] == [each.suffix for each in found.old]
+
+
+def test_frontends_look_wider_while_plain_workers_are_there_and_keep_doing_so() -> None:
+    suffix = digits(WANTED)
+    made = [component(content=WANTED)]
+    assert "prod-chat" == revisions(graph(), made).target.namespace_prefix
+    wide = {"name": "DYN_NAMESPACE_PREFIX", "value": "prod-chat"}
+    body = {
+        "metadata": {"name": "chat-frontend", "namespace": "prod"},
+        "spec": {**a_service("frontend"), "serviceName": "Frontend", "envs": [wide]},
+    }
+    frontend = msgspec.convert(body, DynamoComponentDeployment)
+    made = [component(suffix, WANTED), frontend]
+    assert "prod-chat" == revisions(graph(), made).target.namespace_prefix
+    assert "prod-chat_" == revisions(graph("native"), made).target.namespace_prefix
+
+
+def test_workers_on_several_nodes_beside_are_found_too() -> None:
+    both = {"Decode": a_service(), "Big": a_service(multinode={"nodeCount": 2})}
+    assert "prod-chat" == first_revision(graph(workers=both)).namespace_prefix
+
+
+def test_back_to_native_the_generation_keeps_its_name_and_takes_changes_in_place() -> None:
+    old = said("old")
+    found = revisions(graph("native"), [component(digits(old), old, 2)])
+    assert digits(old) == found.target.suffix
+    assert WANTED == found.target.content
+    assert not found.is_rolling_out
+
+
+def test_back_to_native_during_a_rollout_it_goes_on_to_the_newest_generation() -> None:
+    first, second = said("1"), said("2")
+    made = [component(digits(first), first, 2, age=9), component(digits(second), second, 1)]
+    found = revisions(graph("native", current=digits(first)), made)
+    assert digits(second) == found.target.suffix
+    assert [digits(first)] == [each.suffix for each in found.old]
+
+
+def test_a_name_that_a_changed_generation_has_kept_is_not_taken_again() -> None:
+    # It was made for what is wanted now, then changed in place while rollouts were native.
+    found = revisions(graph(), [component(digits(WANTED), said("in place"), 2)])
+    assert digits(WANTED) != found.target.suffix
+    assert WANTED == found.target.content
+    assert found.is_rolling_out
+
+
+def test_a_plain_name_that_belongs_to_another_sort_of_service_now_is_no_worker() -> None:
+    services = {"Decode": a_service("router"), "Other": a_service()}
+    assert () == members(graph(workers=services), [component()])
+
+
+def test_a_content_of_an_unknown_version_is_no_content() -> None:
+    found = revisions(graph(), [component("aaaaaaaa", "9:bbbbbbbb")])
+    assert WANTED == found.target.content
+
+
+def test_replicas_and_what_is_beside_the_pods_make_no_generation() -> None:
+    more: Object = {
+        "replicas": 9,
+        "scalingAdapter": {"enabled": True},
+        "ingress": {"enabled": True},
+        "autoscaling": {"enabled": True},
+        "disruptionBudget": {"minAvailable": 1},
+        "dynamoNamespace": "x",
+        "serviceName": "x",
+        "annotations": {
+            "nvidia.com/restartAt": "now",
+            "nvidia.com/deployment-strategy": "Recreate",
+            "nvidia.com/deployment-rolling-update-max-surge": "2",
+            "nvidia.com/deployment-rolling-update-max-unavailable": "2",
+        },
+    }
+    assert WANTED == content_of(workers={"Decode": a_service(**more)}, replicas=3)
+
+
+def test_everything_else_that_is_said_of_workers_does() -> None:
+    changes: list[Object] = [
+        {"workers": {"Decode": a_service(envFromSecret="s")}},
+        {"workers": {"Decode": a_service(annotations={"example.com/a": "b"})}},
+        {"workers": {"Decode": a_service(), "Prefill": a_service("prefill")}},
+        {"workers": {"decode": a_service()}},
+        {"envs": [{"name": "A", "value": "b"}]},
+        {"labels": {"a": "b"}},
+        {"annotations": {"a": "b"}},
+        {"backendFramework": "vllm"},
+    ]
+    found = {WANTED, *(content_of(**each) for each in changes)}
+    assert len(changes) + 1 == len(found)
+
+
+def test_a_change_of_other_services_makes_no_generation() -> None:
+    services = {"Frontend": a_service("frontend", envFromSecret="s"), "Decode": a_service()}
+    assert WANTED == content_of(workers=services)
+
+
+def test_the_first_version_of_the_hash_never_changes() -> None:
+    assert "1:94c6f429" == WANTED
+
+
+def _shuffled(value: Any, dice: Any) -> Any:
+    if isinstance(value, dict):
+        names = list(value)
+        dice.shuffle(names)
+        return {name: _shuffled(value[name], dice) for name in names}
+    return [_shuffled(each, dice) for each in value] if isinstance(value, list) else value
+
+
+@given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.randoms(use_true_random=False))
+def test_the_order_of_maps_makes_no_generation(pod: Object, dice: Any) -> None:
+    service = a_service(extraPodSpec=pod, labels={"a": "1", "b": "2", "c": "3"})
+    shuffled = {"Decode": _shuffled(service, dice)}
+    assert content_of(workers={"Decode": service}) == content_of(workers=shuffled)
+
+
+@given(st.text("abcdefgh-.", min_size=1, max_size=80), st.text("XYZ_a", min_size=1, max_size=80))
+def test_names_of_generations_fit_and_differ(name: str, key: str) -> None:
+    body = a_graph({key: a_service()}, name=f"a{name}")
+    names = [worker_component_name(body, key, WorkerRevision(each)) for each in SUFFIXES]
+    assert all(name.endswith(f"-{each}") for name, each in zip(names, SUFFIXES, strict=True))
+    assert all(len(name) <= 63 for name in names)
+
+
+EDITS: dict[str, Any] = {
+    "annotations": {"example.com/a": "b"},
+    "autoscaling": {"enabled": True},
+    "componentType": "decode",
+    "disruptionBudget": {"minAvailable": 1},
+    "dynamoNamespace": "prod-chat",
+    "envFromSecret": "tokens",
+    "envs": [{"name": "A", "value": "b"}],
+    "extraPodMetadata": {"labels": {"a": "b"}},
+    "extraPodSpec": {"hostNetwork": True, "mainContainer": {"image": IMAGE}},
+    "ingress": {"enabled": True, "host": "chat", "ingressControllerClassName": "nginx"},
+    "labels": {"a": "b"},
+    "livenessProbe": {"httpGet": {"port": 1}},
+    "modelRef": {"name": "acme/chat"},
+    "readinessProbe": {"httpGet": {"port": 1}},
+    "replicas": 3,
+    "resources": {"limits": {"cpu": "1"}},
+    "scalingAdapter": {"enabled": True},
+    "serviceName": "Decode",
+    "sharedMemory": {"size": "1Gi"},
+    "subComponentType": "decode",
+    "volumeMounts": [{"name": "models", "mountPoint": "/models"}],
+}
+"""A value for each field of a worker that may have revisions."""
+
+NO_REVISIONS = {"eppConfig", "globalDynamoNamespace", "multinode"}
+"""Fields of endpoint pickers, and of workers that have no revisions."""
+
+
+def a_graph_of_fields(**worker: Any) -> Graph:
+    pvcs = [{"name": "models", "create": False}]
+    services = {"Decode": a_service(**worker)}
+    metadata = {"name": "chat", "namespace": "prod"}
+    head = {"apiVersion": "nvidia.com/v1alpha1", "kind": "DynamoGraphDeployment"}
+    return Graph.from_dict(
+        {**head, "metadata": metadata, "spec": {"pvcs": pvcs, "services": services}}
+    )
+
+
+def pods(graph: Graph) -> Any:
+    (deployment,) = (body for body in graph.render() if body["kind"] == "Deployment")
+    return deployment["spec"]["template"]
+
+
+def content(graph: Graph) -> str:
+    return worker_content(msgspec.convert(graph.to_dict(), DynamoGraphDeployment))
+
+
+def test_every_field_of_a_worker_has_an_edit() -> None:
+    fields = {field.encode_name for field in msgspec.structs.fields(ComponentSpec)}
+    assert EDITS.keys() == fields - NO_REVISIONS, "add an edit of the new field"
+
+
+@pytest.mark.parametrize("field", EDITS)
+def test_an_edit_makes_a_revision_if_it_changes_the_pods(field: str) -> None:
+    before, after = a_graph_of_fields(), a_graph_of_fields(**{field: EDITS[field]})
+    assert before != after
+    changes_pods = pods(before) != pods(after)
+    assert changes_pods == (content(before) != content(after)), "see api/revision.py"
+
+
+_names = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,70}[a-z0-9])?", fullmatch=True)
+
+
+def graph_of_namespaces(name: str) -> DynamoGraphDeployment:
+    managed = {"nvidia.com/worker-rollout": "managed"}
+    return a_graph({"W": a_service()}, name=name, metadata={"annotations": managed})
+
+
+@given(_names, st.one_of(_names, st.from_regex(r"-?[a-z0-9]{1,4}", fullmatch=True)))
+def test_no_other_graph_begins_like_a_managed_one(name: str, other: str) -> None:
+    # The interesting neighbour is one whose name continues where this one's ends.
+    for neighbour in (other, f"{name}{other}"):
+        assume(neighbour != name)
+        prefix = first_revision(graph_of_namespaces(name)).namespace_prefix
+        assert not dynamo_namespace("prod", neighbour).startswith(prefix)
+        assert not revision_dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
+
+
+@given(_names)
+def test_a_managed_graph_finds_all_its_generations(name: str) -> None:
+    for finds_plain in (False, True):
+        prefix = namespace_prefix(graph_of_namespaces(name), finds_plain=finds_plain)
+        assert revision_dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
+    assert dynamo_namespace("prod", name).startswith(
+        namespace_prefix(graph_of_namespaces(name), finds_plain=True)
+    )

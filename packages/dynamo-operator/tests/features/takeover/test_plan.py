@@ -1,0 +1,307 @@
+"""Templates of an earlier operator stay until what they are made from changes."""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import ComponentSpec
+from dynamo_operator.features.takeover.plan import (
+    Origin,
+    has_same_pods,
+    may_have_more_requests,
+    starts_to_drain,
+    with_kept_templates,
+    with_live_requests,
+    without_new_drain,
+)
+from kube_runtime.kind import Object
+
+GO = {labels.LAST_APPLIED_GENERATION: "1"}
+OURS = {"name": "main", "image": "a:1", "args": ["new"]}
+THEIRS = {"name": "main", "image": "a:1", "args": ["old"]}
+DIGEST = "0123456789abcdef"
+
+
+def deployment(container: Object, **annotations: str) -> Object:
+    selecting = {labels.SELECTOR: "g-w"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "g-w", "annotations": annotations},
+        "spec": {
+            "replicas": 1,
+            "template": {"metadata": {"labels": selecting}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def kept(wanted: Object, live: Object, origin: Origin = Origin.CURRENT) -> Object:
+    return with_kept_templates(wanted, live, origin)
+
+
+def args(body: Object) -> list[str]:
+    found: list[str] = body["spec"]["template"]["spec"]["containers"][0]["args"]
+    return found
+
+
+def note(body: Object) -> str:
+    found: str = body["metadata"]["annotations"].get(labels.ADOPTED_TEMPLATES, "")
+    return found
+
+
+FIRST = kept(deployment(OURS), deployment(THEIRS, **GO))
+
+
+def test_a_template_that_differs_stays_and_what_is_beside_it_is_ours() -> None:
+    wanted = deployment(OURS)
+    wanted["spec"]["replicas"] = 3
+    found = kept(wanted, deployment(THEIRS, **GO))
+    assert ["old"] == args(found)
+    assert found["spec"]["replicas"] == 3
+    assert note(found).startswith("pods=")
+
+
+def test_it_stays_while_nothing_changes() -> None:
+    assert FIRST == kept(deployment(OURS), FIRST, Origin.OUTDATED)
+
+
+def test_ours_is_written_when_we_render_another_one() -> None:
+    wanted = deployment({**OURS, "image": "a:2"})
+    assert wanted == kept(wanted, FIRST)
+
+
+def test_ours_is_written_when_the_live_one_was_edited() -> None:
+    live = deployment({**THEIRS, "image": "b"}, **FIRST["metadata"]["annotations"])
+    assert deployment(OURS) == kept(deployment(OURS), live)
+
+
+def test_a_restart_by_kubectl_is_no_edit_and_stays_kubectls() -> None:
+    live = copy.deepcopy(FIRST)
+    restarted = {"kubectl.kubernetes.io/restartedAt": "now"}
+    live["spec"]["template"]["metadata"]["annotations"] = restarted
+    assert FIRST == kept(deployment(OURS), live, Origin.OUTDATED)
+
+
+def test_what_was_made_from_an_older_spec_is_written_anew() -> None:
+    wanted = deployment(OURS)
+    assert wanted == kept(wanted, deployment(THEIRS, **GO), Origin.OUTDATED)
+
+
+def test_what_nobody_else_made_is_ours() -> None:
+    assert deployment(OURS) == kept(deployment(OURS), deployment(THEIRS))
+
+
+def test_what_went_back_to_the_earlier_operator_is_taken_over_again() -> None:
+    edited = {**THEIRS, "image": "a:2"}
+    live = deployment(edited, **FIRST["metadata"]["annotations"], **GO)
+    found = kept(deployment({**OURS, "image": "a:2"}), live)
+    assert ["old"] == args(found)
+    assert note(found) != note(FIRST)
+
+
+def test_equal_templates_need_no_note() -> None:
+    assert "" == note(kept(deployment(OURS), deployment(OURS, **GO)))
+
+
+@pytest.mark.parametrize(
+    ("then", "expected"),
+    [(Origin.CURRENT, ["old"]), (Origin.UNDECIDED, ["old"]), (Origin.OUTDATED, ["new"])],
+)
+def test_before_the_specs_are_compared_it_stays_for_now(then: Origin, expected: list[str]) -> None:
+    undecided = kept(deployment(OURS), deployment(THEIRS, **GO), Origin.UNDECIDED)
+    assert ["old"] == args(undecided)
+    # Meanwhile the graph's controller has changed the component, so we render another template.
+    wanted = deployment({**OURS, "image": "a:2"})
+    found = kept(wanted, undecided, then)
+    assert expected == args(found)
+    if then is Origin.CURRENT:
+        assert found == kept(wanted, found, Origin.OUTDATED)
+
+
+def test_pods_that_our_services_would_not_select_are_replaced() -> None:
+    live = deployment(THEIRS, **GO)
+    live["spec"]["template"]["metadata"]["labels"][labels.SELECTOR] = "other"
+    assert ["new"] == args(kept(deployment(OURS), live))
+
+
+def test_a_template_that_no_apply_can_write_is_replaced() -> None:
+    twice = {**THEIRS, "env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}
+    assert ["new"] == args(kept(deployment(OURS), deployment(twice, **GO)))
+
+
+@pytest.mark.parametrize("text", ["x", "pods", "pods=", "=:", ",,", "pods=a:b:c", "\u0000"])
+def test_a_note_that_cannot_be_read_keeps_nothing(text: str) -> None:
+    live = deployment(THEIRS, **{labels.ADOPTED_TEMPLATES: text})
+    assert ["new"] == args(kept(deployment(OURS), live))
+
+
+def test_other_kinds_come_back_as_they_are() -> None:
+    service = {"kind": "Service", "metadata": {"name": "g-w"}, "spec": {}}
+    assert service is kept(service, {"kind": "Service", "metadata": {"annotations": GO}})
+
+
+def clique(name: str, container: Object) -> Object:
+    return {"name": name, "spec": {"roleName": name, "podSpec": {"containers": [container]}}}
+
+
+def clique_set(*cliques: Object, **annotations: str) -> Object:
+    group = {"name": "w", "cliqueNames": ["w-ldr", "w-wkr"]}
+    return {
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "g", "annotations": annotations},
+        "spec": {"template": {"cliques": list(cliques), "podCliqueScalingGroups": [group]}},
+    }
+
+
+def test_each_service_of_a_set_stays_for_itself_and_a_group_as_a_whole() -> None:
+    names = ("f", "w-ldr", "w-wkr")
+    first = kept(
+        clique_set(*(clique(each, OURS) for each in names)),
+        clique_set(*(clique(each, THEIRS) for each in names), **GO),
+    )
+    assert ["f", "w"] == [each.partition("=")[0] for each in note(first).split(",")]
+    edited = clique("w-wkr", {**OURS, "image": "a:2"})
+    wanted = clique_set(clique("f", OURS), clique("w-ldr", OURS), edited)
+    second = kept(wanted, first)
+    found = [
+        each["spec"]["podSpec"]["containers"][0]["args"]
+        for each in second["spec"]["template"]["cliques"]
+    ]
+    assert [["old"], ["new"], ["new"]] == found
+    assert ["f"] == [each.partition("=")[0] for each in note(second).split(",")]
+
+
+def group(container: Object, size: int, annotations: Mapping[str, str] | None = None) -> Object:
+    template = {"metadata": {}, "spec": {"containers": [container]}}
+    both = {"size": size, "leaderTemplate": template, "workerTemplate": template}
+    return {
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "g-w-0", "annotations": dict(annotations or {})},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": both},
+    }
+
+
+def test_a_group_stays_and_another_number_of_nodes_is_an_edit() -> None:
+    first = kept(group(OURS, 2), group(THEIRS, 2, GO))
+    assert group(THEIRS, 2)["spec"] == first["spec"]
+    assert group(OURS, 3) == kept(group(OURS, 3), first)
+
+
+BASE: dict[str, Any] = {"component_type": "worker", "labels": {"a": "b"}, "replicas": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, True),
+        ({"replicas": 5}, True),
+        ({"labels": {"a": "b", "team": "x"}}, True),
+        ({"labels": {"a": "c"}}, False),
+        ({"extra_pod_spec": {"mainContainer": {"name": "", "resources": {}}}}, True),
+        ({"envs": ({"name": "A", "value": "1"},)}, False),
+        ({"annotations": {"a": "b"}}, False),
+    ],
+)
+def test_a_component_says_the_same_but_for_labels_and_empty_fields(
+    change: dict[str, Any], expected: bool
+) -> None:
+    assert expected is has_same_pods(ComponentSpec(**BASE | change), ComponentSpec(**BASE))
+
+
+DRAIN: Object = {"preStop": {"sleep": {"seconds": 10}}}
+GPU: Object = {"limits": {"nvidia.com/gpu": "1"}}
+
+
+def workers(image: str = "a:1", **main: object) -> Object:
+    container: Object = {"name": "main", "image": image, **main}
+    template = {"metadata": {}, "spec": {"containers": [container]}}
+    return {"kind": "Deployment", "metadata": {}, "spec": {"template": template}}
+
+
+def workers_set(**lifecycles: Object | None) -> Object:
+    cliques = [
+        {
+            "name": name,
+            "spec": {
+                "podSpec": {"containers": [{"name": "main", **({"lifecycle": one} if one else {})}]}
+            },
+        }
+        for name, one in lifecycles.items()
+    ]
+    return {"kind": "PodCliqueSet", "metadata": {}, "spec": {"template": {"cliques": cliques}}}
+
+
+def test_pods_that_run_without_a_drain_keep_their_template() -> None:
+    wanted, live = workers(lifecycle=DRAIN), workers()
+    assert live == without_new_drain(wanted, workers(), live)
+
+
+def test_a_change_of_another_kind_brings_the_drain() -> None:
+    wanted = workers("a:2", lifecycle=DRAIN)
+    assert wanted == without_new_drain(wanted, workers("a:2"), workers("a:1"))
+
+
+def test_a_pre_stop_that_users_add_is_written() -> None:
+    wanted = workers(lifecycle=DRAIN)  # also without drain periods: the user asks for it
+    assert wanted == without_new_drain(wanted, wanted, workers())
+
+
+def test_a_request_that_repeats_its_limit_is_no_other_change() -> None:
+    repeated: Object = {"resources": {**GPU, "requests": GPU["limits"]}}
+    wanted = workers(lifecycle=DRAIN, resources=GPU)
+    found = without_new_drain(wanted, workers(resources=GPU), workers(**repeated))
+    assert workers(**repeated) == found
+
+
+def test_each_service_of_a_set_is_judged_by_itself() -> None:
+    live = workers_set(decode=None, prefill=None)
+    wanted = workers_set(decode=DRAIN, prefill=DRAIN)
+    undrained = workers_set(decode=None, prefill=DRAIN)
+    expected = workers_set(decode=None, prefill=DRAIN)
+    assert expected == without_new_drain(wanted, undrained, live)
+
+
+def test_only_more_pods_that_drain_than_before_are_worth_a_look() -> None:
+    live = [msgspec.json.encode(each["spec"]) for each in (workers(), workers(lifecycle=DRAIN))]
+    assert [True, False] == [starts_to_drain(workers(lifecycle=DRAIN), each) for each in live]
+    assert not any(starts_to_drain(workers(), each) for each in live)
+    assert not starts_to_drain({"kind": "Service", "spec": {}}, b"{}")
+
+
+LIMITS = {"cpu": "8", "nvidia.com/gpu": "1"}
+BEFORE = {"limits": LIMITS, "requests": {"cpu": "4", "nvidia.com/gpu": "1"}}
+NOW = {"limits": LIMITS, "requests": {"cpu": "4"}}
+
+
+def stored(workload: Object) -> bytes:
+    return msgspec.json.encode(workload["spec"])
+
+
+def requesting(resources: Object, image: str = "a:1") -> Object:
+    main = {"name": "main", "image": image, "resources": resources}
+    template = {"metadata": {}, "spec": {"containers": [main]}}
+    return {"kind": "Deployment", "metadata": {}, "spec": {"template": template}}
+
+
+def test_what_an_earlier_version_wrote_stays() -> None:
+    assert may_have_more_requests(requesting(NOW), stored(requesting(BEFORE)))
+    assert requesting(BEFORE) == with_live_requests(requesting(NOW), requesting(BEFORE))
+
+
+def test_any_other_change_is_written_without_the_request() -> None:
+    wanted = requesting(NOW, image="a:2")
+    assert wanted == with_live_requests(wanted, requesting(BEFORE))
+    more = requesting({**NOW, "limits": {**LIMITS, "nvidia.com/gpu": "2"}})
+    assert more == with_live_requests(more, requesting(BEFORE))
+
+
+def test_without_such_requests_there_is_nothing_to_compare() -> None:
+    plain = requesting({"limits": {"cpu": "1"}})
+    assert not may_have_more_requests(plain, stored(plain))
+    assert not may_have_more_requests(requesting(NOW), stored(requesting(NOW)))
+    assert not may_have_more_requests(requesting(BEFORE), stored(requesting(BEFORE)))
+    assert not may_have_more_requests({"kind": "Service", "spec": {}}, b"{}")

@@ -1,0 +1,242 @@
+"""The objects of a graph: ServiceAccounts, permissions and components."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_graphs.offline import graph_tree
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.render import (
+    graph_objects,
+    graph_shared_objects,
+    pvc_objects,
+    retained_pvcs,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.kind import Object
+from specs import a_graph, a_service
+
+PLANNED = RenderSettings(planner_cluster_role_name="planner")
+
+
+def objects(
+    services: dict[str, Object], settings: RenderSettings | None = None, **spec: Any
+) -> tuple[Object, ...]:
+    return graph_objects(a_graph(services, **spec), Facts(), settings or RenderSettings())
+
+
+def components(*args: Any, **spec: Any) -> dict[str, Object]:
+    found = (each for each in objects(*args, **spec) if "spec" in each)
+    return {each["spec"]["serviceName"]: each["spec"] for each in found}
+
+
+def test_configuration_comes_before_workloads_and_services_are_sorted() -> None:
+    found = objects({"W": a_service(), "Frontend": a_service("frontend"), "a": a_service()})
+    assert [
+        ("ServiceAccount", "chat-k8s-service-discovery"),
+        ("Role", "chat-k8s-service-discovery-role"),
+        ("RoleBinding", "chat-k8s-service-discovery-binding"),
+        ("DynamoComponentDeployment", "chat-frontend"),
+        ("DynamoComponentDeployment", "chat-w"),
+        ("DynamoComponentDeployment", "chat-a"),
+    ] == [(each["kind"], each["metadata"]["name"]) for each in found]
+
+
+def test_without_kubernetes_discovery_there_is_no_account() -> None:
+    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcd"}}
+    found = objects({"W": a_service()}, metadata=metadata)
+    assert ["DynamoComponentDeployment"] == [each["kind"] for each in found]
+    assert metadata["annotations"] == found[0]["spec"]["annotations"]
+
+
+def test_a_component_carries_what_its_controller_needs_of_the_graph() -> None:
+    [spec] = components(
+        {"W": a_service(dynamoNamespace="ignored", labels={"team": "a"})},
+        backendFramework="vllm",
+        envs=[{"name": "A", "value": "graph"}],
+    ).values()
+    assert "vllm" == spec["backendFramework"]
+    assert "prod-chat" == spec["dynamoNamespace"]
+    assert [{"name": "A", "value": "graph"}] == spec["envs"]
+    assert {
+        "team": "a",
+        "nvidia.com/dynamo-component": "W",
+        "nvidia.com/dynamo-graph-deployment-name": "chat",
+        "nvidia.com/dynamo-namespace": "prod-chat",
+    } == spec["labels"]
+
+
+def test_without_variables_of_the_graph_those_of_a_service_keep_their_order() -> None:
+    envs = [{"name": "B"}, {"name": "A"}]
+    assert envs == components({"W": a_service(envs=envs)})["W"]["envs"]
+
+
+def test_a_planner_has_the_planners_account_whatever_the_user_says() -> None:
+    pod = {"mainContainer": {"image": "x"}, "serviceAccountName": "mine"}
+    spec = components({"P": a_service("planner", extraPodSpec=pod)})["P"]
+    assert "planner-serviceaccount" == spec["extraPodSpec"]["serviceAccountName"]
+
+
+def test_an_empty_map_is_left_out_or_said_in_full() -> None:
+    """What a server-side apply of an empty map leaves is what was there before."""
+    empty = {
+        "ingress": {"enabled": False},
+        "multinode": {"nodeCount": 2},
+        "scalingAdapter": {"enabled": False},
+        "resources": {"limits": {}},
+        "extraPodMetadata": {"labels": {}},
+    }
+    spec = components({"W": a_service(**empty)})["W"]
+    assert {"enabled": False} == spec["ingress"]
+    assert {"nodeCount": 2} == spec["multinode"]
+    assert {"enabled": False} == spec["scalingAdapter"]
+    assert not {"resources", "extraPodMetadata"} & spec.keys()
+
+
+def test_a_frontend_without_an_ingress_gets_the_operators() -> None:
+    settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="apps.example.com")
+    wanted = {"Frontend": a_service("frontend"), "Own": a_service("frontend", ingress={})}
+    found = components(wanted, settings)
+    assert {
+        "enabled": True,
+        "host": "chat",
+        "hostSuffix": "apps.example.com",
+        "ingressControllerClassName": "nginx",
+    } == found["Frontend"]["ingress"]
+    assert {"enabled": False} == found["Own"]["ingress"]
+    assert {"host": "chat"} == components(wanted)["Frontend"]["ingress"]
+
+
+@pytest.mark.parametrize(
+    ("services", "settings", "kinds"),
+    [
+        ({"P": a_service("planner")}, PLANNED, ["ServiceAccount", "RoleBinding"]),
+        ({"W": a_service()}, PLANNED, []),
+        ({"P": a_service("planner")}, RenderSettings(), []),
+        (
+            {"P": a_service("planner")},
+            RenderSettings(planner_cluster_role_name="planner", restricted_namespace="prod"),
+            [],
+        ),
+    ],
+)
+def test_the_planners_account_is_shared_and_made_only_where_there_is_a_planner(
+    services: dict[str, Object], settings: RenderSettings, kinds: list[str]
+) -> None:
+    shared = graph_shared_objects(a_graph(services), settings)
+    assert kinds == [each["kind"] for each in shared]
+    assert "planner-serviceaccount" not in str(objects(services, settings)[:3])
+
+
+SIZES = '{"W": {"ServiceArgs": {"workers": 5, "Resources": {"GPU": "1"}}}, "F": {"x": 1}}'
+
+
+def test_sizes_in_the_deployment_config_become_part_of_the_spec() -> None:
+    envs = [{"name": "DYN_DEPLOYMENT_CONFIG", "value": SIZES}]
+    wanted = {"W": a_service(), "Fixed": a_service(replicas=2), "F": a_service("frontend")}
+    found = components(wanted, envs=envs)
+    assert 5 == found["W"]["replicas"]
+    assert {"limits": {"gpu": "1"}, "requests": {"gpu": "1"}} == found["W"]["resources"]
+    assert 2 == found["Fixed"]["replicas"]
+    assert '"F":{"port":8000,"x":1}' in found["F"]["envs"][0]["value"]
+    assert SIZES == found["W"]["envs"][0]["value"]
+
+
+def test_only_claims_to_create_become_objects() -> None:
+    wanted = {
+        "name": "models",
+        "create": True,
+        "size": "50Gi",
+        "storageClass": "fast",
+        "volumeAccessMode": "ReadWriteMany",
+    }
+    graph = a_graph({"w": a_service()}, pvcs=[{"name": "mine"}, wanted])
+    [claim] = pvc_objects(graph)
+    assert {"name": "models", "namespace": "prod"} == claim["metadata"]
+    assert {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "50Gi"}},
+        "storageClassName": "fast",
+    } == claim["spec"]
+
+
+def test_claims_to_retain_are_named() -> None:
+    pvcs = [{"name": "a", "retain": True}, {"name": "b"}]
+    assert frozenset({"a"}) == retained_pvcs(a_graph({"w": a_service()}, pvcs=pvcs))
+
+
+SHARED = ("planner-serviceaccount", "planner-serviceaccount-binding", "dynamo-model-")
+SETTINGS = RenderSettings(
+    ingress_class_name="nginx",
+    planner_cluster_role_name="planner",
+    disruption_budget_max_unavailable="1",
+)
+
+
+def a_whole_graph(**frontend: Any) -> DynamoGraphDeployment:
+    """A graph with every kind of object that we make."""
+    services = {
+        "Epp": a_service("epp", eppConfig={"config": {"plugins": []}}),
+        "Frontend": a_service("frontend", replicas=2, **frontend),
+        "Planner": a_service("planner"),
+        "Worker": a_service(multinode={"nodeCount": 2}, modelRef={"name": "acme/chat"}),
+    }
+    claim = {"name": "c", "create": True, "size": "1Gi", "storageClass": "s"}
+    return a_graph(
+        services,
+        pvcs=[{**claim, "volumeAccessMode": "ReadWriteMany"}],
+        labels={"team": "graph"},
+        annotations={"note": "graph"},
+    )
+
+
+def templates(value: Any) -> list[Object]:
+    """The metadata of all pod templates inside an object."""
+    if isinstance(value, list):
+        return [found for each in value for found in templates(each)]
+    if not isinstance(value, dict):
+        return []
+    below = [found for each in value.values() for found in templates(each)]
+    pod = value.get("spec") if "metadata" in value else value.get("spec", {}).get("podSpec")
+    is_template = isinstance(pod, dict) and "containers" in pod
+    return [*below, value.get("metadata", value)] if is_template else below
+
+
+def tree(graph: DynamoGraphDeployment, **facts: Any) -> list[Object]:
+    objects = graph_tree(graph, Facts(**facts), SETTINGS)
+    return [each for each in objects if not each["metadata"]["name"].startswith(SHARED)]
+
+
+@pytest.mark.parametrize("on_grove", [False, True])
+def test_they_reach_every_object_and_every_pod(*, on_grove: bool) -> None:
+    objects = tree(a_whole_graph(), grove_served=on_grove)
+    pods = [found for each in objects for found in templates(each.get("spec", {}))]
+    assert 5 == len(pods)
+    for each in (*(each["metadata"] for each in objects if each["kind"] != "PodGroup"), *pods):
+        assert ("graph", "graph") == (each["labels"]["team"], each["annotations"]["note"]), each
+
+
+def test_what_all_graphs_of_a_namespace_share_has_none() -> None:
+    objects = graph_tree(a_whole_graph(), Facts(), SETTINGS)
+    shared = [each for each in objects if each["metadata"]["name"].startswith(SHARED)]
+    assert 3 == len(shared)
+    for each in shared:
+        assert "team" not in each["metadata"]["labels"]
+
+
+def test_a_service_wins_over_its_graph_and_its_pods_over_both() -> None:
+    graph = a_whole_graph(
+        labels={"team": "service"},
+        annotations={"note": "service"},
+        extraPodMetadata={"labels": {"team": "pod"}, "annotations": {"note": "pod"}},
+    )
+    own = {
+        each["kind"]: each for each in tree(graph) if each["metadata"]["name"] == "chat-frontend"
+    }
+    kinds = {"DynamoComponentDeployment", "PodDisruptionBudget", "Service", "Ingress", "Deployment"}
+    assert kinds == own.keys()
+    assert {"service"} == {each["metadata"]["labels"]["team"] for each in own.values()}
+    assert "service" == own["DynamoComponentDeployment"]["metadata"]["annotations"]["note"]
+    [pod] = templates(own["Deployment"]["spec"])
+    assert ("pod", "pod") == (pod["labels"]["team"], pod["annotations"]["note"])

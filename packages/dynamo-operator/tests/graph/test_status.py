@@ -1,0 +1,377 @@
+"""A graph's status says what its components are, in a form that our own schema takes."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.schema import status_problems
+from dynamo_operator import labels
+from dynamo_operator.component import status as component_statuses
+from dynamo_operator.component.api import (
+    ComponentSpec,
+    DynamoComponentDeployment,
+    DynamoComponentDeploymentSpec,
+    DynamoComponentDeploymentStatus,
+    ServiceReplicaStatus,
+)
+from dynamo_operator.component.pods import NO_DEPLOYMENT
+from dynamo_operator.features.rollouts.plan import Member, Revisions, Rollout, WorkerRevision
+from dynamo_operator.graph import status as graph_statuses
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentSpec,
+    DynamoGraphDeploymentStatus,
+    ProgressStatus,
+)
+from dynamo_operator.graph.status import (
+    GraphProgress,
+    component_views,
+    goal_hash,
+    graph_progress,
+    graph_stop,
+    is_current,
+    refused_status,
+)
+from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.status import with_transition_times
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Condition, Metadata, Resource, Status
+from specs import a_graph, a_service
+
+GRAPH = DynamoGraphDeployment(
+    Metadata("chat", generation=2), status=DynamoGraphDeploymentStatus(observed_generation=1)
+)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+COMPONENT = DynamoComponentDeployment(
+    Metadata("chat-decode", generation=4),
+    status=DynamoComponentDeploymentStatus(observed_generation=1),
+)
+COUNTS = ServiceReplicaStatus("Deployment", "chat-decode", 2, 2, 1, 1)
+TAKEN = Blocked(Obstacle.NAME_CONFLICT, "Service", "chat-decode", "Service chat-decode is taken")
+MISTAKES = [Problem("spec.a", "is wrong"), Problem("spec.b", "is missing")]
+
+
+def component(available: str, observed: int = 4, message: str = "its message") -> Any:
+    """A component whose `Available` is that, about that generation."""
+    condition = Condition("Available", available, "r", message, observed_generation=observed)
+    status = DynamoComponentDeploymentStatus((condition,), observed, service=COUNTS)
+    return DynamoComponentDeployment(COMPONENT.metadata, status=status)
+
+
+def of(
+    *components: DynamoComponentDeployment | None, blocked: tuple[Blocked, ...] = ()
+) -> DynamoGraphDeploymentStatus:
+    """The status of a graph with these components."""
+    named = {f"S{n}": (f"chat-s{n}", component) for n, component in enumerate(components)}
+    views = component_views(GRAPH, named)
+    return graph_statuses.graph_status(GRAPH, views, blocked, now=NOW).status
+
+
+def without_grove() -> Status:
+    """The status of a graph on Grove in a cluster that does not have it."""
+    stop = graph_stop(recorded(GRAPH, GROVE), Facts(), ())
+    assert stop is not None
+    return stop.status
+
+
+def an_old_generation() -> Rollout:
+    """A rollout that replaces a component of service S0."""
+    old = component("True")
+    old = msgspec.structs.replace(old, spec=DynamoComponentDeploymentSpec(service_name="S0"))
+    return Rollout(Revisions(old=(Member(old, "", ""),)), WorkerRevision())
+
+
+def ready(status: Status) -> tuple[str, str, str]:
+    """Status, reason and message of `Ready`."""
+    condition = status.conditions[0]
+    return condition.status, condition.reason, condition.message
+
+
+def test_all_ready_is_successful() -> None:
+    status = of(component("True"), component("True"))
+    assert ("True", "all_resources_are_ready", "All resources are ready") == ready(status)
+    assert ("successful", 2) == (status.state, status.observed_generation)
+
+
+def test_each_component_that_waits_is_named_with_its_cause() -> None:
+    status = of(component("False", message="0 of 1"), None, component("True"), component("True", 3))
+    causes = (
+        "chat-s0: 0 of 1; chat-s1: it is being created; "
+        "chat-s3: the operator has not observed its newest spec yet"
+    )
+    assert f"Resources not ready: {causes}" == ready(status)[2]
+    assert "pending" == status.state
+
+
+def test_counts_are_there_before_the_component_is() -> None:
+    message = "chat-s0: it is being created"
+    expected = ServiceReplicaStatus("Deployment", "chat-s0", 0, 0, message=message)
+    assert expected == of(None).services["S0"]
+
+
+def test_a_graph_initializes_until_a_component_reports() -> None:
+    silent = DynamoComponentDeployment(COMPONENT.metadata)
+    assert "initializing" == of(None, silent).state
+    assert "pending" == of(None, component("False")).state
+
+
+def test_an_older_generation_of_workers_counts_and_is_in_the_way() -> None:
+    workers = an_old_generation()
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    status = graph_statuses.graph_status(GRAPH, views, (), now=NOW).status
+    assert ("False", "updating") == ready(status)[:2]
+    assert "chat-decode: its successor is replacing it" in ready(status)[2]
+    assert 4 == status.services["S0"].replicas
+    assert 2 == status.services["S0"].updated_replicas
+
+
+def test_an_older_generation_that_serves_is_no_progress() -> None:
+    new = component("False", message="0 of 2")
+    own = msgspec.structs.replace(COUNTS, ready_replicas=0, available_replicas=0)
+    status = msgspec.structs.replace(new.status, service=own)
+    new = msgspec.structs.replace(new, status=status)
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", new)}, an_old_generation())
+    assert (1, 0) == (views["S0"].counts.ready_replicas, views["S0"].ready_of_newest)
+
+
+def test_counts_of_an_older_spec_are_no_progress() -> None:
+    views = component_views(GRAPH, {"S0": ("chat-s0", component("True", 3))})
+    assert 0 == views["S0"].ready_of_newest
+
+
+def test_a_paused_component_that_is_behind_is_named() -> None:
+    behind = component("True", 3)
+    metadata = msgspec.structs.replace(behind.metadata, annotations={labels.PAUSED: "true"})
+    paused = msgspec.structs.replace(behind, metadata=metadata)
+    text = "it is paused (annotation nvidia.com/paused)"
+    assert f"chat-s0: {text}" in ready(of(paused))[2]
+    done = component("True")
+    kept = msgspec.structs.replace(done, metadata=metadata)
+    assert "True" == ready(of(kept))[0]
+    old = an_old_generation()
+    member = msgspec.structs.replace(old.revisions.old[0].component, metadata=metadata)
+    workers = replace(old, revisions=Revisions(old=(Member(member, "", ""),)))
+    views = component_views(GRAPH, {"S0": ("chat-s0-new", component("True"))}, workers)
+    assert all(
+        "chat-decode: it belongs to an older revision and is paused" in t
+        for t in views["S0"].obstacles
+    )
+
+
+def test_a_taken_name_fails_the_graph_and_is_no_observation() -> None:
+    status = of(component("True"), blocked=(TAKEN,))
+    assert ("False", "name_conflict", TAKEN.message) == ready(status)
+    assert "failed" == status.state
+    assert 1 == status.observed_generation
+
+
+def test_a_refused_spec_is_no_observation_and_its_conditions_name_it() -> None:
+    statuses: tuple[Any, ...] = (
+        refused_status(GRAPH, MISTAKES),
+        without_grove(),
+        component_statuses.refused_status(COMPONENT, MISTAKES),
+    )
+    for refused in statuses:
+        assert 1 == refused.observed_generation, "that of the last spec that was carried out"
+        assert None not in {condition.observed_generation for condition in refused.conditions}
+
+
+def test_a_long_message_is_cut() -> None:
+    message = ready(of(component("False", message="x" * 5000)))[2]
+    assert 1024 == len(message)
+    assert message.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("resource", "status"),
+    [
+        (GRAPH, of(component("True"), None)),
+        (GRAPH, of()),
+        (GRAPH, of(None, blocked=(TAKEN,))),
+        (GRAPH, refused_status(GRAPH, MISTAKES)),
+        (GRAPH, without_grove()),
+        (COMPONENT, component_statuses.refused_status(COMPONENT, MISTAKES)),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, COUNTS, ())),
+        (COMPONENT, component_statuses.component_status(COMPONENT, NO_DEPLOYMENT, None, (TAKEN,))),
+    ],
+)
+def test_our_schema_takes_our_status(resource: Resource, status: Status) -> None:
+    conditions = with_transition_times(status.conditions, (), now="2026-01-01T00:00:00Z")
+    status = status.with_conditions(conditions)
+    stored: Object = msgspec.json.decode(msgspec.json.encode(status))
+    assert () == status_problems(type(resource), stored)
+
+
+@pytest.mark.parametrize(
+    ("component_reason", "graph_reason"),
+    [("NameConflict", "name_conflict"), ("RejectedByApiServer", "rejected_by_api_server")],
+)
+def test_a_refused_component_gives_the_graph_its_reason(
+    component_reason: str, graph_reason: str
+) -> None:
+    available = Condition(
+        "Available", "False", component_reason, "Service x is taken", observed_generation=4
+    )
+    status = DynamoComponentDeploymentStatus((available,), 4, service=COUNTS)
+    status_of_graph = of(DynamoComponentDeployment(COMPONENT.metadata, status=status))
+    assert ("False", graph_reason) == ready(status_of_graph)[:2]
+    assert "Service x is taken" in ready(status_of_graph)[2]
+
+
+def framework_of(graph: Any) -> Any:
+    return graph_statuses.graph_status(graph, {}, (), now=NOW).status.backend_framework
+
+
+def test_the_framework_is_shown_whether_it_is_declared_or_read_from_a_command() -> None:
+    main = {"image": "i", "command": ["python3", "-m", "dynamo.sglang"]}
+    detected = a_service(extraPodSpec={"mainContainer": main})
+    assert "sglang" == framework_of(a_graph({"F": a_service("frontend"), "W": detected}))
+    assert "vllm" == framework_of(a_graph({"W": a_service()}, backendFramework="vllm"))
+    assert None is framework_of(a_graph({"F": a_service("frontend")}))
+
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+STORED = ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal")
+
+
+def after(
+    seconds: float,
+    *,
+    ready: int | None = 2,
+    generation: int = 7,
+    goal: str = "goal",
+    deadline: int | None = 100,
+) -> GraphProgress:
+    return graph_progress(
+        STORED,
+        ready=ready,
+        generation=generation,
+        goal=goal,
+        now=START + timedelta(seconds=seconds),
+        deadline_seconds=deadline,
+    )
+
+
+def test_one_more_ready_replica_begins_a_new_time() -> None:
+    progress = after(99, ready=3)
+    assert (
+        GraphProgress(
+            ProgressStatus(3, "2026-01-01T00:01:39Z", 7, "goal"), requeue_after_seconds=100.0
+        )
+        == progress
+    )
+
+
+def test_another_spec_begins_a_new_time() -> None:
+    stored = after(99, ready=0, generation=8, goal="other").stored
+    assert ProgressStatus(0, "2026-01-01T00:01:39Z", 8, "other") == stored
+
+
+def test_a_number_of_replicas_begins_no_new_time() -> None:
+    assert GraphProgress(STORED, requeue_after_seconds=1.0) == after(99, generation=8)
+
+
+def test_without_a_hash_the_generation_identifies_the_spec() -> None:
+    stored, now = ProgressStatus(2, "2026-01-01T00:00:00Z", 7), START + timedelta(seconds=99)
+    same = graph_progress(stored, ready=2, generation=7, goal="g", now=now, deadline_seconds=100)
+    assert GraphProgress(stored, requeue_after_seconds=1.0) == same
+    other = graph_progress(stored, ready=2, generation=8, goal="g", now=now, deadline_seconds=100)
+    assert ProgressStatus(2, "2026-01-01T00:01:39Z", 8, "g") == other.stored
+
+
+def a_goal(replicas: int, *, image: str = "a", is_suspending: bool = False) -> str:
+    services = {"Decode": ComponentSpec(replicas=replicas, service_name=image)}
+    spec = DynamoGraphDeploymentSpec(services=services, replicas=replicas)
+    return goal_hash(DynamoGraphDeployment(Metadata("chat"), spec), is_suspending=is_suspending)
+
+
+def test_a_goal_is_another_for_all_but_replicas() -> None:
+    assert a_goal(1) == a_goal(9)
+    assert 3 == len({a_goal(1), a_goal(1, image="b"), a_goal(1, is_suspending=True)})
+
+
+def test_the_best_stays_when_replicas_are_lost() -> None:
+    assert GraphProgress(STORED, requeue_after_seconds=50.0) == after(50, ready=0)
+
+
+def test_the_time_is_up_at_the_deadline() -> None:
+    assert GraphProgress(STORED, requeue_after_seconds=1.0) == after(99)
+    assert GraphProgress(STORED, is_overdue=True) == after(100)
+
+
+def test_a_graph_that_is_ready_has_nothing_left_to_reach() -> None:
+    assert GraphProgress() == after(500, ready=None)
+
+
+def test_without_a_deadline_of_its_own_a_graph_has_more_than_two_hours() -> None:
+    assert not after(7799, deadline=None).is_overdue
+    assert after(7800, deadline=None).is_overdue
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 99)), max_size=20))
+def test_what_is_stored_changes_only_for_something_better(steps: list[tuple[int, float]]) -> None:
+    stored, now = None, START
+    for ready, seconds in steps:
+        now += timedelta(seconds=seconds)
+        reported = graph_progress(
+            *(stored,), ready=ready, generation=1, goal="g", now=now, deadline_seconds=10
+        ).stored
+        assert reported is not None
+        assert (
+            reported == stored or stored is None or reported.ready_replicas > stored.ready_replicas
+        )
+        stored = reported
+
+
+def test_a_time_that_a_user_broke_begins_a_new_one() -> None:
+    stored = ProgressStatus(2, "2026-01-01T00:00:00+99:99", 7, "goal")
+    progress = graph_progress(
+        stored, ready=2, generation=7, goal="goal", now=START, deadline_seconds=100
+    )
+    assert ProgressStatus(2, "2026-01-01T00:00:00Z", 7, "goal") == progress.stored
+
+
+NEWEST = 4
+
+
+def component_of_current(
+    status: str, reason: str, *, replicas: int = 0, observed: int = NEWEST
+) -> DynamoComponentDeployment:
+    available = Condition("Available", status, reason, "its message", observed_generation=observed)
+    return DynamoComponentDeployment(
+        Metadata("chat-decode", generation=NEWEST),
+        DynamoComponentDeploymentSpec(replicas=replicas),
+        DynamoComponentDeploymentStatus((available,), observed),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (component_of_current("True", "DeploymentReady"), True),
+        (component_of_current("True", "DeploymentReady", observed=NEWEST - 1), False),
+        (component_of_current("False", "DeploymentNotReady"), False),
+        (component_of_current("False", "SomeLeaderWorkerSetsNotReady"), False),
+        (component_of_current("False", "DeploymentNotReady", replicas=1), True),
+        (component_of_current("False", "name_conflict"), True),
+        (DynamoComponentDeployment(Metadata("chat-decode", generation=1)), False),
+    ],
+)
+def test_whether_counts_are_current(given: DynamoComponentDeployment, expected: bool) -> None:
+    assert expected == is_current(given)
+
+
+def test_of_a_paused_component_nothing_newer_is_waited_for() -> None:
+    silent = DynamoComponentDeployment(
+        Metadata("chat-decode", generation=NEWEST, annotations={labels.PAUSED: "true"})
+    )
+    assert is_current(silent)

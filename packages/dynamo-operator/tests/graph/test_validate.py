@@ -1,0 +1,441 @@
+"""The rules of a graph as a whole."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+import msgspec
+import pytest
+
+from dynamo_graphs.offline import expanded
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
+from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.validate import graph_problems
+from dynamo_operator.graph.warnings import graph_warnings
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Struct
+from reviews.asking import verdict
+from reviews.rows import graph, model
+from specs import a_graph, a_service
+
+
+def problems(services: dict[str, Object], **spec: Any) -> list[str]:
+    settings = spec.pop("settings", RenderSettings())
+    return [str(problem) for problem in graph_problems(a_graph(services, **spec), settings)]
+
+
+def test_a_plain_graph_has_no_problems() -> None:
+    assert [] == problems({"Frontend": a_service("frontend"), "Worker": a_service()})
+
+
+def test_a_graph_needs_a_service() -> None:
+    assert ["spec.services must have at least one service"] == problems({})
+
+
+@pytest.mark.parametrize(
+    ("service", "factor", "expected"),
+    [
+        ({"replicas": 2}, 2**30, "2147483648 (limit 2147483647)"),
+        ({"replicas": 2}, 2**30 - 1, None),
+        ({"replicas": 2, "scalingAdapter": {"enabled": True}}, 2**30, None),
+        ({"replicas": 11, "multinode": {"nodeCount": 2}}, 100, "1100 (limit 1000)"),
+    ],
+)
+def test_no_factor_makes_a_service_larger_than_it_can_be(
+    service: Object, factor: int, expected: str | None
+) -> None:
+    pod = {"mainContainer": {"image": "x", "args": ["run"]}}
+    reported = problems({"w": a_service(extraPodSpec=pod, **service)}, replicas=factor)
+    message = f"spec.replicas: {factor} times the replicas of w is {expected}"
+    assert ([message] if expected else []) == reported
+
+
+def test_a_problem_of_a_service_names_the_service() -> None:
+    reported = problems({"Worker": a_service(replicas=-1)})
+    assert ["spec.services[Worker].replicas must be non-negative"] == reported
+
+
+def test_the_graphs_framework_is_held_against_the_command() -> None:
+    pod = {"mainContainer": {"image": "x", "args": ["python3 -m dynamo.sglang"]}}
+    [problem] = problems({"Worker": a_service(extraPodSpec=pod)}, backendFramework="vllm")
+    assert 'detected "sglang"' in problem
+
+
+@pytest.mark.parametrize(("one", "other"), [("w", "W"), ("a.b", "a-b"), ("a_b", "a-b")])
+def test_services_whose_names_become_one_are_refused(one: str, other: str) -> None:
+    [problem] = problems({one: a_service(), other: a_service()})
+    assert "would both create objects named" in problem
+
+
+def test_a_debug_copy_may_not_take_the_name_of_a_service() -> None:
+    switch = {"nvidia.com/enable-stealing-traffic-debug-mode": "true"}
+    both = {"w": a_service(annotations=switch), "w-d": a_service()}
+    assert ['spec.services.w-d: "w" and "w-d" would both create objects named "chat-w-d"'] == (
+        problems(both)
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        ("labels", "nvidia.com/dynamo-component"),
+        ("labels", "nvidia.com/selector"),
+        ("labels", "role"),
+        ("annotations", "nvidia.com/enable-grove"),
+        ("annotations", "nvidia.com/last-applied-hash"),
+    ],
+)
+def test_a_graph_cannot_use_reserved_keys_and_the_message_lists_them(field: str, key: str) -> None:
+    [problem] = problems({"w": a_service()}, **{field: {key: "x"}})
+    path, _, message = problem.partition(": ")
+    assert f"spec.{field}[{key}]" == path
+    assert key in message.partition("reserved keys: ")[2].rstrip(")").split(", ")
+
+
+def test_the_labels_of_a_graph_must_be_labels() -> None:
+    wrong = {"a b": "x", "team": "-", "app.kubernetes.io/part-of": "fine"}
+    assert ["spec.labels[a b]", "spec.labels[team]"] == [
+        problem.partition(": ")[0] for problem in problems({"w": a_service()}, labels=wrong)
+    ]
+
+
+def test_a_service_may_name_our_labels_as_ever_and_ours_win() -> None:
+    labels = {"nvidia.com/dynamo-component": "mine"}
+    assert [] == problems({"w": a_service(labels=labels)})
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"minAvailable": 1, "maxUnavailable": 1},
+        {"minAvailable": -1},
+        {"maxUnavailable": "101%"},
+        {"maxUnavailable": "half"},
+        {"minAvailable": "9" * 5000},
+        {"minAvailable": "00000000001" + "0" * 5000},
+    ],
+)
+def test_a_budget_has_one_bound_that_kubernetes_understands(budget: Object) -> None:
+    [problem] = problems({"w": a_service(disruptionBudget=budget)})
+    assert problem.startswith("spec.services.w.disruptionBudget")
+
+
+@pytest.mark.parametrize("budget", [{}, {"minAvailable": 0}, {"maxUnavailable": "100%"}])
+def test_a_budget_may_be_empty_a_number_or_a_percentage(budget: Object) -> None:
+    assert [] == problems({"w": a_service(disruptionBudget=budget)})
+
+
+def test_a_budget_is_not_for_groups() -> None:
+    several = a_service(
+        disruptionBudget={"minAvailable": 1},
+        multinode={"nodeCount": 2},
+        extraPodSpec={"mainContainer": {"image": "x", "args": ["run"]}},
+    )
+    [problem] = problems({"w": several})
+    assert "the pods of a multinode group are one unit" in problem
+
+
+def test_a_service_needs_a_name() -> None:
+    assert ["spec.services._: invalid service name (expected at least one letter or digit)"] == (
+        problems({"_": a_service()})
+    )
+
+
+def test_the_discovery_backend_of_the_graph_is_checked() -> None:
+    metadata = {"annotations": {"nvidia.com/dynamo-discovery-backend": "etcdd"}}
+    [problem] = problems({"w": a_service()}, metadata=metadata)
+    assert problem.startswith("metadata.annotations[nvidia.com/dynamo-discovery-backend]: ")
+    assert 'did you mean "etcd"?' in problem
+
+
+def test_variables_of_the_graph_are_checked() -> None:
+    assert ["spec.envs[0].name: missing name of an environment variable"] == (
+        problems({"w": a_service()}, envs=[{"value": "x"}])
+    )
+
+
+def test_a_pvc_to_create_needs_all_its_fields() -> None:
+    claim = {"name": "c", "create": True, "size": "0"}
+    reported = problems({"w": a_service()}, pvcs=[claim, {"name": "c"}, {"name": ""}])
+    assert [
+        "spec.pvcs[0].size is required when create is true",
+        "spec.pvcs[0].storageClass is required when create is true",
+        "spec.pvcs[0].volumeAccessMode is required when create is true",
+        'spec.pvcs[1].name: duplicate PVC "c"',
+        "spec.pvcs[2].name is required",
+    ] == reported
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (
+            {"type": "Parallel", "order": ["a", "b"]},
+            "order cannot be specified when strategy is parallel",
+        ),
+        ({"order": ["a"]}, "number of unique services as the deployment; missing: b"),
+        ({"order": ["a", "b", "a"]}, "order must be unique"),
+        ({"order": ["a", "b", "A"]}, 'contains unknown service: A; did you mean "a"?'),
+    ],
+)
+def test_the_order_of_a_restart_names_every_service_once(strategy: Object, expected: str) -> None:
+    services = {"a": a_service(), "b": a_service()}
+    [problem] = problems(services, restart={"id": "r", "strategy": strategy})
+    assert expected in problem
+
+
+def test_a_default_ingress_needs_a_host_that_can_exist() -> None:
+    settings = RenderSettings(ingress_class_name="nginx", ingress_host_suffix="not a host")
+    [problem] = problems({"Frontend": a_service("frontend")}, settings=settings)
+    assert 'spec.services.Frontend.ingress.host: invalid host name "chat.not a host"' == problem
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/paused", "nvidia.com/suspend"])
+def test_a_switch_of_the_graph_is_on_or_off(key: str) -> None:
+    def problems_of(value: str) -> list[str]:
+        graph = a_graph({"Worker": a_service()})
+        metadata = msgspec.structs.replace(graph.metadata, annotations={key: value})
+        graph = msgspec.structs.replace(graph, metadata=metadata)
+        return [str(problem) for problem in graph_problems(graph, RenderSettings())]
+
+    assert [] == problems_of("true") == problems_of("false")
+    [problem] = problems_of("yes")
+    assert "expected true or false" in problem
+
+
+def test_a_list_of_thousands_is_refused_in_one_line() -> None:
+    strategy = {"order": [f"s{number}" for number in range(30_000)]}
+    [problem] = problems({"a": a_service()}, restart={"id": "r", "strategy": strategy})
+    assert "too many entries: 30000 (expected one for each of 1 services)" in problem
+
+
+def test_an_unknown_access_mode_is_reported() -> None:
+    claim = {"name": "m", "create": True, "storageClass": "fast", "size": "1Gi"}
+    (problem,) = problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "latest"}])
+    assert problem.startswith('spec.pvcs[0].volumeAccessMode: unknown access mode "latest"')
+    assert [] == problems({"w": a_service()}, pvcs=[{**claim, "volumeAccessMode": "ReadOnlyMany"}])
+
+
+SETTINGS = RenderSettings(allowed_gateways="*")
+POD: Object = {"mainContainer": {"image": "r/x:1", "args": ["run"]}}
+CLAIM: Object = {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}], **POD}
+INGRESS: Object = {"enabled": True, "host": "h", "ingressControllerClassName": "n"}
+ISTIO: Object = {
+    "enabled": True,
+    "host": "h",
+    "useVirtualService": True,
+    "virtualServiceGateway": "g",
+}
+PVC: Object = {
+    "name": "a",
+    "create": True,
+    "size": "1Gi",
+    "storageClass": "fast",
+    "volumeAccessMode": "ReadWriteMany",
+}
+PICKER: Object = {
+    "componentType": "epp",
+    "eppConfig": {"config": {"plugins": [], "schedulingProfiles": []}},
+}
+OTHER: Object = {
+    "name": "b",
+    "size": "2Gi",
+    "storageClass": "slow",
+    "volumeAccessMode": "ReadWriteOnce",
+}
+TWO: Object = {"multinode": {"nodeCount": 2}, "resources": {"limits": {"gpu": "8"}}}
+MOUNT: list[Object] = [{"name": "a", "mountPoint": "/a"}]
+MAP: Object = {"a": "b"}
+ENVS = [{"name": "A", "value": "b"}]
+
+
+Edit = tuple[str, Object, Object]
+"""A field, and a spec without and with a value of it."""
+
+
+def of(field: str, /, value: Any, **others: Any) -> Edit:
+    """An edit of a field, which may be in another one."""
+    outer, _, inner = field.partition(".")
+    if not inner:
+        return field, others, {**others, field: value}
+    nested = others.get(outer, {})
+    is_list = isinstance(nested, list)
+    before: Any
+    after: Any
+    _, before, after = of(inner, value, **(nested[0] if is_list else nested))
+    before, after = ([before], [after]) if is_list else (before, after)
+    return field, {**others, outer: before}, {**others, outer: after}
+
+
+def side(field: str, value: Any, **others: Any) -> Iterator[Edit]:
+    for name in ("requests", "limits"):
+        yield of(f"resources.{name}.{field}", value, resources={name: others})
+
+
+SERVICE = [
+    of("annotations", {"example.com/a": "b"}),
+    of("labels", MAP),
+    of("componentType", "decode"),
+    of("subComponentType", "decode"),
+    of("dynamoNamespace", "other"),
+    of("globalDynamoNamespace", value=True),
+    of("serviceName", "other"),
+    of("autoscaling", {"enabled": True}),
+    of("envs", ENVS),
+    of("envFromSecret", "tokens"),
+    of("replicas", 3),
+    of("extraPodSpec", {**POD, "hostNetwork": True}),
+    of("livenessProbe", {"httpGet": {"port": 1}}),
+    of("readinessProbe", {"httpGet": {"port": 1}}),
+    of("extraPodMetadata.labels", MAP),
+    of("extraPodMetadata.annotations", MAP),
+    *side("cpu", "1"),
+    *side("memory", "1Gi"),
+    *side("custom", {"rdma/ib": "1"}),
+    *side("gpu", "1"),
+    *side("gpuType", "gpu.intel.com/xe", gpu="1"),
+    *side("gpuType", "gpu.intel.com/xe"),
+    of("resources.claims", [{"name": "c"}], extraPodSpec=CLAIM),
+    of("sharedMemory.disabled", value=True, sharedMemory={"size": "1Gi"}),
+    of("sharedMemory.size", "1Gi", sharedMemory={"disabled": True}),
+    of("modelRef.name", "other", modelRef={"name": "m"}),
+    of("modelRef.revision", "r", modelRef={"name": "m"}),
+    of("multinode.nodeCount", 3, **TWO),
+    of("volumeMounts.name", "b", volumeMounts=MOUNT),
+    of("volumeMounts.mountPoint", "/b", volumeMounts=MOUNT),
+    of("disruptionBudget.minAvailable", 1),
+    of("disruptionBudget.maxUnavailable", 1),
+    of("eppConfig", PICKER["eppConfig"]),
+    of("ingress.enabled", value=True, ingress={**INGRESS, "enabled": False}),
+    of("ingress.host", "other", ingress=INGRESS),
+    of("ingress.hostPrefix", "p-", ingress=INGRESS),
+    of("ingress.hostSuffix", "example.com", ingress=INGRESS),
+    of("ingress.annotations", MAP, ingress=INGRESS),
+    of("ingress.labels", MAP, ingress=INGRESS),
+    of("ingress.tls.secretName", "t", ingress=INGRESS),
+    of("ingress.tls.secretName", "t", ingress=ISTIO),
+    of("ingress.ingressControllerClassName", "other", ingress=INGRESS),
+    of("ingress.useVirtualService", value=True, ingress={**INGRESS, "virtualServiceGateway": "g"}),
+    of("ingress.virtualServiceGateway", "other", ingress=ISTIO),
+    of("ingress.virtualServiceGateway", "other", ingress=INGRESS),
+]
+
+SPEC = [
+    of("envs", ENVS),
+    of("labels", MAP),
+    of("annotations", {"example.com/a": "b"}),
+    of("replicas", 2),
+    of("restart.id", "1", restart={"id": "0"}),
+    of("pvcs.create", value=True, pvcs=[{**PVC, "create": False}]),
+    *(of(f"pvcs.{field}", value, pvcs=[PVC]) for field, value in OTHER.items()),
+    *(
+        of(f"pvcs.{field}", value, pvcs=[{"name": "a"}])
+        for field, value in PVC.items()
+        if field not in ("name", "create")
+    ),
+    of("pvcs.retain", value=True, pvcs=[{"name": "a"}]),
+]
+
+ELSEWHERE = {
+    "backendFramework": "of engines on several nodes; part of tests/golden",
+    "progressDeadlineSeconds": "when the status reports a rollout as stalled",
+    "restart.strategy.type": "the order in which restarts begin",
+    "restart.strategy.order": "the same",
+    "services.scalingAdapter.enabled": "a DynamoGraphDeploymentScalingAdapter, which the controller applies",
+    "services.eppConfig.config": "of endpoint pickers; part of tests/golden",
+    "services.eppConfig.configMapRef": "the same",
+    "services.volumeMounts.useAsCompilationCache": "of engines; part of tests/golden",
+}
+"""Fields whose effect is in no object that is rendered here."""
+
+
+def document(service: Object, **spec: Any) -> Object:
+    whole = {"componentType": "worker", "extraPodSpec": POD, **service}
+    return graph({"w": whole}, **spec)
+
+
+def objects(body: Object, *, grove: bool) -> list[Object]:
+    facts = Facts(grove_served=grove, lws_served=True, istio_served=True)
+    expansion = expanded(body, facts, SETTINGS)
+    assert () == expansion.problems
+    return [it for it in expansion.objects if not it["kind"].startswith("Dynamo")]
+
+
+def is_reported(field: str, body: Object, *, grove: bool) -> bool:
+    """Whether a warning is about the field, or one that contains it."""
+    placed = with_provider(msgspec.convert(body, DynamoGraphDeployment), Facts(grove_served=grove))
+    paths = (re.sub(r"\[\d+\]", "", problem.path) for problem in graph_warnings(placed))
+    return any(f"{field}.".startswith(f"{path}.") for path in paths)
+
+
+def has_effect(field: str, old: Object, new: Object, *, grove: bool) -> bool:
+    is_changed = objects(old, grove=grove) != objects(new, grove=grove)
+    return is_changed or is_reported(field, new, grove=grove)
+
+
+@pytest.mark.parametrize("grove", [False, True], ids=["deployments", "grove"])
+@pytest.mark.parametrize("edit", SERVICE, ids=str)
+def test_a_field_of_a_service_has_an_effect_or_a_warning(edit: Edit, grove: bool) -> None:
+    field, before, after = edit
+    path = f"spec.services.w.{field}"
+    assert has_effect(path, document(before), document(after), grove=grove)
+
+
+@pytest.mark.parametrize("edit", SPEC, ids=str)
+def test_a_field_of_a_graph_has_an_effect_or_a_warning(edit: Edit) -> None:
+    field, before, after = edit
+    old, new = document({}, **before), document({}, **after)
+    assert has_effect(f"spec.{field}", old, new, grove=False)
+
+
+def test_every_field_is_edited_above() -> None:
+    edited = {f"services.{field}" for field, *_ in SERVICE} | {field for field, *_ in SPEC}
+    missing = [
+        field
+        for field in leaves(DynamoGraphDeploymentSpec)
+        if field not in ELSEWHERE and not any(it.startswith(field) for it in edited)
+    ]
+    assert [] == missing, "add an edit of the new field"
+
+
+def leaves(struct: type[Struct], path: str = "") -> Iterator[str]:
+    """The paths of all fields that have no fields of their own."""
+    hints = get_type_hints(struct)
+    for field in msgspec.structs.fields(struct):
+        at = f"{path}{field.encode_name}"
+        inner = nested(hints[field.name])
+        yield from leaves(inner, f"{at}.") if inner else [at]
+
+
+def nested(hint: Any) -> type[Struct] | None:
+    """The struct in an annotation: optional, in a list or a map."""
+    if isinstance(hint, type) and issubclass(hint, Struct):
+        return hint
+    return next(filter(None, map(nested, get_args(hint))), None)
+
+
+def test_a_source_that_no_model_loads() -> None:
+    (warning,) = verdict(model(modelType="base", source={"uri": "hf://m"})).warnings
+    assert 'spec.source: has no effect with modelType "base"' == warning
+
+
+MODE = "nvidia.com/worker-rollout"
+
+
+def problems_of_rules(mode: str) -> list[str]:
+    graph = a_graph({"W": a_service()}, metadata={"annotations": {MODE: mode}})
+    return [str(problem) for problem in graph_problems(graph, RenderSettings())]
+
+
+@pytest.mark.parametrize("mode", ["managed", "native"])
+def test_the_two_words_are_fine(mode: str) -> None:
+    assert [] == problems_of_rules(mode)
+
+
+@pytest.mark.parametrize("mode", ["", "Managed", "manged"])
+def test_another_word_is_refused(mode: str) -> None:
+    (problem,) = problems_of_rules(mode)
+    assert "expected managed or native" in problem
+    assert f"metadata.annotations[{MODE}]" in problem

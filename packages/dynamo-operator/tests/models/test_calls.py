@@ -1,0 +1,204 @@
+"""Each call to a worker ends in a reply, whatever the worker does."""
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dynamo_operator.models.calls import LoraApi, lora_session, understood
+from dynamo_operator.models.plan import (
+    Call,
+    Ending,
+    Endpoint,
+    Lora,
+    LoraVerb,
+    Reply,
+    Work,
+    after,
+    plan,
+)
+from simulated.lora_worker import LoraWorker, Trouble
+
+ADDRESS = "http://10.0.0.1:9090"
+LOAD = Call(LoraVerb.LOAD, "org/support", "s3://weights/support")
+UNLOAD = Call(LoraVerb.UNLOAD, "org/support")
+LIST = Call(LoraVerb.LIST)
+
+
+@asynccontextmanager
+async def reaching(worker: LoraWorker, *, timeout_seconds: float = 5) -> AsyncIterator[LoraApi]:
+    async with worker.serving(), lora_session() as session:
+        yield LoraApi(session, timeout_seconds=timeout_seconds, dial=lambda _: worker.base)
+
+
+async def test_an_adapter_is_loaded_listed_and_unloaded() -> None:
+    worker = LoraWorker()
+    async with reaching(worker) as api:
+        assert Reply(Ending.DONE) == await api.call(ADDRESS, LOAD)
+        assert {"org/support": "s3://weights/support"} == worker.loaded
+        listed = await api.call(ADDRESS, LIST)
+        assert Reply(Ending.DONE, loaded=frozenset({"org/support"})) == listed
+        assert Reply(Ending.DONE) == await api.call(ADDRESS, UNLOAD)
+        assert {} == worker.loaded
+    assert ["POST /v1/loras", "GET /v1/loras", "DELETE /v1/loras/org/support"] == worker.asked
+
+
+async def test_what_is_not_there_counts_as_unloaded() -> None:
+    async with reaching(LoraWorker()) as api:
+        assert Reply(Ending.DONE) == await api.call(ADDRESS, UNLOAD)
+
+
+async def test_without_the_route_nothing_can_be_there_to_unload() -> None:
+    async with reaching(LoraWorker(trouble=Trouble.NO_ROUTE)) as api:
+        assert Ending.DONE is (await api.call(ADDRESS, UNLOAD)).ending
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a b", "/v1/loras/a%20b"),
+        ("v1.2", "/v1/loras/v1.2"),
+        ("a%2Fb", "/v1/loras/a%252Fb"),
+        ("a?b#c", "/v1/loras/a%3Fb%23c"),
+    ],
+)
+async def test_what_a_url_would_misread_is_encoded(name: str, path: str) -> None:
+    worker = LoraWorker()
+    async with reaching(worker) as api:
+        await api.call(ADDRESS, Call(LoraVerb.UNLOAD, name))
+    assert [f"DELETE {path}"] == worker.asked
+
+
+@pytest.mark.parametrize("name", ["../../admin", "a/./b", ".."])
+async def test_a_name_that_would_lead_elsewhere_is_not_sent(name: str) -> None:
+    worker = LoraWorker()
+    async with reaching(worker) as api:
+        for verb in (LoraVerb.LOAD, LoraVerb.UNLOAD):
+            assert Ending.FAILED is (await api.call(ADDRESS, Call(verb, name))).ending
+    assert [] == worker.asked
+
+
+@pytest.mark.parametrize(
+    ("trouble", "ending", "message"),
+    [
+        (Trouble.ENGINE, Ending.FAILED, "download failed"),
+        (Trouble.BROKEN, Ending.FAILED, "status 500: no"),
+        (Trouble.NOT_ALLOWED, Ending.UNABLE, "cannot manage LoRAs: status 405"),
+        (Trouble.NOT_IMPLEMENTED, Ending.UNABLE, "cannot manage LoRAs: status 501"),
+        (Trouble.NO_ROUTE, Ending.UNABLE, "DYN_LORA_ENABLED"),
+        (Trouble.HANGS, Ending.FAILED, "no answer within 2 seconds"),
+        (Trouble.DROPS, Ending.FAILED, "no answer"),
+        (Trouble.REDIRECTS, Ending.FAILED, "status 307"),
+        (Trouble.TALKS, Ending.FAILED, "longer than"),
+    ],
+)
+async def test_each_trouble_has_its_reply(trouble: Trouble, ending: Ending, message: str) -> None:
+    worker = LoraWorker(trouble=trouble)
+    limit = 2 if trouble is Trouble.HANGS else 60  # on a busy machine an answer takes a while
+    async with reaching(worker, timeout_seconds=limit) as api:
+        reply = await api.call(ADDRESS, LOAD)
+    assert ending is reply.ending
+    assert message in reply.message
+    assert ["POST /v1/loras"] == worker.asked, "nothing is sent twice, and no redirect is followed"
+
+
+async def test_a_success_without_json_is_a_success() -> None:
+    async with reaching(LoraWorker(trouble=Trouble.STUTTERS)) as api:
+        assert Ending.DONE is (await api.call(ADDRESS, LOAD)).ending
+        assert None is (await api.call(ADDRESS, LIST)).loaded
+
+
+async def test_a_worker_that_is_not_there_is_a_failure() -> None:
+    worker = LoraWorker()
+    async with worker.serving():
+        pass
+    async with lora_session() as session:
+        reply = await LoraApi(session, dial=lambda _: worker.base).call(ADDRESS, LOAD)
+    assert Ending.FAILED is reply.ending
+    assert reply.message.startswith("no answer: ")
+
+
+async def test_a_host_that_takes_no_connection_is_told_from_one_that_does_not_answer() -> None:
+    # A socket whose queue is full takes no connection, as a host that is gone does.
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        host, port = listening.getsockname()
+        with ExitStack() as waiting:
+            for _ in range(4):
+                each = waiting.enter_context(socket.socket())
+                each.settimeout(0)
+                each.connect_ex((host, port))
+            async with lora_session(connect_seconds=0.2) as session:
+                api = LoraApi(session, dial=lambda _: f"http://{host}:{port}")
+                reply = await api.call(ADDRESS, LOAD)
+    assert Ending.FAILED is reply.ending
+    assert "connection refused or unreachable" in reply.message
+    assert "120" not in reply.message
+
+
+def test_what_a_worker_says_of_a_404_of_its_own_is_told() -> None:
+    said = b'{"status": "error", "message": "no such weights"}'
+    assert "cannot manage LoRAs: status 404: no such weights" == (
+        understood(LoraVerb.LOAD, 404, said).message
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cannot read s3://AKIA123:to/p+secret@bucket/x",
+        "403 for https://host/x?X-Amz-Signature=topsecret&y=1 today",
+        "401 for https://topsecret@host/x",
+        "Authorization: Bearer topsecret was refused",
+        "the token hf_topsecretABCDEFGHIJKL is not valid",
+    ],
+)
+def test_what_a_worker_says_is_told_without_credentials(said: str) -> None:
+    body = json.dumps({"status": "error", "message": said}).encode()
+    for status in (200, 500, 404):
+        message = understood(LoraVerb.LOAD, status, body).message
+        assert "secret" not in message
+        assert message
+
+
+def test_an_endless_text_of_a_worker_is_read_in_no_time() -> None:
+    started = time.monotonic()
+    for text in ("a://b:", "http://", "x", "?", "s3://:@"):
+        understood(LoraVerb.LOAD, 500, (text * 200_000).encode())
+    assert time.monotonic() - started < 5
+
+
+WANTED = Lora("support", "s3://weights/support")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def work_at(api: LoraApi, work: Work, now: datetime) -> Endpoint:
+    known = work.endpoint
+    for call in work.calls:
+        known = after(known, call, await api.call(known.address, call), now=now)
+    return known
+
+
+async def test_the_good_are_loaded_in_one_round_and_only_the_others_are_asked_again() -> None:
+    kinds = [Trouble.HANGS, Trouble.BROKEN, Trouble.DROPS, *([Trouble.NONE] * 7)]
+    workers = {trouble: LoraWorker(trouble=trouble) for trouble in set(kinds)}
+    of = {f"http://10.0.0.{number}:9090": kinds[number % 10] for number in range(100)}
+    ends = [Endpoint(address, address, is_callable=True) for address in of]
+    async with AsyncExitStack() as stack:
+        for each in workers.values():
+            await stack.enter_async_context(each.serving())
+        session = await stack.enter_async_context(lora_session())
+        api = LoraApi(session, timeout_seconds=5, dial=lambda each: workers[of[each]].base)
+        first = plan(WANTED, ends, now=START)
+        known = await asyncio.gather(*(work_at(api, each, START) for each in first.work))
+    assert 70 == sum(each.loaded == WANTED for each in known)
+    assert 70 == len(workers[Trouble.NONE].asked)
+    second = plan(WANTED, known, now=START + timedelta(seconds=5))
+    bad = {address for address, trouble in of.items() if trouble is not Trouble.NONE}
+    assert bad == {each.endpoint.address for each in second.work}

@@ -1,0 +1,425 @@
+"""Each endpoint comes to have the wanted adapter, with no call too many."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_operator.models.api import DynamoModel, DynamoModelSpec
+from dynamo_operator.models.plan import (
+    Call,
+    CallPlan,
+    Ending,
+    Endpoint,
+    Lora,
+    LoraVerb,
+    ModelInputs,
+    Reply,
+    after,
+    endpoints,
+    needed,
+    pending,
+    plan,
+    plan_model,
+    plan_unloading,
+    retry_seconds,
+    services,
+)
+from kube_runtime.types.kinds import EndpointSlice, Pod
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+OLD, NEW = Lora("support", "s3://old"), Lora("support", "s3://new")
+RENAMED = Lora("sales", "s3://new")
+FAILURE = Reply(Ending.FAILED, "download failed")
+
+
+def endpoint(number: int = 0, *, loaded: Lora | None = None) -> Endpoint:
+    uid, checked = f"uid-{number}", START if loaded else None
+    return Endpoint(
+        f"http://10.0.0.{number}:9090", uid, is_callable=True, loaded=loaded, checked_at=checked
+    )
+
+
+def later(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def test_an_endpoint_that_has_nothing_is_to_load() -> None:
+    (work,) = plan(NEW, [endpoint()], now=START).work
+    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == work.calls
+
+
+def test_a_pod_that_is_not_ready_is_not_called() -> None:
+    assert CallPlan((), None) == plan(NEW, [replace(endpoint(), is_callable=False)], now=START)
+
+
+def test_what_is_loaded_is_left_alone_until_its_check() -> None:
+    loaded = endpoint(loaded=NEW)
+    assert CallPlan((), 200.0) == plan(NEW, [loaded], now=later(100))
+    (work,) = plan(NEW, [loaded], now=later(300)).work
+    assert (Call(LoraVerb.LIST),) == work.calls
+
+
+def test_after_a_restart_of_the_operator_one_list_is_enough() -> None:
+    known = replace(endpoint(loaded=NEW), checked_at=None)
+    (work,) = plan(NEW, [known], now=START).work
+    assert (Call(LoraVerb.LIST),) == work.calls
+    known = after(
+        known, Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset({"support"})), now=START
+    )
+    assert () == plan(NEW, [known], now=later(1)).work
+
+
+def test_an_adapter_that_the_worker_lost_is_loaded_again() -> None:
+    lost = after(
+        endpoint(loaded=NEW), Call(LoraVerb.LIST), Reply(Ending.DONE, loaded=frozenset()), now=START
+    )
+    assert (Call(LoraVerb.LOAD, "support", "s3://new"),) == needed(NEW, lost)
+
+
+def test_a_list_that_fails_says_nothing_about_the_adapter() -> None:
+    loaded = after(endpoint(loaded=NEW), Call(LoraVerb.LIST), FAILURE, now=later(300))
+    assert CallPlan((), 299.0) == plan(NEW, [loaded], now=later(301))
+
+
+def test_delays_double_to_half_a_minute_and_at_last_to_five_and_differ_between_pods() -> None:
+    delays = [retry_seconds(replace(endpoint(), failures=count)) for count in range(20)]
+    bounds = [0, 5, 10, 20, *([30] * 11), 60, 120, 240, 300, 300]
+    for delay, bound in zip(delays, bounds, strict=True):
+        assert 0.8 * bound <= delay <= bound
+    assert 1 < len({retry_seconds(replace(endpoint(each), failures=9)) for each in range(9)})
+
+
+def test_a_failure_waits_for_its_own_time_only() -> None:
+    load = Call(LoraVerb.LOAD, "support", "s3://new")
+    failed = after(endpoint(0), load, FAILURE, now=START)
+    assert "download failed" == failed.message
+    found = plan(NEW, [failed, endpoint(1)], now=later(1))
+    assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
+    assert pytest.approx(retry_seconds(failed) - 1, abs=0.001) == found.requeue_after_seconds
+    assert 2 == len(plan(NEW, [failed, endpoint(1)], now=later(5)).work)
+
+
+def test_a_worker_without_the_api_is_asked_again_after_minutes() -> None:
+    load = Call(LoraVerb.LOAD, "support", "s3://new")
+    unable = after(endpoint(), load, Reply(Ending.UNABLE, "cannot"), now=START)
+    assert unable.is_unable
+    assert 240 <= retry_seconds(unable) <= 300
+
+
+def test_new_weights_take_the_old_away_first() -> None:
+    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
+    assert calls == needed(NEW, endpoint(loaded=OLD))
+
+
+def test_new_weights_come_to_a_quarter_at_a_time() -> None:
+    ends = [endpoint(number, loaded=OLD) for number in range(9)]
+    assert 2 == len(plan(NEW, ends, now=START).work)
+    ends[0] = after(ends[0], Call(LoraVerb.UNLOAD, "support"), Reply(Ending.DONE), now=START)
+    found = plan(NEW, ends, now=later(1))
+    assert ["uid-0", "uid-1"] == [each.endpoint.pod_uid for each in found.work]
+
+
+def test_an_endpoint_that_never_loaded_does_not_hold_up_new_weights() -> None:
+    load = Call(LoraVerb.LOAD, "support", "s3://old")
+    broken = after(endpoint(0), load, FAILURE, now=START)
+    found = plan(NEW, [broken, endpoint(1, loaded=OLD)], now=later(1))
+    assert ["uid-1"] == [each.endpoint.pod_uid for each in found.work]
+
+
+def test_a_new_name_is_loaded_before_the_old_one_goes() -> None:
+    calls = Call(LoraVerb.LOAD, "sales", "s3://new"), Call(LoraVerb.UNLOAD, "support")
+    assert calls == needed(RENAMED, endpoint(loaded=OLD))
+
+
+def test_a_load_that_was_not_answered_may_have_left_other_weights() -> None:
+    load = Call(LoraVerb.LOAD, "support", "s3://old")
+    unsure = after(endpoint(), load, FAILURE, now=START)
+    assert (load,) == needed(OLD, unsure)
+    calls = Call(LoraVerb.UNLOAD, "support"), Call(LoraVerb.LOAD, "support", "s3://new")
+    assert calls == needed(NEW, unsure)
+
+
+def test_an_unload_that_was_not_answered_may_have_taken_the_adapter() -> None:
+    unsure = after(endpoint(loaded=OLD), Call(LoraVerb.UNLOAD, "support"), FAILURE, now=START)
+    assert (Call(LoraVerb.LOAD, "support", "s3://old"),) == needed(OLD, unsure)
+    assert unsure.is_reloading, "it counts as taken away"
+
+
+@pytest.mark.parametrize("had", [None, OLD, RENAMED])
+@pytest.mark.parametrize("wanted", [OLD, NEW, RENAMED])
+@pytest.mark.parametrize("then", [OLD, NEW, RENAMED])
+def test_wherever_calls_are_cut_off_what_was_noted_before_them_is_enough(
+    had: Lora | None, wanted: Lora, then: Lora
+) -> None:
+    known = endpoint(loaded=had)
+    calls = needed(wanted, known)
+    for made in range(len(calls) + 1):
+        worker, noted = Worker({had.name: had.uri} if had else {}), pending(known, calls)
+        for call in calls[:made]:
+            worker.answer(call, is_done=True, is_told=False)
+        for call in needed(then, noted):
+            reply = worker.answer(call, is_done=True, is_told=True)
+            noted = after(noted, call, reply, now=START)
+        assert {then.name: then.uri} == worker.loaded
+
+
+def test_a_worker_that_cannot_unload_still_has_the_adapter() -> None:
+    reply = Reply(Ending.UNABLE, "cannot")
+    known = after(endpoint(loaded=OLD), Call(LoraVerb.UNLOAD, "support"), reply, now=START)
+    assert OLD == known.loaded
+
+
+@dataclass
+class Worker:
+    """A worker as real ones are: a load of a name that is there keeps the old weights."""
+
+    loaded: dict[str, str] = field(default_factory=dict[str, str])
+
+    def answer(self, call: Call, *, is_done: bool, is_told: bool) -> Reply:
+        if is_done and call.verb is LoraVerb.LOAD:
+            self.loaded.setdefault(call.name, call.uri)
+        if is_done and call.verb is LoraVerb.UNLOAD:
+            self.loaded.pop(call.name, None)
+        return Reply(Ending.DONE) if is_done and is_told else FAILURE
+
+
+wishes = st.builds(Lora, st.sampled_from(["a", "b", "c"]), st.sampled_from(["s3://1", "s3://2"]))
+luck = st.lists(st.tuples(st.booleans(), st.booleans()), max_size=4)
+
+
+@given(st.lists(st.tuples(wishes, luck), min_size=1, max_size=6))
+def test_whatever_failed_on_the_way_the_worker_ends_with_what_is_wanted_and_nothing_else(
+    story: list[tuple[Lora, list[tuple[bool, bool]]]],
+) -> None:
+    worker, known, now = Worker(), endpoint(), START
+    for wanted, fortunes in [*story, (story[-1][0], [(True, True)] * 9)]:
+        for is_done, is_told in fortunes:
+            now += timedelta(seconds=300)
+            for call in needed(wanted, known):
+                reply = worker.answer(call, is_done=is_done, is_told=is_told)
+                known = after(known, call, reply, now=now)
+                if reply.ending is not Ending.DONE:
+                    break
+    final = story[-1][0]
+    assert {final.name: final.uri} == worker.loaded
+    assert final == known.loaded
+    assert () == needed(final, known)
+
+
+BASE = "orion/base-13b"
+SERVICE = "dynamo-model-52e17085"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def pod(name: str, *hosts: str, **conditions: bool) -> Mapping[str, object]:
+    target = {"kind": "Pod", "name": name, "uid": f"uid-{name}"}
+    return {"addresses": list(hosts), "conditions": conditions, "targetRef": target}
+
+
+HASH = {"nvidia.com/dynamo-base-model-hash": "52e17085"}
+
+
+def pods(*hosts: str, **more: str) -> Callable[[str], Pod | None]:
+    """Pods named after letters, each with all of these addresses."""
+    status = {"podIPs": [{"ip": each} for each in hosts]}
+
+    def pod_of(name: str) -> Pod | None:
+        metadata = {"name": name, "uid": f"uid-{name}", "labels": {**HASH, **more}}
+        return msgspec.convert({"metadata": metadata, "status": status}, Pod)
+
+    return pod_of
+
+
+EVERYWHERE = pods(*(f"10.8.0.{number}" for number in range(20)), "fd00::13")
+
+
+def slice_(service: str, *ends: Mapping[str, object]) -> EndpointSlice:
+    labels = {"kubernetes.io/service-name": service} if service else {}
+    metadata = {"name": f"{service}-x", "namespace": "team-b", "labels": labels}
+    return msgspec.convert({"metadata": metadata, "endpoints": list(ends)}, EndpointSlice)
+
+
+def test_pods_are_endpoints_and_nothing_else_is() -> None:
+    node = {"addresses": ["10.8.0.1"], "targetRef": {"kind": "Node", "name": "n1"}}
+    found = endpoints(
+        BASE,
+        [
+            slice_(
+                SERVICE,
+                pod("a", "10.8.0.11", ready=True),
+                node,
+                {"addresses": ["10.8.0.2"]},
+                pod("c", "10.8.0.13", "fd00::13", ready=False),
+                pod("d", "10.8.0.14", ready=True, terminating=True),
+                pod("e", "10.8.0.15"),
+            )
+        ],
+        {},
+        EVERYWHERE,
+    )
+    assert [
+        ("a", "http://10.8.0.11:9090", True),
+        ("c", "http://10.8.0.13:9090", False),
+        ("c", "http://[fd00::13]:9090", False),
+        ("d", "http://10.8.0.14:9090", False),
+        ("e", "http://10.8.0.15:9090", True),
+    ] == [(each.pod_name, each.address, each.is_callable) for each in found]
+
+
+def test_a_slice_without_endpoints_is_empty() -> None:
+    raw = b'{"metadata": {"name": "s"}, "endpoints": null}'
+    assert () == endpoints(BASE, [msgspec.json.decode(raw, type=EndpointSlice)], {}, EVERYWHERE)
+
+
+def test_slices_of_other_services_count_only_where_the_models_own_is_missing() -> None:
+    own = slice_(SERVICE, pod("a", "10.8.0.11"), pod("a", "10.8.0.11"))
+    other = slice_("chat-decode", pod("a", "10.8.0.11"), pod("b", "10.8.0.12"))
+    assert ["a"] == [each.pod_name for each in endpoints(BASE, [other, own], {}, EVERYWHERE)]
+    assert ["a", "b"] == [each.pod_name for each in endpoints(BASE, [other], {}, EVERYWHERE)]
+    assert ("chat-decode", SERVICE) == services([own, other, slice_("")])
+
+
+def remembered(*, is_callable: bool = True) -> Endpoint:
+    known = Endpoint("http://10.8.0.11:9090", "uid-a", is_callable=is_callable, restarts=0)
+    return replace(known, loaded=Lora("support", "s3://w"), checked_at=NOW)
+
+
+def test_what_is_known_of_a_pod_is_kept_while_it_is_the_same_pod() -> None:
+    known = remembered()
+    (found,) = endpoints(
+        BASE,
+        [slice_(SERVICE, pod("a", "10.8.0.11"))],
+        {("uid-a", known.address): known},
+        EVERYWHERE,
+    )
+    assert replace(known, pod_name="a") == found
+    (other,) = endpoints(
+        BASE,
+        [slice_(SERVICE, pod("a", "10.8.0.11"))],
+        {("uid-before", known.address): known},
+        EVERYWHERE,
+    )
+    assert other.loaded is None
+
+
+def test_a_pod_that_was_not_ready_is_looked_at_again() -> None:
+    known = remembered(is_callable=False)
+    (found,) = endpoints(
+        BASE,
+        [slice_(SERVICE, pod("a", "10.8.0.11"))],
+        {("uid-a", known.address): known},
+        EVERYWHERE,
+    )
+    assert known.loaded == found.loaded
+    assert None is found.checked_at
+
+
+def test_only_a_pods_own_address_is_called() -> None:
+    found = slice_(SERVICE, pod("a", "10.8.0.11", "169.254.169.254"))
+    ends = endpoints(BASE, [found], {}, pods("10.8.0.11"))
+    assert [True, False] == [each.is_callable for each in ends]
+    (unknown, _) = endpoints(BASE, [found], {}, lambda _: None)
+    assert not unknown.is_callable
+    (others, _) = endpoints(BASE, [found], {}, pods("10.8.0.11", **{next(iter(HASH)): "other"}))
+    assert not others.is_callable
+
+
+def test_what_an_earlier_operator_noted_goes_by_address() -> None:
+    known = replace(remembered(), pod_uid="")
+    one = slice_(SERVICE, pod("a", "10.8.0.11"))
+    (found,) = endpoints(BASE, [one], {known.id: known}, EVERYWHERE)
+    assert ("uid-a", known.loaded) == (found.pod_uid, found.loaded)
+
+
+ADDRESS = "http://10.8.0.11:9090"
+SPEC = msgspec.convert(
+    {
+        "modelName": "support",
+        "baseModelName": "orion/base-13b",
+        "modelType": "lora",
+        "source": {"uri": "s3://w"},
+    },
+    DynamoModelSpec,
+)
+MODEL = msgspec.convert(
+    {"metadata": {"name": "support", "namespace": "team-b", "uid": "u1"}}, DynamoModel
+)
+POD = msgspec.convert(
+    {
+        "metadata": {"name": "a", "uid": "uid-a", "labels": HASH},
+        "status": {"podIPs": [{"ip": "10.8.0.11"}]},
+    },
+    Pod,
+)
+SLICE = msgspec.convert(
+    {
+        "metadata": {
+            "name": "s",
+            "namespace": "team-b",
+            "labels": HASH | {"kubernetes.io/service-name": "dynamo-model-52e17085"},
+        },
+        "endpoints": [
+            {
+                "addresses": ["10.8.0.11"],
+                "conditions": {"ready": True},
+                "targetRef": {"kind": "Pod", "name": "a", "uid": "uid-a"},
+            }
+        ],
+    },
+    EndpointSlice,
+)
+LOADED = Endpoint(
+    ADDRESS, "uid-a", is_callable=True, pod_name="a", loaded=Lora("support", "s3://w")
+)
+
+
+def test_a_pod_without_the_adapter_is_to_load_it() -> None:
+    found = plan_model(MODEL, SPEC, ModelInputs(NOW, slices=(SLICE,), pods={"a": POD}))
+    (work,) = found.due
+    assert ADDRESS == work.endpoint.address
+    assert LoraVerb.LOAD in [each.verb for each in work.calls]
+    assert found.needs_finalizer
+    assert ("dynamo-model-52e17085",) == found.services
+
+
+def test_nothing_is_called_where_calls_are_disabled() -> None:
+    inputs = ModelInputs(NOW, slices=(SLICE,), pods={"a": POD}, silence="calls are disabled")
+    found = plan_model(MODEL, SPEC, inputs)
+    assert ((), ()) == (found.due, found.requeue_after_seconds)
+    assert not found.needs_finalizer
+
+
+def test_an_endpoint_with_a_running_call_is_seen_with_what_that_may_do() -> None:
+    running = replace(LOADED, tried=Lora("support", "s3://other"))
+    inputs = ModelInputs(
+        NOW,
+        slices=(SLICE,),
+        pods={"a": POD},
+        recorded={LOADED.id: LOADED},
+        running={LOADED.id: running},
+    )
+    found = plan_model(MODEL, SPEC, inputs)
+    assert ((), (running,)) == (found.due, found.seen)
+
+
+def test_a_model_that_is_deleted_unloads_what_running_pods_have() -> None:
+    gone = Endpoint("http://10.8.0.12:9090", "uid-b", is_callable=True, pod_name="b")
+    recorded = {each.id: each for each in (LOADED, gone)}
+    inputs = ModelInputs(NOW, pods={"a": POD}, recorded=recorded)
+    deleted = msgspec.structs.replace(MODEL, spec=SPEC)
+    assert [LOADED.id] == [each.id for each in plan_unloading(deleted, inputs)]
+    assert not inputs.is_gone(LOADED)
+    assert inputs.is_gone(gone)
+
+
+def test_a_model_keeps_its_finalizer_while_a_pod_that_left_it_has_its_lora() -> None:
+    base = msgspec.structs.replace(SPEC, model_type="base", source=None)
+    inputs = ModelInputs(NOW, pods={"a": POD}, recorded={LOADED.id: LOADED})
+    planned = plan_model(MODEL, base, inputs)
+    assert () == planned.present
+    assert planned.needs_finalizer

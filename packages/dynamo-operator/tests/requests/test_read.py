@@ -1,0 +1,366 @@
+"""What a request names stays in its namespace and within bounds; what exceeds them is in its status."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from dynamo_operator import labels, names
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.requests.api import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    DynamoGraphDeploymentRequestStatus,
+    JobPod,
+    JobPodInFull,
+    Output,
+    ProfilingConfig,
+    Record,
+    annotation,
+)
+from dynamo_operator.requests.controller import RequestActions, RequestController
+from dynamo_operator.requests.plan import RequestConditionType, RequestReason
+from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.report import Reporter
+from kube_runtime.apply.applier import Applier
+from kube_runtime.apply.status import StatusRateLimit
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.watch import Changed
+from kube_runtime.client.client import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.errors import TooLarge
+from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.types.kinds import ClusterRoleBinding, ConfigMap, Job, PersistentVolumeClaim, Pod
+from kube_runtime.types.meta import Condition, Metadata, condition
+from kube_runtime.url_path import path_of
+from simulated.caches import a_cache
+from simulated.server import Server
+
+REQUEST = Key("lab", "r")
+JOB = names.profiling_job("r")
+_TYPES = (DynamoGraphDeployment, DynamoGraphDeploymentRequest, Job, JobPod, Output)
+
+
+class World:
+    """A cluster with one request in namespace lab, and a ConfigMap and a PVC in namespace victim."""
+
+    def __init__(self, spec: Object | None = None, **status: Any) -> None:
+        self.server = Server()
+        self.client = Client(self.server, field_manager="m")
+        self.cache = a_cache((*_TYPES, PersistentVolumeClaim))
+        writer, settings = Writer(self.client, self.cache), RenderSettings()
+        self.reader = RequestReader(
+            self.client, self.cache, settings, Grants(self.client, accepts_all=True)
+        )
+        applier = Applier(writer, "hash", "generation")
+        nodes = GpuDiscoveryRbac(self.client, writer, self.cache, "")
+        actions = RequestActions(writer, self.reader, applier, settings, nodes)
+        recorder = EventWriter(self.client, instance="i", metrics=RuntimeMetrics()).recorder("r")
+        reporter = Reporter(writer, recorder, StatusRateLimit(), self.client)
+        self.controller = RequestController(self.cache, actions, reporter)
+        self.add(ConfigMap.KIND, "victim", "base", data={"disagg.yaml": "secret"})
+        self.add(PersistentVolumeClaim.KIND, "victim", "models")
+        required: Object = {
+            "model": "m",
+            "backend": "vllm",
+            "profilingConfig": {"profilerImage": "p:1"},
+        }
+        body = {**required, **(spec or {})}
+        body["profilingConfig"] = {**required["profilingConfig"], **body["profilingConfig"]}
+        kind = DynamoGraphDeploymentRequest.KIND
+        self.add(kind, "lab", "r", spec=body, status=status)
+
+    def add(self, kind: Kind, namespace: str, name: str, **fields: Any) -> None:
+        """Create an object; some fields are of its metadata."""
+        of_metadata = ("labels", "ownerReferences")
+        metadata = {field: fields.pop(field) for field in of_metadata if field in fields}
+        metadata |= {"name": name, "namespace": namespace}
+        self.server.storage.create(path_of(kind), kind.manifest(metadata, **fields))
+
+    async def reconciled(self) -> DynamoGraphDeploymentRequest:
+        """Reconcile the request once, with its newest state."""
+        await self.request()
+        await self.controller.reconcile(REQUEST)
+        return await self.request()
+
+    async def request(self) -> DynamoGraphDeploymentRequest:
+        """The request, also in the cache."""
+        request = await self.client.get(DynamoGraphDeploymentRequest, REQUEST)
+        self.cache.store(DynamoGraphDeploymentRequest).on_watch_event(Changed(request))
+        return request
+
+    @property
+    def read(self) -> list[str]:
+        """Paths of other objects than the request that were read."""
+        own = path_of(DynamoGraphDeploymentRequest.KIND, *REQUEST)
+        return [it.path for it in self.server.requests if it.method == "GET" and it.path != own]
+
+
+ELSEWHERE = ("../../victim/{}", "../../victim/{}?n=1", "%2e%2e/%2e%2e/victim/{}", "..", "a/b")
+
+
+@pytest.mark.parametrize("path", ELSEWHERE)
+async def test_no_name_in_a_request_reads_another_namespace(path: str) -> None:
+    profiling = {
+        "configMapRef": {"name": path.format("configmaps/base")},
+        "outputPVC": path.format("persistentvolumeclaims/models"),
+        "tolerations": [{"operator": "Exists"}],
+        "config": {
+            "deployment": {"modelCache": {"pvcName": path.format("persistentvolumeclaims/models")}}
+        },
+    }
+    world = World({"profilingConfig": profiling})
+    request = await world.reconciled()
+    assert [] == world.read
+    message = request.status.message or ""
+    for field in ("configMapRef.name", "outputPVC", "config.deployment.modelCache.pvcName"):
+        assert f"spec.profilingConfig.{field}: invalid name" in message
+    assert "not found" not in message  # that would be an answer, too
+
+
+@pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])
+async def test_no_name_in_a_status_reads_another_namespace(name: str) -> None:
+    accepted = {
+        "model": "m",
+        "backend": "vllm",
+        "profilingConfig": {"profilerImage": "p:1", "configMapRef": {"name": name}},
+    }
+    world = World(state="Pending", observedGeneration=1, acceptedSpec=accepted)
+    await world.reconciled()
+    assert not [path for path in world.read if "victim" in path or ".." in path or "?" in path]
+
+
+@pytest.mark.parametrize("name", [path.format("configmaps/base") for path in ELSEWHERE])
+async def test_no_name_in_results_reaches_another_namespace(name: str) -> None:
+    manifest = ConfigMap.KIND.manifest({"name": name}, data={"a": "b"})
+    world = World()
+    request = await world.request()
+    world.server.requests.clear()
+    destination = await world.reader.destination(request, "lab", (manifest,))
+    problems = await world.controller.actions.config_maps(request, (manifest,), destination, None)
+    assert [] == world.server.requests
+    assert [
+        f'failed to create ConfigMap {name}: invalid name "{name}"' in it for it in problems
+    ] == [True]
+
+
+async def test_a_config_map_that_is_too_large_is_a_problem_of_the_request() -> None:
+    world = World({"profilingConfig": {"configMapRef": {"name": "fat"}}})
+    world.add(ConfigMap.KIND, "lab", "fat", data={"disagg.yaml": "x" * 5_000_000})
+    request = await world.reconciled()
+    assert "ConfigMap fat: the answer has more than 4194304 bytes" in (request.status.message or "")
+
+
+async def test_results_that_are_too_large_are_a_condition() -> None:
+    world = World(state="Profiling", observedGeneration=1, acceptedSpec={})
+    world.add(Job.KIND, "lab", JOB, status={"conditions": [{"type": "Complete", "status": "True"}]})
+    output = names.profiling_output("r")
+    world.add(ConfigMap.KIND, "lab", output, data={"x": "x" * 5_000_000})
+    request = await world.reconciled()
+    found = condition(request.status.conditions, "Succeeded")
+    assert found is not None
+    assert (RequestReason.TOO_EXPENSIVE, "False") == (found.reason, found.status)
+    assert f"configmaps lab/{output}: the answer has more than 4194304 bytes" in found.message
+
+
+def a_pod(controller: str, size: int = 0) -> Object:
+    """The fields of a pod with the label of the Job."""
+    owner = {"kind": "Job", "name": JOB, "uid": controller, "apiVersion": "batch/v1"}
+    return {
+        "labels": {"job-name": JOB},
+        "ownerReferences": [{**owner, "controller": True}],
+        "spec": {"containers": [{"name": "a", "env": "x" * size}]},
+    }
+
+
+async def job_of(world: World) -> Job:
+    world.add(Job.KIND, "lab", JOB)
+    return await world.client.get(Job, Key("lab", JOB))
+
+
+async def test_pods_that_only_have_the_label_of_the_job_are_not_read() -> None:
+    world = World()
+    job = await job_of(world)
+    for number in range(50):
+        world.add(Pod.KIND, "lab", f"fat-{number}", **a_pod("another", 700_000))
+    world.add(Pod.KIND, "lab", "own", **a_pod(job.metadata.uid))
+    pods = await world.reader._live_pods(JobPodInFull, job)
+    assert ["own"] == [pod.metadata.name for pod in pods]
+    pods_read = [path for path in world.read if path.startswith(path_of(Pod.KIND, "lab"))]
+    assert {path_of(Pod.KIND, "lab"), path_of(Pod.KIND, "lab", "own")} == set(pods_read)
+    lists = [it for it in world.server.requests if it.path == path_of(Pod.KIND, "lab")]
+    assert all("PartialObjectMetadataList" in it.accept for it in lists)
+
+
+async def test_the_pods_of_a_job_are_bounded() -> None:
+    world = World()
+    job = await job_of(world)
+    for number in range(30):
+        world.add(Pod.KIND, "lab", f"forged-{number}", **a_pod(job.metadata.uid))
+    with pytest.raises(TooLarge, match="more than 20 pods have the profiling Job"):
+        await world.reader._live_pods(JobPodInFull, job)
+
+
+async def test_only_graphs_that_are_younger_than_the_profiling_are_temporary() -> None:
+    world = World()
+    job = Job(Metadata(JOB, "lab", creation_timestamp="2026-11-25T10:00:00Z"))
+    request = await world.request()
+    ours = {
+        "uid": request.metadata.uid,
+        "kind": "DynamoGraphDeploymentRequest",
+        "name": "r",
+        "apiVersion": "a/v1",
+    }
+    theirs = {"uid": "x", "kind": "App", "name": "x", "apiVersion": "a/v1"}
+    for name, time, owners in (
+        ("temporary", "2026-11-25T10:00:05Z", [ours]),
+        ("older", "2026-11-25T09:59:59Z", [ours]),  # any user who may patch it can write the owner
+        ("shared", "2026-11-25T10:00:05Z", [ours, theirs]),
+        ("theirs", "2026-11-25T10:00:05Z", []),
+    ):
+        body: Object = {"name": name, "namespace": "lab", "creationTimestamp": time}
+        graph = {"metadata": {**body, "ownerReferences": owners}}
+        kept = msgspec.convert(graph, DynamoGraphDeployment)
+        world.cache.store(DynamoGraphDeployment).on_watch_event(Changed(kept))
+    assert ["temporary"] == [it.metadata.name for it in world.reader._temporary(request, job)]
+
+
+def test_only_a_short_status_of_the_profiler_is_cached() -> None:
+    from dynamo_operator.requests.read import request_informers
+
+    [output] = [it for it in request_informers("") if it.type_ is Output]
+    for size, kept in ((100, 1), (1_000_000, 0)):
+        data = {"profiler_status.yaml": "x" * size, "results": "x" * size}
+        body = {
+            "metadata": {"name": f"o{size}", "namespace": "lab", "labels": {labels.REQUEST: "r"}},
+            "data": data,
+        }
+        output.store.on_watch_event(Changed(msgspec.convert(body, Output)))
+        stored = output.store.shown.get(Key("lab", f"o{size}"))
+        assert stored is not None
+        assert kept == len(stored.data)
+
+
+NAME = "x-dgdr-profiling-nodes"
+PATH = path_of(ClusterRoleBinding.KIND)
+
+
+def a_request(
+    namespace: str, state: str = "Pending", *, searches: bool = True, account: str = ""
+) -> DynamoGraphDeploymentRequest:
+    spec = DynamoGraphDeploymentRequestSpec(
+        model="m",
+        backend="vllm",
+        enable_gpu_discovery=searches,
+        profiling_config=ProfilingConfig("p:1", service_account_name=account or None),
+    )
+    status = DynamoGraphDeploymentRequestStatus(state=state)
+    return DynamoGraphDeploymentRequest(Metadata(name="r", namespace=namespace), spec, status)
+
+
+def could_not_start(namespace: str) -> DynamoGraphDeploymentRequest:
+    """A request whose Job was refused, and which the operator retries."""
+    conditions = (
+        Condition(RequestConditionType.PROFILING, "False", RequestReason.JOB_CREATION_FAILED),
+        Condition(RequestConditionType.SUCCEEDED, "False", observed_generation=1),
+    )
+    status = DynamoGraphDeploymentRequestStatus(
+        state="Failed", observed_generation=1, conditions=conditions
+    )
+    metadata = Metadata(name="r", namespace=namespace, generation=1)
+    return replace(a_request(namespace), metadata=metadata, status=status)
+
+
+class WorldRbac:
+    """A cluster with these requests and, usually, the list."""
+
+    def __init__(self, *requests: DynamoGraphDeploymentRequest, has_list: bool = True) -> None:
+        self.server = Server()
+        if has_list:
+            self.server.storage.create(
+                PATH, {"metadata": {"name": NAME}, "roleRef": {"name": NAME}}
+            )
+        cache, client = a_cache([DynamoGraphDeploymentRequest], requests), Client(self.server)
+        self.readers = GpuDiscoveryRbac(client, Writer(client, cache), cache, NAME)
+
+    def listed(self) -> list[str]:
+        body: Any = self.server.storage.read(PATH, Key("", NAME))
+        assert {"dgdr-profiling-job"} >= {each["name"] for each in body.get("subjects", ())}
+        return [each["namespace"] for each in body.get("subjects", ())]
+
+
+async def test_each_namespace_that_looks_for_gpus_is_listed_once() -> None:
+    world = WorldRbac(a_request("b", "Profiling"), a_request("c", searches=False))
+    assert "" == await world.readers.admit(a_request("a"))
+    assert ["a", "b"] == world.listed()
+
+
+async def test_who_has_found_what_he_looked_for_is_taken_out() -> None:
+    world = WorldRbac(a_request("b", "Profiling"))
+    await world.readers.admit(a_request("a"))
+    ended = WorldRbac(a_request("a", "Ready"), a_request("b", "Failed"))
+    ended.server = world.server
+    ended.readers = GpuDiscoveryRbac(
+        world.readers.client, world.readers.writer, ended.readers.cache, NAME
+    )
+    await ended.readers.admit(a_request("d"))
+    assert ["d"] == world.listed()
+
+
+async def test_one_that_could_not_start_before_is_listed_when_it_is_tried_again() -> None:
+    failed = could_not_start("a")
+    world = WorldRbac(failed, a_request("b", "Failed"))
+    await world.readers.admit(failed)
+    assert ["a"] == world.listed()
+
+
+async def test_of_two_that_are_tried_again_together_none_takes_the_other_out() -> None:
+    one, two = could_not_start("a"), could_not_start("b")
+    world = WorldRbac(one, two)
+    for each in (one, two):  # the first has a Job by now, which its status does not report yet
+        await world.readers.admit(each)
+    assert ["a", "b"] == world.listed()
+
+
+async def test_an_account_of_the_users_own_is_not_listed() -> None:
+    world = WorldRbac(a_request("b", "Profiling", account="mine"))
+    await world.readers.admit(a_request("a"))
+    assert ["a"] == world.listed()
+
+
+async def test_an_installation_without_the_list_is_told_of() -> None:
+    world = WorldRbac(has_list=False)
+    assert "spec.enableGpuDiscovery requires" in await world.readers.admit(a_request("a"))
+
+
+async def test_when_a_request_ends_or_is_deleted_its_account_is_taken_out_at_once() -> None:
+    world = WorldRbac(a_request("b", "Profiling"))
+    await world.readers.admit(a_request("a"))
+    await world.readers.withdraw()  # the request in `a` is not in the cache any more
+    assert ["b"] == world.listed()
+
+
+async def test_without_any_to_take_out_nothing_is_asked_twice() -> None:
+    world = WorldRbac(a_request("b", "Profiling"))
+    await world.readers.withdraw()
+    asked = len(world.server.requests)
+    await world.readers.withdraw()
+    assert asked == len(world.server.requests)
+    assert ["b"] == world.listed()
+
+
+async def test_an_installation_without_the_list_has_none_to_take_out() -> None:
+    world = WorldRbac(has_list=False)
+    await world.readers.withdraw()
+
+
+async def test_a_forged_status_grants_no_reading_of_nodes() -> None:
+    ended = a_request("a", "Profiling")
+    record = Record("u", 1, "", job="j", results="digest")
+    metadata = replace(ended.metadata, uid="u", annotations=annotation(record))
+    world = WorldRbac(replace(ended, metadata=metadata))
+    await world.readers.admit(a_request("b"))
+    assert ["b"] == world.listed()

@@ -1,0 +1,441 @@
+"""What profiling has left: read whatever it is, and refused in words that name the place."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dynamo_operator.requests.api import (
+    DynamoGraphDeploymentRequest,
+    DynamoGraphDeploymentRequestSpec,
+    Output,
+    ProfilingConfig,
+)
+from dynamo_operator.requests.results import (
+    BadOutput,
+    ProfilingResult,
+    completed,
+    completed_base,
+    config_map,
+    is_own_config_map,
+    named_config_maps,
+    new_names,
+    parse_results,
+    progress,
+    require_small,
+    tracking,
+)
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata, OwnerReference
+
+GRAPH = {
+    "apiVersion": "nvidia.com/v1alpha1",
+    "kind": "DynamoGraphDeployment",
+    "metadata": {"name": "generated", "creationTimestamp": None},
+    "spec": {"services": {"Frontend": {"componentType": "frontend", "unknown": {"kept": 1}}}},
+    "status": {},
+}
+CURVES = {"kind": "ConfigMap", "metadata": {"name": "curves"}, "data": {"a": "1"}}
+
+
+def read(text: str, **more: bool) -> ProfilingResult:
+    """What is found in the results."""
+    data = {"config_with_planner.yaml": text, "mocker_config_with_planner.yaml": text}
+    return parse_results(data, "dgdr-output-r", is_mocked=more.get("is_mocked", False), name="r")
+
+
+def stream(*documents: object) -> str:
+    """Documents as one text."""
+    return "\n---\n".join(map(json.dumps, documents))
+
+
+def bomb() -> str:
+    """A short text that stands for a billion values."""
+    lines = ["kind: X", "a: &a0 [x, x, x, x, x, x, x, x, x]"]
+    for at in range(1, 9):
+        lines.append(f"b{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]")
+    return "\n".join(lines)
+
+
+def merge_bomb() -> str:
+    """A short text whose last mapping has forty million keys."""
+    lines = ["kind: X", "a0: &a0 {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1}"]
+    for at in range(1, 8):
+        lines.append(f"a{at}: &a{at} {{<<: [{', '.join([f'*a{at - 1}'] * 9)}]}}")
+    return "\n".join(lines)
+
+
+def chain(kind: str, length: int) -> str:
+    """Anchors, each of which has the one before inside."""
+    lines = ["kind: X", "a0: &a0 {x: 1}"]
+    lines += [f"a{at}: &a{at} {kind % f'*a{at - 1}'}" for at in range(1, length)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        stream(GRAPH, CURVES),
+        stream(CURVES, GRAPH),
+        "---\n" + stream(GRAPH, CURVES),
+        stream(None, "text", {"no": "kind"}, GRAPH, CURVES),
+    ],
+)
+def test_the_graph_is_found_wherever_it_stands(text: str) -> None:
+    result = read(text)
+    assert "generated" == result.graph["metadata"]["name"]
+    assert ["curves"] == [each["metadata"]["name"] for each in result.config_maps]
+    assert {"name": "generated"} == result.graph["metadata"]
+    assert "status" not in result.graph
+
+
+def test_a_field_that_we_do_not_know_survives() -> None:
+    services = read(stream(GRAPH)).graph["spec"]["services"]
+    assert {"kept": 1} == services["Frontend"]["unknown"]
+
+
+def test_the_last_of_several_graphs_counts() -> None:
+    other = {**GRAPH, "metadata": {"name": "last"}}
+    assert "last" == read(stream(GRAPH, other)).graph["metadata"]["name"]
+
+
+def test_a_graph_without_a_name_gets_that_of_the_request() -> None:
+    assert "r" == read(stream({**GRAPH, "metadata": None})).graph["metadata"]["name"]
+
+
+def test_other_kinds_are_left_out_and_named() -> None:
+    service = {"kind": "Service", "metadata": {"name": "x"}}
+    result = read(stream(GRAPH, service, {"kind": "ConfigMap"}))
+    assert ("Service x", "ConfigMap") == result.ignored
+    assert () == result.config_maps
+    assert "Service x" in result.warnings[0]
+
+
+def test_a_date_is_a_text_and_a_number_a_key() -> None:
+    text = "kind: ConfigMap\nmetadata: {name: d}\ndata: {2: 2026-11-21, yes: a}\n---\n" + stream(
+        GRAPH
+    )
+    assert {"2": "2026-11-21", "true": "a"} == read(text).config_maps[0]["data"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("", "no DynamoGraphDeployment found"),
+        ("a: [", "invalid YAML"),
+        ("\t- a", "invalid YAML"),
+        (stream({**GRAPH, "spec": {"services": []}}), "failed to convert"),
+        (stream({**GRAPH, "spec": None}), "failed to convert"),
+        (stream({**GRAPH, "apiVersion": "nvidia.com/v1beta1"}), "a version of Dynamo 1.1"),
+        ("[" * 100_000, "nested deeper than 100 levels"),
+        (chain("[%s]", 600), "nested deeper than 100 levels"),
+        (merge_bomb(), "`<<` expands to more than 200000 values"),
+        ("kind: !!bool maybe", "invalid boolean 'maybe'"),
+        ("kind: !!bool [a]", "expected a scalar node"),
+        ("a: !!int x", "line 1, column 4"),
+        ("a: !!float x", "invalid number 'x'"),
+        ("a: !!timestamp x", "invalid YAML"),
+        ("a: .inf", "invalid number '.inf'"),
+        ("a: .nan", "invalid number '.nan'"),
+        ("a: " + "9" * 5000, "invalid number"),
+        ("a: 0x" + "f" * 5000, "invalid number"),
+        ("kind: X\na: &a [*a]", "nested deeper than 100 levels"),
+        (bomb(), "more than 200000 values"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_with_its_cause(text: str, cause: str) -> None:
+    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml") as refused:
+        read(text)
+    assert cause in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadOutput, match=r"key mocker_config_with_planner\.yaml not found"):
+        parse_results({}, "dgdr-output-r", is_mocked=True, name="r")
+
+
+SCALARS = st.sampled_from(
+    [
+        "maybe",
+        "x",
+        "1",
+        "yes",
+        "2026-99-99",
+        "1:30",
+        "0x",
+        "9" * 5000,
+        ".inf",
+        "-",
+        "=",
+        "~",
+        "*a",
+        "<<",
+    ]
+)
+TAGS = st.sampled_from(
+    [
+        "",
+        *(
+            f"!!{each} "
+            for each in ("bool", "int", "float", "timestamp", "binary", "null", "set", "omap")
+        ),
+    ]
+)
+TAGGED = st.builds(str.__add__, TAGS, SCALARS | st.text("!&*[]{}: ,a1\n", max_size=8))
+AWKWARD = st.lists(TAGGED, max_size=6).map(lambda each: f"kind: X\na: &a [{', '.join(each)}]")
+
+
+@given(st.text(max_size=200) | AWKWARD)
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with pytest.raises(BadOutput, match=r"config_with_planner\.yaml"):
+        read(text)
+
+
+@given(st.text(max_size=200) | AWKWARD | TAGGED.map("phase: {}".format))
+def test_any_status_is_read(text: str) -> None:
+    assert len(progress({"profiler_status.yaml": text}).message) <= 200
+
+
+@pytest.mark.parametrize("text", ["!!bool maybe", "9" * 5000, "!!timestamp x"])
+def test_a_status_that_cannot_be_read_says_nothing(text: str) -> None:
+    assert progress({"profiler_status.yaml": f"phase: {text}"}).phase == ""
+
+
+def test_a_time_is_a_text_however_long_it_is() -> None:
+    long = ":".join(["1"] * 100_000)
+    text = f"kind: ConfigMap\nmetadata: {{name: d}}\ndata: {{at: 1:30, b: {long}}}\n---\n"
+    assert {"at": "1:30", "b": long} == read(text + stream(GRAPH)).config_maps[0]["data"]
+
+
+def test_of_what_a_status_keeps_only_config_maps_with_names_are_read() -> None:
+    odd = [{}, {"kind": "ConfigMap"}, {"kind": "ConfigMap", "metadata": "x"}, {"kind": "Secret"}]
+    assert [CURVES] == list(named_config_maps([CURVES, *odd]))
+
+
+def test_config_maps_that_no_status_can_hold_are_refused() -> None:
+    require_small((CURVES,))
+    large = {**CURVES, "data": {"a": "x" * 250_001}}
+    with pytest.raises(BadOutput, match="limit 250000"):
+        require_small((large,))
+
+
+def test_new_names_reach_the_config_maps() -> None:
+    result = read(stream(GRAPH, CURVES))
+    renamed = result.renamed(result.graph, {"curves": "curves-r"})
+    assert ["curves-r"] == [each["metadata"]["name"] for each in renamed.config_maps]
+
+
+@pytest.mark.parametrize(
+    ("pod", "path"),
+    [
+        ({"nodeSelector": "x"}, "spec.services[W].extraPodSpec.nodeSelector is not a mapping"),
+        ({"tolerations": "x"}, "spec.services[W].extraPodSpec.tolerations is not a list"),
+        ({"imagePullSecrets": 5}, "spec.services[W].extraPodSpec.imagePullSecrets is not a list"),
+    ],
+)
+def test_a_pod_that_has_not_the_form_of_one_is_refused(pod: Object, path: str) -> None:
+    graph = {**GRAPH, "spec": {"services": {"W": {"componentType": "worker", "extraPodSpec": pod}}}}
+    placed = {
+        "nodeSelector": {"a": "b"},
+        "tolerations": [{"operator": "Exists"}],
+        "imagePullSecrets": [{"name": "s"}],
+    }
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+    with pytest.raises(BadOutput) as refused:
+        completed(graph, spec, placed)
+    assert path in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["labels", "annotations"])
+def test_a_config_map_whose_labels_are_none_is_refused(name: str) -> None:
+    metadata = Metadata(name="r", namespace="n", uid="u")
+    request = DynamoGraphDeploymentRequest(metadata)
+    odd = {**CURVES, "metadata": {"name": "curves", name: 5}}
+    with pytest.raises(BadOutput, match=f"metadata.{name} is not a mapping"):
+        config_map(request, odd, "n")
+
+
+def test_a_graph_that_no_status_can_hold_is_refused() -> None:
+    text = stream(GRAPH).replace('"kept": 1', '"kept": "' + "\\0" * 200_000 + '"')
+    with pytest.raises(BadOutput, match="limit 900000"):
+        read(text)
+
+
+TOLERATION = {"key": "nvidia.com/gpu", "operator": "Exists"}
+PLACED: Object = {"tolerations": [TOLERATION], "nodeSelector": {"pool": "gpu"}}
+BASE = """\
+# what the user keeps in git
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: base}
+spec:
+  services:
+    Frontend: {componentType: frontend, replicas: 1}
+    Planner: {componentType: planner}
+    Decode:
+      componentType: worker
+      envs: [{name: A, value: "1"}]
+      extraPodSpec:
+        nodeSelector: {pool: own}
+        mainContainer: {image: "runtime:1", args: ["--model", "2020-01-01", "é\\t"]}
+"""
+
+
+def a_spec(**more: Any) -> DynamoGraphDeploymentRequestSpec:
+    env = ({"name": "A", "value": "2"}, {"name": "B", "value": "3"})
+    return DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", env=env), **more)
+
+
+def test_workers_get_the_placement_and_what_the_base_says_counts_more() -> None:
+    text = completed_base(BASE, a_spec(), PLACED)
+    assert text is not None
+    expected = yaml.safe_load(BASE)
+    worker = expected["spec"]["services"]["Decode"]
+    worker["extraPodSpec"]["tolerations"] = [TOLERATION]
+    worker["envs"].append({"name": "B", "value": "3"})
+    assert expected == yaml.safe_load(text)
+
+
+CACHE: Object = {"deployment": {"modelCache": {"pvcName": "weights", "mountPath": "/models"}}}
+
+
+def with_config(config: Object, **more: Any) -> DynamoGraphDeploymentRequestSpec:
+    """A request with this configuration of the profiler, and no variables."""
+    return DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1", config), **more)
+
+
+@pytest.mark.parametrize("is_mocked", [False, True])
+def test_the_pvc_of_the_model_is_mounted_where_the_profiler_has_it(is_mocked: bool) -> None:
+    graph = yaml.safe_load(BASE)
+    spec = completed(graph, with_config(CACHE, use_mocker=is_mocked), {})["spec"]
+    mount = [{"name": "weights", "mountPoint": "/models"}]
+    mounts = {name: service.get("volumeMounts") for name, service in spec["services"].items()}
+    assert {"Frontend": mount, "Planner": None, "Decode": mount} == mounts
+    assert [{"name": "weights", "create": False}] == spec["pvcs"]
+    assert {**graph, "spec": spec} == completed({**graph, "spec": spec}, with_config(CACHE), {})
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"volumeMounts": [{"name": "other", "mountPoint": "/models/"}]},
+        {
+            "extraPodSpec": {
+                "mainContainer": {"volumeMounts": [{"name": "v", "mountPath": "/models"}]}
+            }
+        },
+    ],
+)
+def test_a_mount_of_the_graphs_own_at_that_path_stays(own: Object) -> None:
+    graph = {"spec": {"services": {"W": {"componentType": "worker", **own}}}}
+    assert graph == completed(graph, with_config(CACHE), {})
+
+
+def test_variables_of_the_deployment_reach_the_workers_before_those_of_the_profiler() -> None:
+    envs = [
+        {"name": "A", "value": "lost"},
+        {"name": "B", "value": "0"},
+        {"name": "C", "value": "4"},
+    ]
+    profiling = ProfilingConfig(
+        "p:1", {"deployment": {"envs": envs}}, env=a_spec().profiling_config.env
+    )
+    spec = DynamoGraphDeploymentRequestSpec("m", "vllm", profiling)
+    services = completed(yaml.safe_load(BASE), spec, {})["spec"]["services"]
+    found = {env["name"]: env["value"] for env in services["Decode"]["envs"]}
+    assert {"A": "1", "B": "0", "C": "4"} == found
+    assert "envs" not in services["Frontend"]
+
+
+def test_simulated_engines_are_measured_on_real_ones() -> None:
+    assert completed_base(BASE, a_spec(use_mocker=True), PLACED) == completed_base(
+        BASE, a_spec(), PLACED
+    )
+
+
+def test_a_base_that_has_it_all_stays_as_the_user_wrote_it() -> None:
+    text = completed_base(BASE, a_spec(), PLACED)
+    assert text is not None
+    assert completed_base(text, a_spec(), PLACED) is None
+
+
+def test_nothing_to_add_leaves_the_base_as_it_is() -> None:
+    plain = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"))
+    assert completed_base(BASE, plain, {}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a: b",
+        "{",
+        "kind: ConfigMap",
+        "kind: DynamoGraphDeployment",
+        "kind: DynamoGraphDeployment\nspec: 1",
+        "kind: DynamoGraphDeployment\nspec: {services: [1]}",
+        "kind: DynamoGraphDeployment\nspec: {services: {W: 1}}",
+        "kind: DynamoGraphDeployment\nspec: {services: {W: {componentType: worker, envs: [1]}}}",
+        f"{BASE}---\n{BASE}",
+        BASE.replace("nodeSelector: {pool: own}", "tolerations: 5"),
+        BASE.replace("replicas: 1", "replicas: !!bool maybe"),
+    ],
+)
+def test_what_is_no_graph_is_left_to_the_profiler(text: str) -> None:
+    assert completed_base(text, a_spec(), PLACED) is None
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+_FIELDS = st.sampled_from(("componentType", "extraPodSpec", "envs", "scalingAdapter"))
+_SERVICE = st.dictionaries(_FIELDS, _VALUES | st.just("worker"))
+
+
+@given(st.dictionaries(st.sampled_from(("W", "F")), _SERVICE | _VALUES))
+@example({"W": {"componentType": {"\x7f\x80\ufffe": None}}, "F": {"componentType": "worker"}})
+def test_any_services_are_completed_or_left_alone(services: dict[str, Any]) -> None:
+    graph = {"kind": "DynamoGraphDeployment", "spec": {"services": services}}
+    text = completed_base(json.dumps(graph), a_spec(), PLACED)
+    assert text is None or services.keys() == yaml.safe_load(text)["spec"]["services"].keys()
+
+
+REQUEST = DynamoGraphDeploymentRequest(Metadata(name="r", namespace="n", uid="u"))
+CONTROLLER = OwnerReference(
+    api_version="nvidia.com/v1alpha1",
+    kind="DynamoGraphDeploymentRequest",
+    name="r",
+    uid="u",
+    controller=True,
+)
+OURS = Output(Metadata(name="curves", namespace="n", labels=tracking(REQUEST)))
+
+
+def found(name: str) -> Object:
+    """A ConfigMap that profiling found."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+
+
+def test_a_free_name_and_our_own_stay() -> None:
+    assert {} == new_names(REQUEST, [found("curves")], {})
+    assert {} == new_names(REQUEST, [found("curves")], {"curves": OURS})
+
+
+def test_a_name_of_another_becomes_a_new_one() -> None:
+    stranger = Output(Metadata(name="curves", namespace="n"))
+    assert {"curves": "curves-r"} == new_names(
+        REQUEST, [found("curves"), found("config")], {"curves": stranger}
+    )
+
+
+def test_labels_alone_do_not_make_a_config_map_ours_that_another_controls() -> None:
+    owned = replace(OURS.metadata, owner_references=(CONTROLLER,))
+    foreign = replace(OURS.metadata, owner_references=(replace(CONTROLLER, uid="other"),))
+    assert is_own_config_map(REQUEST, replace(OURS, metadata=owned))
+    assert not is_own_config_map(REQUEST, replace(OURS, metadata=foreign))

@@ -1,0 +1,249 @@
+"""The command reads what a Job is given, and leaves whole files or a cause behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dynamo_operator.requests import results as request_output
+from dynamo_operator.requests.api import (
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    STATUS_FILE,
+    DeploymentOverrides,
+    DynamoGraphDeploymentRequestSpec,
+    ProfilingConfig,
+)
+from dynamo_operator.requests.render import profiler_config_text
+from dynamo_profiler import Refusal
+from dynamo_profiler import command as profiler
+from dynamo_profiler.shape import NodeGpus
+from kube_runtime.errors import ConfigError, OperatorError
+
+ROOT = Path(__file__).parents[4]
+IMAGE = ROOT / "packages/dynamo-profiler/src/dynamo_profiler/image"
+
+
+def text(folder: Path, **sections: Any) -> str:
+    """A configuration that writes into the folder."""
+    document: dict[str, Any] = {
+        "deployment": {"model": "a/8B"},
+        "engine": {"backend": "vllm"},
+        "sla": {"ttft": 2000, "itl": 100},
+        "output_dir": str(folder),
+    }
+    return yaml.safe_dump({**document, **sections})
+
+
+def status(folder: Path) -> dict[str, str]:
+    found: dict[str, str] = yaml.safe_load((folder / STATUS_FILE).read_text(encoding="utf-8"))
+    return found
+
+
+def job(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    """The command as the operator renders it, in the image's working directory."""
+    environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(  # noqa: S603 - our own program
+        ["python", "-m", "benchmarks.profiler.profile_sla", *args],  # noqa: S607 - as in the Job
+        cwd=IMAGE,
+        env=environment | {"HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_jobs_command_ends_well_with_all_files(tmp_path: Path) -> None:
+    done = job(tmp_path, "--profile-config", text(tmp_path))
+    assert (0, "") == (done.returncode, done.stderr)
+    assert {RESULTS_FILE, MOCKED_RESULTS_FILE, STATUS_FILE} == {x.name for x in tmp_path.iterdir()}
+    assert "success" == status(tmp_path)["status"]
+    assert "Done" == status(tmp_path)["phase"]
+
+
+def test_the_jobs_command_ends_badly_with_one_line(tmp_path: Path) -> None:
+    done = job(tmp_path, "--profile-config", text(tmp_path, sla={"itl": 0.01}))
+    assert 1 == done.returncode
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: sla.itl of 0.01 ms cannot be met: ")
+    assert {"failed", "SweepingDecode"} == {
+        status(tmp_path)[entry] for entry in ("status", "phase")
+    }
+    assert line.removeprefix("error: ") == status(tmp_path)["message"]
+    assert {STATUS_FILE} == {item.name for item in tmp_path.iterdir()}
+
+
+def test_a_usage_error_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    done = job(tmp_path, "--no-such-flag")
+    assert 2 == done.returncode
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_the_image_has_the_command_in_its_working_directory() -> None:
+    lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
+    source = f"/source/{IMAGE.relative_to(ROOT)}"
+    (copied,) = (line for line in lines if source in line)
+    target = copied.split()[-1]
+    assert f"WORKDIR {target}" in lines[lines.index(copied) :]
+
+
+TEXTS = ["no", "y", "1e3", "1_0", "0o7", "0x1f", "2020-01-01", "1:30", "~", "a: b #c", "é 'x'"]
+
+
+@pytest.mark.parametrize("image", TEXTS)
+def test_a_text_stays_a_text_from_the_request_to_the_graph(tmp_path: Path, image: str) -> None:
+    config = {"sla": {"ttft": 2000, "itl": 100}, "deployment": {"namespace": image}}
+    overrides = DeploymentOverrides(workers_image=image)
+    spec = DynamoGraphDeploymentRequestSpec(
+        "a/8B",
+        "vllm",
+        ProfilingConfig(profiler_image="p:1", config=config),
+        deployment_overrides=overrides,
+    )
+    given = profiler_config_text(spec, "team-a")
+    profiler.run(given.replace("output_dir: /data", f"output_dir: {tmp_path}"))
+    data = {entry.name: entry.read_text(encoding="utf-8") for entry in tmp_path.iterdir()}
+    for is_mocked in (False, True):
+        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
+        for service in found.graph["spec"]["services"].values():
+            assert image == service["extraPodSpec"]["mainContainer"]["image"]
+    assert request_output.progress(data).phase == "Done"
+
+
+def test_a_failed_run_leaves_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    profiler.run(text(tmp_path))
+    with pytest.raises(Refusal):
+        profiler.run(text(tmp_path, sla={"ttft": 0.1}))
+    assert {STATUS_FILE} == {entry.name for entry in tmp_path.iterdir()}
+
+
+def test_the_cause_is_put_where_the_kubelet_looks(tmp_path: Path) -> None:
+    termination_log, folder = tmp_path / "termination-log", tmp_path / "data"
+    termination_log.touch()
+    folder.mkdir()
+    with pytest.raises(Refusal) as refusal:
+        profiler.run(text(folder, sla={"ttft": 0.1}), termination_log=termination_log)
+    assert str(refusal.value) == termination_log.read_text(encoding="utf-8")
+
+
+def test_a_base_graph_is_told_all_that_is_wrong_with_its_yaml(tmp_path: Path) -> None:
+    base = tmp_path / "disagg.yaml"
+    base.write_text("kind: A\nkind: B\nspec: 1\nspec: 2\n", encoding="utf-8")
+    with pytest.raises(Refusal) as refusal:
+        profiler.run(text(tmp_path, engine={"backend": "vllm", "config": str(base)}))
+    first, second = str(refusal.value).split("; ")
+    assert first.startswith(f"{base}:2:1: ")
+    assert second.startswith(f"{base}:4:1: ")
+    assert str(refusal.value) == status(tmp_path)["message"]
+
+
+def test_a_bug_in_the_reader_is_not_reported_as_an_error_of_the_base_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(source: str, _text: str) -> list[Any]:
+        raise ExceptionGroup(source, [ConfigError(source, "one"), KeyError("two")])
+
+    base = tmp_path / "disagg.yaml"
+    base.write_text("kind: A\n", encoding="utf-8")
+    monkeypatch.setattr(profiler, "documents", broken)
+    with pytest.raises(ExceptionGroup) as raised:
+        profiler.run(text(tmp_path, engine={"backend": "vllm", "config": str(base)}))
+    assert raised.value.subgroup(KeyError) is not None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cause"),
+    [
+        (
+            [],
+            "no node has GPUs and the label nvidia.com/gpu.product: install NVIDIA's GPU feature ",
+        ),
+        ([NodeGpus({}, {"cpu": "4"})], "no node has GPUs and the label nvidia.com/gpu.product: "),
+        (
+            [NodeGpus({"nvidia.com/gpu.product": "Abacus", "nvidia.com/gpu.count": "8"}, {})],
+            "unknown GPU 'Abacus' (expected one of ",
+        ),
+    ],
+    ids=["no nodes", "no GPUs", "unknown GPUs"],
+)
+def test_nodes_without_a_known_gpu_are_the_cause_that_the_request_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: list[NodeGpus], cause: str
+) -> None:
+    async def found() -> list[NodeGpus]:
+        return nodes
+
+    monkeypatch.setattr(profiler, "_nodes", found)
+    with pytest.raises(Refusal):
+        profiler.run(text(tmp_path), discovers=True)
+    assert cause in status(tmp_path)["message"]
+    assert {STATUS_FILE} == {entry.name for entry in tmp_path.iterdir()}
+
+
+def test_a_file_that_is_no_termination_log_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(Refusal):
+        profiler.run(text(tmp_path, sla={"ttft": 0.1}), termination_log=tmp_path / "log")
+    assert not (tmp_path / "log").exists()
+
+
+def test_the_graph_is_named_like_the_request(tmp_path: Path) -> None:
+    profiler.run(text(tmp_path), environ={"DGDR_NAME": "chat"})
+    graph = yaml.safe_load((tmp_path / RESULTS_FILE).read_text(encoding="utf-8"))
+    assert "chat" == graph["metadata"]["name"]
+
+
+def test_the_model_cache_says_how_large_the_model_is(tmp_path: Path) -> None:
+    cache = {"pvcName": "models", "mountPath": str(tmp_path), "pvcPath": "secret"}
+    deployment = {"model": "acme/secret", "modelCache": cache}
+    (tmp_path / "secret").mkdir()
+    with pytest.raises(Refusal, match="unknown size of model 'acme/secret'"):
+        profiler.run(text(tmp_path, deployment=deployment))
+    config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
+    (tmp_path / "secret/config.json").write_text(json.dumps(config), encoding="utf-8")
+    choice = profiler.run(text(tmp_path, deployment=deployment)).choice
+    assert 5e9 < choice.roles[0].engine.shape.parameters < 9e9
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "\ud800"])
+def test_a_config_of_a_model_that_is_broken_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(content.encode("utf-8", "surrogatepass"))
+    cache = {"pvcName": "models", "mountPath": str(tmp_path)}
+    with pytest.raises(ConfigError, match=r"config\.json: not "):
+        profiler.run(text(tmp_path, deployment={"model": "a/8B", "modelCache": cache}))
+
+
+def test_the_base_graph_is_read_from_its_file(tmp_path: Path) -> None:
+    base = ROOT / "examples/sglang-disaggregated.yaml"
+    engine = {"backend": "sglang", "config": str(base)}
+    profiler.run(text(tmp_path, engine=engine))
+    graph = yaml.safe_load((tmp_path / RESULTS_FILE).read_text(encoding="utf-8"))
+    assert "sglang-disaggregated" == graph["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "a: [",
+        "a: 1\n---\nb: 2",
+        "a: !!bool maybe",
+        "a: !!timestamp never",
+        f"a: {'9' * 5000}",
+        "a: !!python/object:os.system {}",
+        "- 1",
+        '{"engine": {"backend": "vllm"}}',
+        text(Path("/nowhere/at/all")),
+        text(Path("/proc/self/cmdline")),
+        text(Path("/nowhere"), engine={"backend": "vllm", "config": "/nowhere.yaml"}),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(given: str) -> None:
+    with pytest.raises(OperatorError) as refusal:
+        profiler.run(given)
+    assert str(refusal.value)
+    assert "\n" not in str(refusal.value).strip()

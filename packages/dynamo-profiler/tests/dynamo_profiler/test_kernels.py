@@ -1,0 +1,228 @@
+"""Both engines agree with what was measured, as the page says and as each result is labelled."""
+
+import math
+import re
+import runpy
+import sys
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from dynamo_profiler import Refusal
+from dynamo_profiler.engine import Accuracy, FormulaEngine, Layout
+from dynamo_profiler.kernels import KernelEngine, kernel_source, source_of
+from dynamo_profiler.shape import GPUS, models
+
+TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools" / "profiler_accuracy.py"))
+POINTS = tuple(TOOL["all_points"]())
+SWEEPS = tuple(point for point in POINTS if point.table == "sweeps")
+FIRST, BETWEEN = "time to the first token", "time between tokens"
+LLAMA = models()["nvidia/Llama-3.1-70B-Instruct-FP8"]
+SERVED = "nvidia/Llama-3.1-70B-Instruct-FP8", "h100_sxm", "vllm", 4
+
+
+@pytest.mark.parametrize("what", [FIRST, BETWEEN])
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+def test_the_median_of_each_size_is_within_five_percent(what: str, gpus: int) -> None:
+    ratios = [sweep.ratio for sweep in SWEEPS if (sweep.metric, sweep.gpus) == (what, gpus)]
+    assert 0.95 <= median(ratios) <= 1.05
+
+
+def test_no_point_of_the_sweeps_is_off_by_more_than_thirty_percent() -> None:
+    far = [sweep for sweep in SWEEPS if not 0.7 <= sweep.ratio <= 1.3]
+    odd = [entry for entry in far if entry.load == "6205"]
+    assert odd == far, "one measured point takes twice as long as its neighbors suggest"
+
+
+def test_the_error_that_a_result_is_labelled_with_is_that_of_tables_left_out_of_the_fit() -> None:
+    """Rounded up to the next twentieth."""
+    shape, gpu = LLAMA.shape, GPUS["h100_sxm"]
+    labels: dict[str, Accuracy] = {
+        "ratio": FormulaEngine(shape, gpu, Layout(4)).accuracy,
+        "kernel_ratio": KernelEngine(
+            shape, gpu, Layout(4), kernels=TOOL["recorded"]()(*SERVED)
+        ).accuracy,
+    }
+    left_out = TOOL["left_out"](POINTS)
+    assert 80 <= len(left_out)
+    for name, label in labels.items():
+        for what, said in ((FIRST, label.ttft), (BETWEEN, label.itl)):
+            found = TOOL["error"](
+                getattr(entry, name) for entry in left_out if entry.metric == what
+            )
+            assert found <= said < found + 0.05, (name, what)
+
+
+def test_the_page_says_how_many_rows_are_within_the_margin() -> None:
+    page = (Path(__file__).parents[4] / "docs/profiler.md").read_text(encoding="utf-8")
+    said = re.findall(
+        r"\| `(\w+)` \| (\d+) %, (\d+) % \| (\d+) %, (\d+) % \| (\d+) % \|",
+        page.partition("### Margins")[2],
+    )
+    found = [
+        (
+            name,
+            *(f"{100 * margin:.0f}" for margin in margins),
+            *(
+                f"{_share(_rows(column, what), margin):.0f}"
+                for what, margin in zip((FIRST, BETWEEN), margins, strict=True)
+            ),
+            f"{_share_of_tables_not_seen(_rows(column, FIRST)):.0f}",
+        )
+        for name, (column, margins) in MARGINS.items()
+    ]
+    assert said == found
+
+
+def test_four_of_five_rows_are_within_the_margin_and_it_is_not_larger_than_that_takes() -> None:
+    for column, margin in MARGINS.values():
+        assert 80 <= _share(_rows(column, FIRST), margin.ttft)
+        assert 80 <= _share(_rows(column, BETWEEN), margin.itl)
+        assert 80 > _share(_rows(column, FIRST), margin.ttft - 0.05)
+
+
+MARGINS: dict[str, tuple[str, Accuracy]] = {
+    "formulas": ("ratio", FormulaEngine(LLAMA.shape, GPUS["h100_sxm"], Layout(4)).margin),
+    "kernels": (
+        "kernel_ratio",
+        KernelEngine(
+            LLAMA.shape, GPUS["h100_sxm"], Layout(4), kernels=TOOL["recorded"]()(*SERVED)
+        ).margin,
+    ),
+}
+Row = tuple[str, float]
+
+
+def _rows(column: str, what: str) -> list[Row]:
+    """Table and ratio of each measured row that nothing is fitted to."""
+    rows = TOOL["left_out"](POINTS)
+    return [(row.table, getattr(row, column)) for row in rows if row.metric == what]
+
+
+def _share(rows: list[Row], margin: float) -> float:
+    """How many of 100 measured times are within the prediction with that margin."""
+    return 100 * sum(ratio * (1 + margin) >= 1 for _, ratio in rows) / len(rows)
+
+
+def _share_of_tables_not_seen(rows: list[Row]) -> float:
+    """The same of each table, with the margin that four of five rows of the other tables need."""
+    within = 0.0
+    for table in {table for table, _ in rows}:
+        needed = sorted(1 / ratio - 1 for other, ratio in rows if other != table)
+        margin = max(0.0, needed[math.ceil(0.8 * len(needed)) - 1])
+        own = [row for row in rows if row[0] == table]
+        within += _share(own, margin) * len(own) / len(rows)
+    return within
+
+
+def test_the_page_says_what_was_measured() -> None:
+    page = (Path(__file__).parents[4] / "docs/profiler.md").read_text(encoding="utf-8")
+    assert f"fitted to {len(SWEEPS)} measured points" in page
+    longest = max(int(sweep.load) for sweep in SWEEPS if sweep.metric == FIRST)
+    assert f"Prompts of more than {longest:,} tokens" in page
+    assert 3 == len(TOOL["OF_THE_FIT"])
+    assert "to three tables\nof served requests" in page
+
+
+def test_at_least_forty_published_rows_are_named_with_their_source() -> None:
+    assert 40 <= len({point.source for point in POINTS if point.source})
+
+
+def test_the_constants_are_near_their_own_fit() -> None:
+    kept = dict(TOOL["_KEPT"])
+    try:
+        fitted = TOOL["fit"]()
+    finally:
+        TOOL["_set"](kept)
+    assert all(0.8 <= fitted[name] / kept[name] <= 1.25 for name in kept), fitted
+
+
+def test_the_page_is_made_of_these_points() -> None:
+    assert TOOL["page"]() == TOOL["PAGE"].read_text(encoding="utf-8")
+
+
+class Folder:
+    """A database that has the recorded kernels of one engine, and notes what it is asked for."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.asked: list[tuple[str, str, dict[str, int | str]]] = []
+        self.error = error
+
+    def compile_engine(
+        self, model_path: str, system: str, backend: str, **layout: int | str
+    ) -> bytes:
+        assert '"architectures"' in (Path(model_path) / "config.json").read_text(encoding="utf-8")
+        if self.error:
+            raise self.error
+        self.asked.append((system, backend, layout))
+        return b""
+
+    def EngineHandle(self, spec_bytes: bytes) -> "Steady":  # noqa: ARG002, N802
+        return Steady()
+
+
+class Steady:
+    """Kernels with plain times, in milliseconds."""
+
+    def predict_prefill_latency(self, bs: int, isl: int) -> float:
+        return bs * isl / 10
+
+    def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:  # noqa: ARG002
+        return gen_tokens + isl / 1000
+
+
+def test_kernels_are_asked_for_a_layout_and_answer_in_seconds() -> None:
+    folder = Folder()
+    mixture = models()["openai/gpt-oss-120b"]
+    source = kernel_source(mixture.shape, GPUS["gb200_sxm"], mixture.config, "sglang", folder)
+    together, apart = source.engine(Layout(4)), source.engine(Layout(2, data=4))
+    assert together is not None
+    assert apart is not None
+    kept = {"kvcache_quant_mode": "bfloat16", "fmha_quant_mode": "bfloat16"}
+    experts = {"attention_dp_size": 1, "moe_tp_size": 4, "moe_ep_size": 1}
+    assert ("gb200", "sglang", {"tp_size": 4, **kept, **experts}) == folder.asked[0]
+    experts = {"attention_dp_size": 4, "moe_tp_size": 1, "moe_ep_size": 8}
+    assert ("gb200", "sglang", {"tp_size": 2, **kept, **experts}) == folder.asked[1]
+    assert 0.124 == pytest.approx(together.prefill_seconds(1000))
+    assert (8 + 1) * 1.1 / 1000 == pytest.approx(together.step_seconds(8, 1000))
+    assert (2 + 1) * 1.1 / 1000 == pytest.approx(apart.step_seconds(8, 1000)), "8 over 4 copies"
+    assert source.engine(Layout(8, pipeline=2, nodes=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("gpu", "config", "error", "message"),
+    [
+        ("l4", LLAMA.config, None, r"no measurements of l4 \(expected one of gb200_sxm, "),
+        ("h100_sxm", None, None, r"needs a model of the catalogue, or its config\.json"),
+        (
+            "h100_sxm",
+            LLAMA.config,
+            LookupError("no table"),
+            "no measurements for this model on 4 x h1",
+        ),
+    ],
+)
+def test_kernels_that_are_not_there_are_refused_with_the_reason(
+    gpu: str, config: dict[str, object] | None, error: Exception | None, message: str
+) -> None:
+    with pytest.raises(Refusal, match=message):
+        kernel_source(LLAMA.shape, GPUS[gpu], config, "vllm", Folder(error)).engine(Layout(4))
+
+
+def test_without_kernels_auto_takes_formulas_and_says_why() -> None:
+    source = source_of("auto", LLAMA.shape, GPUS["l4"], LLAMA.config, "vllm")
+    assert "formulas" == source.name
+    assert source.note.startswith("engine kernels: no measurements of l4")
+    with pytest.raises(Refusal, match="no measurements of l4"):
+        source_of("kernels", LLAMA.shape, GPUS["l4"], LLAMA.config, "vllm")
+
+
+def test_kernels_that_are_not_installed_are_named_with_their_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "aiconfigurator_core", None)
+    with pytest.raises(
+        Refusal, match=r"not installed \(install dynamo-profiler\[aiconfigurator\], "
+    ):
+        source_of("kernels", LLAMA.shape, GPUS["h100_sxm"], LLAMA.config, "vllm")

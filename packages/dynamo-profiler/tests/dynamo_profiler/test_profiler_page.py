@@ -1,0 +1,225 @@
+"""The page of the profiler is correct: its commands work, its tables are those of the code."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dynamo_profiler import Refusal
+from dynamo_profiler.choice import margined
+from dynamo_profiler.configuration import read_configuration
+from dynamo_profiler.engine import FormulaEngine, Layout
+from dynamo_profiler.kernels import SYSTEMS, KernelEngine
+from dynamo_profiler.shape import GPUS, HEAD_SIZE, Gpu, models, shape_of
+from dynamoctl.main import app
+from kube_runtime.commandline import execute
+
+PAGE = (Path(__file__).parents[4] / "docs/profiler.md").read_text(encoding="utf-8")
+FOUND = "/tmp/found"  # noqa: S108 - what the page says; a folder of the test's own takes its place
+
+
+def commands() -> list[list[str]]:
+    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
+    return [shlex.split(line.removeprefix("$ ")) for line in block.splitlines()]
+
+
+def test_the_commands_work_in_their_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (make, *rest) = commands()
+    assert ["mkdir", "-p", FOUND] == make
+    for program, *args in rest:
+        assert "dynamoctl" == program
+        execute(app(), [arg.replace(FOUND, str(tmp_path)) for arg in args])
+    printed = capsys.readouterr().out
+    assert "Done: " in printed
+    assert "kind: Deployment" in printed
+
+
+def test_a_target_that_is_too_strict_ends_with_what_would_be_possible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "such as `itl: 1`, it exits with 1" in PAGE
+    _, (_, *args), _ = commands()
+    strict = [arg.replace(FOUND, str(tmp_path)).replace("itl: 15", "itl: 1") for arg in args]
+    with pytest.raises(SystemExit) as ended:
+        execute(app(), strict)
+    assert 1 == ended.value.code
+    assert "sla.itl of 1 ms cannot be met: the fastest engine, " in capsys.readouterr().err
+
+
+def test_the_gpus_are_those_of_the_code() -> None:
+    rows = re.findall(r"\| `(\w+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (yes|no) \|", PAGE)
+    assert {
+        name: (
+            gpu.flops / 1e12,
+            gpu.memory_bytes / 1e9,
+            gpu.bytes_per_second / 1e9,
+            gpu.link_bytes_per_second / 1e9,
+            gpu.has_fp8,
+        )
+        for name, gpu in GPUS.items()
+    } == {name: (*map(float, numbers), has_fp8 == "yes") for name, *numbers, has_fp8 in rows}
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    known = read_configuration({"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}})
+    targets, hardware = known.targets, known.hardware
+    rows = dict(re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", PAGE, re.MULTILINE))
+    said = {
+        "`sla.isl`, `sla.osl`": f"{targets.isl}, {targets.osl}",
+        "`sla.ttft`, `sla.itl`": f"{1000 * targets.ttft:g}, {1000 * targets.itl:g}",
+        "`hardware.gpuType`, or `sweep.aicSystem`": f"`{hardware.gpu.name}`, reported as assumed",
+        "`hardware.numGpusPerNode`": f"{hardware.per_node}",
+        "`hardware.minNumGpusPerEngine`, `hardware.maxNumGpusPerEngine`": f"{hardware.min_gpus}, a node's",
+        "`hardware.enableGpuDiscovery`, or `--enable-gpu-discovery`": str(known.discovers).lower(),
+        "`sweep.prefillInterpolationGranularity`, `sweep.decodeInterpolationGranularity`": (
+            f"{known.prefill_points}, {known.decode_points}"
+        ),
+        "`outputDir`": f"`{known.output_folder}`",
+        "`requestsPerSecond`": f"{known.requests_per_second:g}",
+        "`engine`": f"`{known.engine}`",
+        "`maxNodesPerEngine`": f"{hardware.nodes}",
+        "`secondsPerPhase`": f"{known.seconds_per_phase:g}",
+    }
+    assert said == {key: rows[key] for key in said}
+    assert hardware.is_assumed
+    assert hardware.max_gpus == hardware.per_node
+    unset = (known.planner, known.mode, known.billions, known.margin, known.budget)
+    assert (None, None, None, None, 0) == unset
+    assert {"unlimited", "the engine's error", "the cheaper", "from the name", "no planner"} <= set(
+        rows.values()
+    )
+
+
+def test_the_engines_have_the_errors_and_gpus_of_the_code() -> None:
+    shape, gpu = shape_of("a/8B", None, None), GPUS["h100_sxm"]
+    engines = (
+        FormulaEngine(shape, gpu, Layout(1)),
+        KernelEngine(shape, gpu, Layout(1), kernels=NoKernels()),
+    )
+    for engine in engines:
+        (row,) = re.findall(rf"^\| `{engine.source}` \|.*\| (\d+ %, \d+ %) \|$", PAGE, re.MULTILINE)
+        assert f"{100 * engine.accuracy.ttft:g} %, {100 * engine.accuracy.itl:g} %" == row
+    (covered,) = re.findall(r"\| (GB200, .* on one node);", PAGE)
+    names = [system.removesuffix("_sxm").upper() for system in SYSTEMS]
+    assert names == re.findall(r"\w*\d+S?\b", covered)
+
+
+class NoKernels:
+    """Kernels that are not asked for a time."""
+
+    def predict_prefill_latency(self, bs: int, isl: int) -> float:
+        raise NotImplementedError
+
+    def decode_step_latency(self, gen_tokens: int, isl: int, osl: int) -> float:
+        raise NotImplementedError
+
+
+def test_the_margin_of_the_example_is_that_of_formulas() -> None:
+    (predicted, target) = map(
+        int,
+        re.findall(
+            r"formulas must predict (\d+) ms to the first token for\s+a target of (\d+) ms", PAGE
+        )[0],
+    )
+    known = read_configuration(
+        {
+            "engine": {"backend": "vllm"},
+            "deployment": {"model": "a/8B"},
+            "sla": {"ttft": target},
+        }
+    )
+    engine = FormulaEngine(shape_of("a/8B", None, None), GPUS["h100_sxm"], Layout(1))
+    assert predicted == round(1000 * margined(known, engine).ttft)
+
+
+def test_so_many_models_are_built_in() -> None:
+    names = {frozenset(model.variants.values()) for model in models().values()}
+    assert f"The shapes of {len(names)} models" in PAGE
+
+
+def test_a_name_alone_gives_the_shape_that_the_page_says() -> None:
+    assert "(12·L·d² parameters, 128 times as wide as\ndeep, 8 heads in the cache)" in PAGE
+    shape = shape_of("a/70B", None, None)
+    assert 12 * shape.layers * shape.width**2 == pytest.approx(shape.parameters, rel=0.05)
+    assert 128 * shape.layers == pytest.approx(shape.width, rel=0.05)
+    assert 8 * HEAD_SIZE == shape.cache_width
+    for name in re.findall(r"`(8B|125m|30B-A3B|8x7B)`", PAGE):
+        assert shape_of(f"a/{name}", None, None).parameters > 0
+
+
+FORMULAS = """\
+F = g · peak · 0.48; twice that for parameters of 8 bits on GPUs with FP8
+B = g · bandwidth · 0.9
+x(n) = 8·L·n·d·(g-1)/g / (link · 0.33)
+f = L · 91 µs
+t(s) = max(2·P·s / F, W / B) + 2·L·d·s² / (g · peak · 0.33) + x(s) + f, where parameters in experts count 4 times
+t(s) + 8.7 ms
+s(b) = (W' + b·c·K) / B + 2·P·b / F + x(b) + f, where W' has min(1, b·P / all parameters) of the experts' bytes
+s(b) + t(c - 250)·(b-1) / 1000: half of the other prompts delay an answer of 500 tokens
+(0.9 · g · memory - W) / K
+itl = s(b); rate = b / (osl·s(b))
+ttft = 8.7 ms + t·(1 + u/(2·(1-u))) + isl·K / (g · 50 GB/s); rate = u / t
+itl = s(b) + b·t/osl; ttft = 8.7 ms + t·(1 + 0.2·√b) + s(b); rate = 1 / (osl·s(b)/b + t)
+"""  # noqa: E501  as the page has them
+"""The last three are executed by `test_choice.py`, with the engine's times."""
+
+
+@pytest.mark.parametrize("model", ["a/8B", "a/70B-FP8", "a/30B-A3B"])
+@pytest.mark.parametrize("gpu", list(GPUS.values()), ids=lambda it: it.name)
+@pytest.mark.parametrize("g", [1, 4])
+def test_the_formulas_of_the_page_are_those_of_the_code(model: str, gpu: Gpu, g: int) -> None:
+    page = PAGE.replace("\N{MINUS SIGN}", "-")
+    assert [] == [line for line in FORMULAS.splitlines() if f"| {line} |" not in page]
+    shape = shape_of(model, None, None)
+    engine = FormulaEngine(shape, gpu, Layout(g))
+    layers, width = shape.layers, shape.width
+    passed, stored, kept = shape.active, shape.weight_bytes, shape.cache_bytes_per_token
+    is_doubled = gpu.has_fp8 and shape.bytes_per_parameter == 1
+    computed = g * gpu.flops * 0.48 * (2 if is_doubled else 1)
+    read = g * gpu.bytes_per_second * 0.9
+    fixed = layers * 91e-6
+
+    def exchanged(tokens: float) -> float:
+        return 8 * layers * tokens * width * (g - 1) / g / (gpu.link_bytes_per_second * 0.33)
+
+    def prefill(tokens: float) -> float:
+        counted = passed + 3 * shape.active_routed
+        attention = 2 * layers * width * tokens**2 / (g * gpu.flops * 0.33)
+        most = max(2 * counted * tokens / computed, stored / read)
+        return most + attention + exchanged(tokens) + fixed
+
+    def step(answers: float, context: float) -> float:
+        unread = shape.routed_bytes * (1 - min(1, answers * passed / shape.parameters))
+        reading = (stored - unread + answers * context * kept) / read
+        return reading + 2 * passed * answers / computed + exchanged(answers) + fixed
+
+    for tokens in (100, 3000, 30_000):
+        assert prefill(tokens) == pytest.approx(engine.prefill_seconds(tokens))
+        assert prefill(tokens) + 0.0087 == pytest.approx(engine.first_token_seconds(tokens))
+        assert tokens * kept / (g * 50e9) == pytest.approx(engine.transfer_seconds(tokens))
+    for answers, context in ((1, 350), (7, 3250), (200, 8000)):
+        assert step(answers, context) == pytest.approx(engine.step_seconds(answers, context))
+        burst = step(answers, context) + prefill(context - 250) * (answers - 1) / 1000
+        assert burst == pytest.approx(engine.burst_seconds(answers, context))
+    assert (0.9 * g * gpu.memory_bytes - stored) / kept == pytest.approx(engine.cache_tokens, abs=1)
+
+
+def test_each_key_of_the_page_is_read() -> None:
+    """A value of the wrong type is refused with the key's name, so the key is read."""
+    table = PAGE.partition("## Configuration")[2].partition("## How it chooses")[0]
+    sections = "sla|hardware|sweep|engine|deployment|online"
+    keys = re.findall(rf"`(?:{sections})\.\w+`", table)
+    own = table.partition("The keys in `analytic`")[2]
+    keys += [f"`analytic.{entry}`" for entry in re.findall(r"^\| `(\w+)` ", own, re.MULTILINE)]
+    assert 20 <= len(keys)
+    for key in keys:
+        section, _, name = key.strip("`").partition(".")
+        wrong: Any = {section: {name: [1]}}
+        document = {"engine": {"backend": "vllm"}, "deployment": {"model": "a/8B"}}
+        document[section] = {**document.get(section, {}), **wrong[section]}
+        with pytest.raises(Refusal, match=rf"^{section}\.{name} must be "):
+            read_configuration(document)

@@ -1,0 +1,487 @@
+"""What the profiler writes: graphs that admission accepts, made of the base and of the choice."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dynamo_graphs.offline import expanded
+from dynamo_operator.requests import results as request_output
+from dynamo_operator.requests.api import (
+    MOCKED_RESULTS_FILE,
+    RESULTS_FILE,
+    STATUS_FILE,
+    DynamoGraphDeploymentRequest,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_profiler import Refusal
+from dynamo_profiler import kernels as sources
+from dynamo_profiler.base import BACKENDS
+from dynamo_profiler.engine import Engine, Layout
+from dynamo_profiler.planner import planner_service
+from dynamo_profiler.run import Inputs
+from dynamoctl.authoring.lint import findings_of
+from dynamoctl.authoring.render import read_manifests
+from kube_runtime.kind import Object
+from profiler_questions import (
+    a_configuration,
+    graph_of,
+    results_of,
+    steps_and_results,
+    workers_of,
+)
+
+EXAMPLES = Path(__file__).parents[4] / "examples"
+BASES = [
+    (backend, mode)
+    for backend in ("vllm", "sglang", "trtllm")
+    for mode in ("aggregated", "disaggregated")
+]
+SETTINGS = RenderSettings(planner_cluster_role_name="planner")
+
+
+def example(name: str) -> list[Any]:
+    return list(yaml.safe_load_all((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8")))
+
+
+def flags_of(worker: Object) -> list[str]:
+    found: list[str] = worker["extraPodSpec"]["mainContainer"]["args"]
+    return found
+
+
+@given(
+    st.sampled_from(BASES),
+    st.sampled_from(["Qwen/Qwen3-0.6B", "a/30B-A3B-FP8", "Ünï/70B 'x' #y", "a/8B: {z}"]),
+    st.booleans(),
+    st.sampled_from([0.1, 3, 40]),
+    st.sampled_from(["", "chat"]),
+)
+def test_every_graph_is_accepted_and_rendered(
+    base: tuple[str, str], model: str, has_planner: bool, load: float, name: str
+) -> None:
+    backend, mode = base
+    sections: dict[str, Any] = {"analytic": {"mode": mode, "requestsPerSecond": load}}
+    if has_planner and mode == "disaggregated":
+        sections["planner"] = {"minEndpoint": 2}
+    results = results_of(a_configuration(model, backend, **sections), Inputs(name=name))
+    for is_mocked in (False, True):
+        graph = graph_of(results, is_mocked=is_mocked)
+        document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
+        expansion = expanded(document, Facts(), SETTINGS)
+        assert () == expansion.problems
+        kinds = [entry["kind"] for entry in expansion.objects]
+        assert len(graph["spec"]["services"]) == kinds.count("Deployment")
+        for documents in results.files.values():
+            others = [item["kind"] for item in documents if item["kind"] != graph["kind"]]
+            assert set(others) <= {"ConfigMap"}
+
+
+@pytest.mark.parametrize("is_mocked", [False, True])
+def test_workers_start_without_the_token_that_public_models_do_not_need(is_mocked: bool) -> None:
+    graph = graph_of(results_of(a_configuration()), is_mocked=is_mocked)
+    document = {**graph, "metadata": {**graph["metadata"], "namespace": "default"}}
+    deployments = [
+        entry
+        for entry in expanded(document, Facts(), SETTINGS).objects
+        if entry["kind"] == "Deployment"
+    ]
+    sources = [
+        source
+        for deployment in deployments
+        for container in deployment["spec"]["template"]["spec"]["containers"]
+        for source in container.get("envFrom", ())
+    ]
+    assert [{"secretRef": {"name": "hf-token-secret", "optional": True}}] == sources
+
+
+@pytest.mark.parametrize(("backend", "mode"), BASES)
+def test_the_operator_reads_its_own_profiler(backend: str, mode: str) -> None:
+    results = results_of(a_configuration(backend=backend, analytic={"mode": mode}))
+    data = {name: yaml.safe_dump_all(each) for name, each in results.files.items()}
+    for is_mocked in (False, True):
+        found = request_output.parse_results(data, "output", is_mocked=is_mocked, name="chat")
+        assert graph_of(results, is_mocked=is_mocked)["spec"] == found.graph["spec"]
+        assert is_mocked == bool(found.config_maps)
+
+
+def test_the_files_have_the_names_that_other_profilers_write_and_other_operators_read() -> None:
+    assert "config_with_planner.yaml" == RESULTS_FILE
+    assert "mocker_config_with_planner.yaml" == MOCKED_RESULTS_FILE
+    assert "profiler_status.yaml" == STATUS_FILE
+
+
+@given(st.sampled_from(BASES), st.floats(0.1, 20))
+def test_the_same_question_has_the_same_answer(base: tuple[str, str], load: float) -> None:
+    known = a_configuration(backend=base[0], analytic={"mode": base[1], "requestsPerSecond": load})
+    assert steps_and_results(known) == steps_and_results(known)
+
+
+@pytest.mark.parametrize(
+    ("backend", "flag"),
+    [
+        ("vllm", ["--tensor-parallel-size", "4"]),
+        ("sglang", ["--tp", "4"]),
+        ("trtllm", ["--override-engine-args", '{"tensor_parallel_size": 4}']),
+    ],
+)
+def test_engine_and_pod_agree_on_the_number_of_gpus(backend: str, flag: list[str]) -> None:
+    known = a_configuration(backend=backend, hardware={"minNumGpusPerEngine": 4})
+    for worker in workers_of(graph_of(results_of(known))).values():
+        flags = flags_of(worker)
+        assert flag == flags[flags.index(flag[0]) :][:2]
+        assert "4" == worker["resources"]["limits"]["gpu"]
+
+
+@pytest.mark.parametrize(("backend", "mode"), BASES)
+def test_an_example_as_base_keeps_all_that_is_not_chosen(backend: str, mode: str) -> None:
+    base = example(f"{backend}-{mode}")
+    before = json.dumps(base)
+    known = a_configuration("acme/tiny-7B", backend, hardware={"minNumGpusPerEngine": 2})
+    graph = graph_of(results_of(known, Inputs(base=base)))
+    assert before == json.dumps(base)
+    assert base[0]["metadata"]["name"] == graph["metadata"]["name"]
+    assert list(base[0]["spec"]["services"]) == list(graph["spec"]["services"])
+    for key, worker in workers_of(graph).items():
+        old = base[0]["spec"]["services"][key]
+        flags = flags_of(worker)
+        assert "acme/tiny-7B" in flags
+        assert "Qwen/Qwen3-0.6B" not in flags
+        assert set(flags_of(old)) - set(flags) <= {"Qwen/Qwen3-0.6B", "1"}
+        assert old["envFromSecret"] == worker["envFromSecret"]
+        assert "2" == worker["resources"]["limits"]["gpu"]
+    assert base[0]["spec"]["services"]["Frontend"] == graph["spec"]["services"]["Frontend"]
+
+
+def test_the_base_decides_on_the_mode() -> None:
+    apart = results_of(a_configuration(), Inputs(base=example("vllm-disaggregated")))
+    assert {"Prefill", "Decode"} == set(workers_of(graph_of(apart)))
+    together = results_of(a_configuration(), Inputs(base=example("vllm-aggregated")))
+    assert {"Worker"} == set(workers_of(graph_of(together)))
+
+
+def test_the_image_of_the_request_is_that_of_the_workers_of_a_base() -> None:
+    known = a_configuration(deployment={"dgd_image": "workers:2"})
+    graph = graph_of(results_of(known, Inputs(base=example("vllm-aggregated"))))
+    images = {
+        key: each["extraPodSpec"]["mainContainer"]["image"]
+        for key, each in graph["spec"]["services"].items()
+    }
+    assert "workers:2" == images["Worker"]
+    assert images["Frontend"].startswith("nvcr.io/")
+
+
+def test_without_a_base_the_image_of_the_request_is_that_of_all_services() -> None:
+    known = a_configuration(deployment={"dgd_image": "all:2"}, planner={})
+    for is_mocked in (False, True):
+        graph = graph_of(results_of(known), is_mocked=is_mocked)
+        for service in graph["spec"]["services"].values():
+            assert "all:2" == service["extraPodSpec"]["mainContainer"]["image"]
+
+
+def test_a_planner_gets_the_curves_the_targets_and_the_users_options() -> None:
+    planner = {"minEndpoint": 2, "planner_no_operation": True, "itl": 9, "namespace": "x"}
+    known = a_configuration(planner=planner, hardware={"minNumGpusPerEngine": 2})
+    results = results_of(known)
+    data, graph = results.files[RESULTS_FILE]
+    assert "planner-profile-data" == data["metadata"]["name"]
+    service = graph["spec"]["services"]["Planner"]
+    pod = service["extraPodSpec"]
+    assert "planner" == service["componentType"]
+    assert [{"name": data["metadata"]["name"]}] == [x["configMap"] for x in pod["volumes"]]
+    assert [
+        *("--environment=kubernetes", "--backend=vllm", "--ttft=2000", "--itl=9"),
+        *("--min-endpoint=2", "--no-operation"),
+        *("--prefill-engine-num-gpu=2", "--decode-engine-num-gpu=2"),
+        "--profile-results-dir=/workspace/profiling_results",
+    ] == pod["mainContainer"]["args"]
+    mocked = graph_of(results, is_mocked=True)["spec"]["services"]["Planner"]
+    assert "--backend=mocker" in mocked["extraPodSpec"]["mainContainer"]["args"]
+
+
+def test_a_planner_knows_the_gpus_of_both_halves() -> None:
+    known = a_configuration(planner={}, hardware={"minNumGpusPerEngine": 2})
+    choice = results_of(known).choice
+    assert choice is not None
+    prefill, decode = choice.roles
+    engine = replace(decode.engine, layout=Layout(4))
+    unequal = replace(choice, roles=(prefill, replace(decode, engine=engine)))
+    flags = flags_of(planner_service(known, unequal, "i:1", "vllm"))
+    assert {"--prefill-engine-num-gpu=2", "--decode-engine-num-gpu=4"} <= {*flags}
+
+
+def test_an_option_of_a_planner_may_be_zero_and_one_that_is_off_is_left_out() -> None:
+    planner = {"minEndpoint": 0, "loadPredictionWindow": 0.0, "noOperation": False}
+    known = a_configuration(planner=planner)
+    choice = results_of(known).choice
+    assert choice is not None
+    flags = flags_of(planner_service(known, choice, "i:1", "vllm"))
+    assert {"--min-endpoint=0", "--load-prediction-window=0"} <= {*flags}
+    assert not any(flag.startswith("--no-operation") for flag in flags)
+
+
+def test_a_planner_in_the_base_is_replaced() -> None:
+    base = example("vllm-planner")
+    graph = graph_of(results_of(a_configuration(planner={}), Inputs(base=base)))
+    services = graph["spec"]["services"]
+    assert set(base[0]["spec"]["services"]) == set(services)
+    volumes = services["Planner"]["extraPodSpec"]["volumes"]
+    assert ["planner-profile-data"] == [volume["configMap"]["name"] for volume in volumes]
+
+
+def test_the_curves_are_whole_and_grow() -> None:
+    known = a_configuration(engine={"maxContextLength": 32768})
+    data = results_of(known).files[MOCKED_RESULTS_FILE][0]["data"]
+    prefill, decode = (json.loads(data[f"{x}_raw_data.json"]) for x in ("prefill", "decode"))
+    assert {"prefill_isl", "prefill_ttft", "prefill_thpt_per_gpu"} == set(prefill)
+    assert 16 == len(prefill["prefill_isl"])
+    assert (100, 32768) == (prefill["prefill_isl"][0], prefill["prefill_isl"][-1])
+    assert sorted(prefill["prefill_ttft"]) == prefill["prefill_ttft"]
+    names = {"x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu"}
+    assert {*names, "max_kv_tokens"} == set(decode)
+    assert {36} == {len(decode[name]) for name in names}
+    assert all(0 < entry <= 1 for entry in decode["x_kv_usage"])
+    for row in range(6):
+        times = decode["z_itl"][6 * row : 6 * row + 6]
+        assert sorted(times) == times
+
+
+def test_the_curves_are_the_formulas_in_milliseconds() -> None:
+    results = results_of(a_configuration())
+    data = results.files[MOCKED_RESULTS_FILE][0]["data"]
+    prefill, decode = (json.loads(data[f"{x}_raw_data.json"]) for x in ("prefill", "decode"))
+    first, last = results.choice.roles[0].engine, results.choice.roles[-1].engine
+    for tokens, time in zip(prefill["prefill_isl"], prefill["prefill_ttft"], strict=True):
+        assert time == pytest.approx(1000 * first.first_token_seconds(tokens), rel=1e-4)
+    assert last.cache_tokens == decode["max_kv_tokens"]
+    columns = (decode[entry] for entry in ("x_kv_usage", "y_context_length", "z_itl"))
+    for share, context, time in zip(*columns, strict=True):
+        answers = share * last.cache_tokens / context
+        assert time == pytest.approx(1000 * last.burst_seconds(answers, context), rel=1e-4)
+
+
+def test_the_files_stay_small_at_the_finest_grain() -> None:
+    sweep = {"prefillInterpolationGranularity": 32, "decodeInterpolationGranularity": 32}
+    files = results_of(a_configuration(sweep=sweep, planner={})).files
+    assert sum(len(yaml.safe_dump_all(file)) for file in files.values()) < 250_000
+
+
+def test_simulated_engines_need_no_gpu() -> None:
+    for mode in ("aggregated", "disaggregated"):
+        results = results_of(a_configuration(analytic={"mode": mode, "requestsPerSecond": 30}))
+        mocked = workers_of(graph_of(results, is_mocked=True))
+        real = workers_of(graph_of(results))
+        assert {key: each["replicas"] for key, each in real.items()} == {
+            key: each["replicas"] for key, each in mocked.items()
+        }
+        assert all("resources" not in service for service in mocked.values())
+
+
+def changed(path: str, value: Any) -> list[Any]:
+    """An example with one field changed; None takes it away."""
+    base = example("vllm-aggregated")
+    *parents, last = path.split(".")
+    place = base[0]
+    for parent in parents:
+        place = place[parent]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return base
+
+
+MAIN = "spec.services.Worker.extraPodSpec.mainContainer"
+
+
+@pytest.mark.parametrize(
+    ("base", "message"),
+    [
+        ([], "must be one DynamoGraphDeployment, but the file has 0"),
+        ([{"kind": "ConfigMap"}], "must be one DynamoGraphDeployment, but the file has 0"),
+        (2 * example("vllm-aggregated"), "must be one DynamoGraphDeployment, but the file has 2"),
+        (["text", 3, None], "must be one DynamoGraphDeployment, but the file has 0"),
+        (changed("metadata.name", ""), "has no metadata.name"),
+        (changed("spec", None), "has no mapping spec.services with a mapping for each service"),
+        (changed("spec.services.Worker", "x"), "has no mapping spec.services"),
+        (changed("apiVersion", "v1"), "is of 'v1', not of nvidia.com"),
+        (changed("apiVersion", "nvidia.com/v1beta1"), "a version of Dynamo 1.1 and later"),
+        (changed("spec.services.Worker", None), "must have one worker, or one for prefill"),
+        (changed("spec.services.Worker.subComponentType", "prefill"), "must have one worker"),
+        (changed(f"{MAIN}.args", None), "worker Worker has no extraPodSpec.mainContainer.args"),
+        (changed(f"{MAIN}.args", [1]), "an argument of worker Worker is not a string"),
+        (changed(f"{MAIN}.args", ["python3 -m dynamo.vllm --model x"]), "Worker are one string"),
+        (changed("spec.services.Worker.multinode", {"nodeCount": 2}), "spans several nodes"),
+        (
+            changed("spec.services.Worker.resources", "x"),
+            "the resources of a worker are not a mapping",
+        ),
+    ],
+)
+def test_a_base_that_is_not_understood_is_refused(base: list[Any], message: str) -> None:
+    with pytest.raises(Refusal, match=message) as refusal:
+        results_of(a_configuration(), Inputs(base=base))
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_planner_needs_workers_for_both_halves() -> None:
+    with pytest.raises(Refusal, match="a planner needs separate workers for prefill and decode"):
+        results_of(a_configuration(planner={}), Inputs(base=example("vllm-aggregated")))
+    with pytest.raises(Refusal, match="the base graph is made for aggregated"):
+        results_of(
+            a_configuration(analytic={"mode": "disaggregated"}),
+            Inputs(base=example("vllm-aggregated")),
+        )
+
+
+def test_the_phases_come_in_their_order_and_say_that_nothing_is_measured() -> None:
+    steps, _ = steps_and_results(a_configuration())
+    assert [
+        *("Initializing", "SweepingPrefill", "SweepingDecode"),
+        *("SelectingConfig", "BuildingCurves", "GeneratingDGD"),
+    ] == [step.phase.value for step in steps]
+    assert steps[0].message.startswith("estimate without a GPU: ")
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("request-*.yaml")), ids=lambda it: it.stem)
+def test_an_example_of_a_request_is_accepted_and_answered(file: Path) -> None:
+    (manifest,) = read_manifests([str(file)])
+    assert [] == list(findings_of(manifest, "default", RenderSettings()))
+    assert file.stem == manifest.value["metadata"]["name"]
+    assert f"({file.name})" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    request = msgspec.convert(manifest.value, DynamoGraphDeploymentRequest)
+    assert request.spec is not None
+    config = request.spec.profiling_config.config or {}
+    results_of(a_configuration(request.spec.model, request.spec.backend, **config))
+
+
+@pytest.mark.parametrize(
+    ("backend", "flags"),
+    [
+        (
+            "vllm",
+            ["--tensor-parallel-size 1", "--data-parallel-size 8", "--enable-expert-parallel"],
+        ),
+        ("sglang", ["--tp 8", "--dp-size 8", "--ep-size 8", "--enable-dp-attention"]),
+        (
+            "trtllm",
+            [
+                '{"tensor_parallel_size": 8, "enable_attention_dp": true, "moe_expert_parallel_size": 8}'
+            ],
+        ),
+    ],
+)
+def test_copies_of_attention_are_asked_for_in_the_words_of_each_backend(
+    backend: str, flags: list[str]
+) -> None:
+    known = a_configuration("deepseek-ai/DeepSeek-R1", backend, hardware={"gpuType": "h200_sxm"})
+    results = results_of(known)
+    cut = results.choice.roles[0].engine.layout
+    assert (1, 8) == (cut.tensor, cut.data)
+    (worker,) = workers_of(graph_of(results)).values()
+    said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+    assert all(flag in said for flag in flags), said
+    assert {"gpu": "8"} == worker["resources"]["limits"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "before", "after"),
+    [
+        (
+            "vllm",
+            ["-dp", "8", "--enable-expert-parallel", "-pp=2"],
+            ["-dp", "1", "-pp=1", "--tensor-parallel-size", "4"],
+        ),
+        (
+            "sglang",
+            ["--tp", "16", "--dp", "8", "--enable-dp-attention", "--ep-size", "8"],
+            ["--tp", "4", "--dp", "1", "--ep-size", "1"],
+        ),
+        (
+            "trtllm",
+            [
+                "--override-engine-args",
+                '{"enable_attention_dp": true, "pipeline_parallel_size": 2}',
+            ],
+            [
+                "--override-engine-args",
+                '{"enable_attention_dp": false, "pipeline_parallel_size": 1, "tensor_parallel_size": 4}',
+            ],
+        ),
+    ],
+)
+def test_the_sizes_of_a_base_give_way_to_the_chosen_ones(
+    backend: str, before: list[str], after: list[str]
+) -> None:
+    """Else the graph would not be the engine that was predicted."""
+    found = BACKENDS[backend].with_layout(before, Layout(4, 1, 1, 1))
+    assert sorted(after) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_kept"),
+    [("/models/llama/", True), ("/models/other", False), ("acme/other-8B", False)],
+)
+def test_a_path_to_the_mounted_weights_stays_and_no_other_model_does(
+    path: str, is_kept: bool
+) -> None:
+    base = changed(f"{MAIN}.args", ["--model", path])
+    cache = {"pvcName": "weights", "mountPath": "/models", "pvcPath": "llama"}
+    known = a_configuration("acme/llama-8B", deployment={"modelCache": cache})
+    assert is_kept == (path in str(results_of(known, Inputs(base=base)).files[RESULTS_FILE]))
+
+
+@pytest.mark.parametrize("backend", ["vllm", "sglang", "trtllm"])
+def test_workers_load_mounted_weights_and_serve_them_by_the_models_name(backend: str) -> None:
+    cache = {"pvcName": "weights", "pvcPath": "llama"}
+    known = a_configuration(
+        "acme/llama-8B", deployment={"modelCache": cache}, engine={"backend": backend}
+    )
+    config = {"num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
+    for model_config, is_mounted in (({**config, "vocab_size": 128256}, True), (None, False)):
+        found = results_of(known, Inputs(model_config=model_config))
+        for worker in workers_of(graph_of(found)).values():
+            said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+            assert is_mounted == ("/opt/model-cache/llama" in said)
+            assert not is_mounted or "--served-model-name acme/llama-8B" in said
+
+
+def test_an_engine_of_several_nodes_has_a_stage_of_the_pipeline_on_each() -> None:
+    known = a_configuration(
+        "meta-llama/Llama-3.1-405B-Instruct",
+        hardware={"gpuType": "h100_sxm"},
+        analytic={"maxNodesPerEngine": 2},
+    )
+    (worker,) = workers_of(graph_of(results_of(known))).values()
+    said = " ".join(worker["extraPodSpec"]["mainContainer"]["args"])
+    assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in said
+    assert ({"nodeCount": 2}, {"gpu": "8"}) == (worker["multinode"], worker["resources"]["limits"])
+
+
+class NoTables:
+    """Measured kernels of which no layout has a table."""
+
+    def engine(self, layout: Layout) -> Engine | None:
+        """None has."""
+        raise Refusal(f"no table for {layout.tensor} GPUs")
+
+
+@pytest.mark.parametrize("engine", ["auto", "kernels"])
+def test_formulas_take_over_where_the_kernels_of_no_layout_are_measured(
+    engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "kernel_source", lambda *_: NoTables())
+    known = a_configuration(analytic={"engine": engine})
+    if engine == "kernels":
+        with pytest.raises(Refusal, match="no table for 1 GPUs"):
+            results_of(known)
+        return
+    said, found = steps_and_results(known)
+    assert "by formulas (no table for 1 GPUs)" in said[1].message
+    assert "by formulas" in found.choice.text()

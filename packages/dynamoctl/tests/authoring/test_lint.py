@@ -1,0 +1,426 @@
+"""`dynamoctl lint` says what admission would say, with the place of each field."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+from cyclopts import CycloptsError
+
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamoctl.authoring.lint import Output, editor_schema, explained, field_of, lint, print_field
+from dynamoctl.authoring.render import selected
+from dynamoctl.screen import plain
+from kube_runtime.kind import Object
+
+GOOD = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    w:
+      componentType: worker
+      extraPodSpec:
+        mainContainer:
+          image: example.com/worker:1
+          args: [run]
+"""
+BAD = GOOD.replace("image: example.com/worker:1", "image: example.com/worker") + (
+    "      ingress:\n        enabled: true\n      replicaz: 2\n"
+)
+ODD = GOOD.replace("worker:1", "worker:latest")
+OTHER = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\ndata: 5\n"
+MODEL = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoModel
+metadata:
+  name: m
+spec:
+  modelName: m
+  baseModelName: b
+  modelType: lora
+"""
+
+
+def linted(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], output: Output = "table"
+) -> tuple[int, str]:
+    file = tmp_path / "in.yaml"
+    file.write_text(text)
+    code = lint([str(file)], settings=None, namespace="", output=output)
+    return code, capsys.readouterr().out.replace(str(tmp_path), "")
+
+
+def test_a_good_manifest_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert (0, "") == linted(tmp_path, GOOD, capsys)
+
+
+def test_problems_of_the_schema_and_of_the_rules_come_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, BAD, capsys)
+    assert 1 == code
+    head, *rows = text.splitlines()
+    assert ["PLACE", "LEVEL", "OBJECT", "PROBLEM"] == head.split()
+    assert [
+        ("/in.yaml:11:11", "warning", "spec.services.w.extraPodSpec.mainContainer.image:"),
+        ("/in.yaml:13:7", "error", "spec.services[w].ingress.host"),
+        ("/in.yaml:13:7", "warning", "spec.services.w.ingress.ingressControllerClassName:"),
+        ("/in.yaml:15:7", "error", "spec.services.w.replicaz:"),
+    ] == [tuple(row.split()[index] for index in (0, 1, 3)) for row in rows]
+
+
+EVERYTHING = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  backendFramework: vlm
+  services:
+    w:
+      componentType: fronted
+      replicas: two
+      serviceNam: x
+      resources:
+        limits:
+          gpu: one
+          nvidia.com/gpu: "1"
+          rdma/ib: "1"
+      extraPodSpec:
+        mainContainer:
+          image: example.com/x:latest
+          env: 5
+          args: [run]
+"""
+
+
+def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, EVERYTHING, capsys, "json")
+    assert 1 == code
+    found = json.loads(text)
+    said = "spec.services.w"
+    assert [
+        (6, "error", "spec.backendFramework"),
+        (9, "warning", f"{said}.componentType"),
+        (10, "error", f"{said}.replicas"),
+        (11, "error", f"{said}.serviceNam"),
+        (13, "error", f"{said}.resources.limits.nvidia.com/gpu"),
+        (14, "error", f"{said}.resources.limits.gpu"),
+        (16, "error", f"{said}.resources.limits.rdma/ib"),
+        (19, "warning", f"{said}.extraPodSpec.mainContainer.image"),
+        (20, "error", f"{said}.extraPodSpec.mainContainer.env"),
+    ] == [(int(each["place"].rsplit(":", 2)[1]), each["level"], each["path"]) for each in found]
+
+
+def test_the_name_of_a_gpu_as_a_container_has_it_is_told_ours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text = linted(tmp_path, EVERYTHING, capsys)
+    assert 'unknown field; use "gpu", for example gpu: "1"' in text
+    assert 'custom: {"rdma/ib": "1"}' in text
+
+
+def test_problems_of_several_files_come_file_by_file_with_a_summary(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / "b.yaml", tmp_path / "a.yaml"]
+    files[0].write_text(f"{BAD}---\n{OTHER}")
+    files[1].write_text(ODD)
+    code = lint([str(each) for each in files], settings=None, namespace="", output="json")
+    answer = capsys.readouterr()
+    assert 1 == code
+    places = [Path(each["place"]).name.partition(":")[0] for each in json.loads(answer.out)]
+    assert ["b.yaml"] * 4 + ["a.yaml"] == places
+    assert "2 objects in 2 files: 2 errors, 3 warnings\n" == answer.err
+
+
+def test_success_is_told_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "in.yaml"
+    file.write_text(GOOD)
+    lint([str(file)], settings=None, namespace="", output="table")
+    assert ("", "1 object in 1 file: 0 errors, 0 warnings\n") == tuple(capsys.readouterr())
+
+
+CLAIM = """\
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: models}
+spec: {accessModes: [MODE], resources: {requests: {storage: 1Gi}}}
+"""
+USER = GOOD.replace("spec:\n", "spec:\n  pvcs: [{name: models}]\n").replace(
+    "      componentType: worker\n",
+    "      componentType: worker\n      replicas: 2\n      volumeMounts: [{name: models, mountPoint: /m}]\n",
+)
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("ReadWriteOnce", 1), ("ReadWriteMany", 0)])
+def test_a_claim_in_the_file_is_known(
+    mode: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, USER + CLAIM.replace("MODE", mode), capsys, "json")
+    assert (0, expected) == (code, len(json.loads(text)))
+
+
+PICKER = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: picker}
+data: {config.yaml: ""}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  services:
+    Epp:
+      componentType: epp
+      eppConfig: {configMapRef: {name: picker, key: KEY}}
+      extraPodSpec: {mainContainer: {image: "example.com/epp:1"}}
+"""
+
+
+@pytest.mark.parametrize(("key", "expected"), [("config.yaml", 0), ("other.yaml", 1)])
+def test_a_config_map_in_the_file_is_known(
+    key: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, PICKER.replace("KEY", key), capsys, "json")
+    assert (0, expected) == (code, len(json.loads(text)))
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "PersistentVolumeClaim"])
+def test_a_namespace_of_another_kind_that_is_no_text_is_not_read(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    beside = f"---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: a, namespace: [b]}}\n"
+    assert (0, "") == linted(tmp_path, GOOD + beside, capsys)
+
+
+def test_warnings_alone_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = linted(tmp_path, ODD, capsys, "json")
+    assert 0 == code
+    (found,) = json.loads(text)
+    assert ("warning", "/in.yaml:11:11") == (found["level"], found["place"])
+    assert "spec.services.w.extraPodSpec.mainContainer.image" == found["path"]
+
+
+def test_objects_of_other_kinds_are_not_looked_at(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (0, "") == linted(tmp_path, OTHER, capsys)
+
+
+def test_every_kind_with_a_webhook_has_its_rules(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, MODEL, capsys)
+    assert 1 == code
+    assert "spec.source is required when modelType is 'lora'" in text
+
+
+def test_sarif_has_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, text = linted(tmp_path, BAD, capsys, "sarif")
+    results: list[Any] = json.loads(text)["runs"][0]["results"]
+    region = results[1]["locations"][0]["physicalLocation"]["region"]
+    assert {"startLine": 13, "startColumn": 7} == region
+
+
+OLDER = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoDeployment
+metadata:
+  name: disagg
+spec:
+  dynamoNim: frontend:jh2o6dqz
+  services:
+    Frontend:
+      replicas: null
+      runMode: {standalone: true}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNim
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  tag: frontend:jh2o6dqz
+  image: registry.example.com/frontend:1
+"""
+OLDER_BAD = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoDeployment
+metadata:
+  name: disagg
+spec:
+  dynamoNim: frontend
+  services:
+    Frontend:
+      replicaz: 2
+      pvc:
+        create: true
+        size: 1Gi
+        volumeAccessMode: ReadWriteOnce
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNimRequest
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  bentoTag: frontend:jh2o6dqz
+  source: {}
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoNim
+metadata:
+  name: frontend--jh2o6dqz
+spec:
+  tag: frontend:jh2o6dqz
+"""
+
+
+def test_manifests_of_the_older_generation_are_checked_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, text = linted(tmp_path, OLDER, capsys, "json")
+    assert 0 == code
+    [found] = json.loads(text)
+    assert "warning" == found["level"]
+    words = "has no effect: no process has ever read it"
+    assert f"spec.services.Frontend.runMode: {words}" == found["message"]
+    code, text = linted(tmp_path, OLDER_BAD, capsys, "json")
+    assert 1 == code
+    assert [
+        ("/in.yaml:6:3", 'spec.dynamoNim: invalid tag "frontend"'),
+        (
+            "/in.yaml:9:7",
+            'spec.services.Frontend.replicaz: unknown field; did you mean "replicas"?',
+        ),
+        ("/in.yaml:10:7", "spec.services.Frontend.pvc.mountPoint: missing mountPoint"),
+        ("/in.yaml:21:3", "spec.source: expected one of oci, s3, http, pvc, configMap"),
+        ("/in.yaml:27:1", "spec.image: this field is required"),
+    ] == [
+        (each["place"], each["message"].partition(" (")[0].partition(", got")[0])
+        for each in json.loads(text)
+    ]
+
+
+def test_an_object_of_a_later_version_has_one_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    later = GOOD.replace("v1alpha1", "v1beta1").replace("services:", "components:")
+    code, text = linted(tmp_path, later, capsys, "json")
+    (finding,) = json.loads(text)
+    assert (1, "/in.yaml:1:1") == (code, finding["place"])
+    assert "is a version of Dynamo 1.1 and later" in finding["message"]
+    assert 'this operator serves "nvidia.com/v1alpha1"' in finding["message"]
+
+
+@pytest.mark.parametrize("output", ["json", "sarif"])
+def test_a_file_that_cannot_be_read_hides_no_other(
+    output: Output, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").write_text("{{ if }}: x\n")
+    (tmp_path / "b.yaml").write_text(BAD)
+    (tmp_path / "c.yaml").write_bytes(b"\xff")
+    files = [str(tmp_path), str(tmp_path / "none.yaml")]
+    assert 1 == lint(files, settings=None, namespace="", output=output)
+    out, err = capsys.readouterr()
+    assert err.startswith("1 object in 4 files: 5 errors")
+    for text in (f"{tmp_path}/a.yaml", "replicaz", f"{tmp_path}/c.yaml", f"{tmp_path}/none.yaml"):
+        assert text in out
+
+
+def test_a_switch_without_enabled_is_off(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = f"{GOOD}      scalingAdapter: {{}}\n      ingress:\n        host: x\n"
+    _, found = linted(tmp_path, text, capsys, "json")
+    assert [
+        ("warning", "spec.services.w.scalingAdapter: has no effect without enabled: true"),
+        ("warning", "spec.services.w.ingress: exposes nothing without enabled: true"),
+    ] == [(finding["level"], finding["message"]) for finding in json.loads(found)]
+    text = f"{GOOD}      scalingAdapter:\n        enabled: false\n      ingress: {{}}\n"
+    assert (0, "[]\n") == linted(tmp_path, text, capsys, "json")
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("services.resources.limits.gpu", "spec.services.<name>.resources.limits.gpu"),
+        ("dgd.spec.services.Frontend.replicas", "spec.services.<name>.replicas"),
+        ("services.<name>.envs", "spec.services.<name>.envs"),
+        ("pvcs.size", "spec.pvcs[].size"),
+        ("DynamoModel.spec.baseModelName", "spec.baseModelName"),
+        ("dgdr.status.state", "status.state"),
+        (
+            "services.resources.limits.custom.rdma",
+            "spec.services.<name>.resources.limits.custom.<name>",
+        ),
+        ("", ""),
+    ],
+)
+def test_a_path_as_users_write_it(path: str, found: str) -> None:
+    assert found == field_of(path)[1].path
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("services.replica", 'did you mean "replicas"'),
+        ("servics", 'did you mean "services"'),
+        ("services.replicas.more", "it has no fields"),
+        ("pvcs.xyzzy", "fields: "),
+    ],
+)
+def test_a_field_that_is_not_there(path: str, text: str) -> None:
+    with pytest.raises(CycloptsError, match=text):
+        field_of(path)
+
+
+def test_what_is_said_of_a_field() -> None:
+    text = plain(*explained(*field_of("dm.spec")))
+    assert "FIELD     spec" in text
+    assert "modelName" in text
+    assert "* is required" in text
+    assert "DEFAULT   base" in plain(*explained(*field_of("dm.spec.modelType")))
+
+
+def test_the_schema_of_a_field_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_field("services.replicas", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert ("DynamoGraphDeployment", "integer") == (found["kind"], found["schema"]["type"])
+
+
+GRAPH = """
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata: {name: chat}
+spec:
+  services:
+    Frontend: {componentType: frontend, replicas: 1}
+"""
+
+
+def mistakes(schema: Object, text: str) -> int:
+    validator = jsonschema_rs.validator_for(schema)
+    return len(list(validator.iter_errors(yaml.safe_load(text))))
+
+
+@pytest.mark.parametrize("kinds", [("dgd",), ()])
+def test_the_schema_for_editors(kinds: tuple[str, ...]) -> None:
+    schema = editor_schema(selected(kinds))
+    assert "draft-07" in schema["$schema"]
+    assert 0 == mistakes(schema, GRAPH)
+    assert 0 < mistakes(schema, GRAPH.replace("replicas", "replica"))
+    assert 0 < mistakes(schema, GRAPH.replace("DynamoGraphDeployment", "Deployment"))
+
+
+def test_the_schema_for_editors_has_texts() -> None:
+    schema = editor_schema((DynamoGraphDeployment,))
+    assert schema["properties"]["spec"]["description"]

@@ -1,0 +1,552 @@
+"""`dynamoctl render` prints what the controllers would apply, or one line per problem."""
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from cyclopts import CycloptsError
+
+from dynamo_legacy.api import DynamoDeployment
+from dynamo_operator.crds import RESOURCES, custom_resource_definitions
+from dynamo_operator.documents import documents
+from dynamo_operator.models.api import DynamoModel
+from dynamoctl.authoring.render import print_objects, read_manifests, selected
+from dynamoctl.main import app
+from kube_runtime.errors import ConfigError
+
+GRAPH = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    Frontend:
+      componentType: frontend
+      replicas: 2
+      extraPodSpec:
+        mainContainer:
+          image: example.com/frontend:1
+    Worker:
+      componentType: worker
+      modelRef:
+        name: Qwen/Qwen3-0.6B
+      extraPodSpec:
+        mainContainer:
+          image: example.com/worker:1
+"""
+COMPONENT = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoComponentDeployment
+metadata:
+  name: alone
+spec:
+  componentType: worker
+  extraPodSpec:
+    mainContainer:
+      image: example.com/worker:1
+"""
+
+
+def rendered(
+    capsys: pytest.CaptureFixture[str], files: Sequence[str | Path], **options: Any
+) -> list[Any]:
+    chosen = {
+        "orchestrator": "deployment",
+        "settings": None,
+        "namespace": "",
+        "output": "yaml",
+    } | options
+    print_objects([str(file) for file in files], **chosen)
+    return [each.value for each in documents("stdout", capsys.readouterr().out)]
+
+
+def refused(
+    capsys: pytest.CaptureFixture[str], files: Sequence[str | Path], **options: Any
+) -> list[str]:
+    with pytest.raises(ExceptionGroup) as caught:
+        rendered(capsys, files, **options)
+    assert capsys.readouterr().out == ""
+    return [str(error) for error in caught.value.exceptions]
+
+
+def file(folder: Path, text: str, name: str = "in.yaml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def identities(objects: list[Any]) -> list[tuple[str, str]]:
+    return [(each["kind"], each["metadata"]["name"]) for each in objects]
+
+
+def test_a_graph_becomes_its_components_and_everything_below(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = identities(rendered(capsys, [file(tmp_path, GRAPH)]))
+    assert [
+        ("ServiceAccount", "chat-k8s-service-discovery"),
+        ("Role", "chat-k8s-service-discovery-role"),
+        ("RoleBinding", "chat-k8s-service-discovery-binding"),
+        ("PodDisruptionBudget", "chat-frontend"),
+        ("DynamoComponentDeployment", "chat-frontend"),
+        ("Service", "chat-frontend"),
+        ("Deployment", "chat-frontend"),
+        ("DynamoComponentDeployment", "chat-worker"),
+        ("Service", "dynamo-model-fb68f5a6"),
+        ("Service", "chat-worker"),
+        ("Deployment", "chat-worker"),
+    ] == found
+
+
+def test_components_know_their_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = rendered(capsys, [file(tmp_path, GRAPH)])
+    deployment = next(each for each in objects if each["kind"] == "Deployment")
+    pod_labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert "chat" == pod_labels["nvidia.com/dynamo-graph-deployment-name"]
+    assert "ownerReferences" not in deployment["metadata"]
+
+
+def test_a_component_of_its_own_is_rendered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = identities(rendered(capsys, [file(tmp_path, COMPONENT)]))
+    assert ("Deployment", "alone") in found
+
+
+def test_the_output_is_the_same_every_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(tmp_path, GRAPH)
+    assert rendered(capsys, [path]) == rendered(capsys, [path])
+
+
+def test_json_holds_the_same_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = file(tmp_path, GRAPH)
+    objects = rendered(capsys, [path])
+    (listed,) = rendered(capsys, [path], output="json")
+    assert objects == listed["items"]
+
+
+def test_objects_get_the_namespace_of_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    objects = rendered(capsys, [file(tmp_path, GRAPH)], namespace="team")
+    assert {"team"} == {each["metadata"]["namespace"] for each in objects}
+
+
+def test_an_object_of_another_namespace_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(tmp_path, GRAPH.replace("  name: chat\n", "  name: chat\n  namespace: a\n"))
+    assert [
+        f'{path}:5:3: metadata.namespace: "a" does not match the namespace "b" of the command line'
+    ] == refused(capsys, [path], namespace="b")
+
+
+def test_settings_change_what_is_rendered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = file(tmp_path, "natsAddress: nats://here:4222\n", "settings.yaml")
+    objects = rendered(capsys, [file(tmp_path, GRAPH)], settings=settings)
+    assert "nats://here:4222" in json.dumps(objects)
+
+
+def test_several_documents_lists_folders_and_standard_input_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    file(folder, GRAPH, "a.yaml")
+    file(folder, "not: read", "notes.txt")
+    other = GRAPH.replace("name: chat", "name: other")
+    items = [documents("", text)[0].value for text in (COMPONENT, other)]
+    listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(listed.encode())))
+    found = identities(rendered(capsys, [folder, "-"]))
+    names = {"chat-frontend", "alone", "other-frontend"}
+    assert names <= {name for kind, name in found if kind == "Deployment"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("replicas: 2", "replicas: two", ":9:7: spec.services.Frontend.replicas: "),
+        ("replicas: 2", "replica: 2", ":9:7: spec.services.Frontend.replica: unknown field"),
+        ("          image: example.com/worker:1\n", "          tty: true\n", ":18:9: "),
+        ("kind: DynamoGraph", "kind: DynamoGrap", ":2:1: kind: "),
+        ("  name: chat", "  labels: {}", ":3:1: metadata.name: "),
+        ("spec:\n  services:", "spec:\n  spec: [", ":8:20: unreadable YAML: "),
+        (
+            "      replicas: 2\n",
+            "      replicas: 2\n      replicas: 3\n",
+            ":10:7: duplicate key 'replicas'",
+        ),
+    ],
+)
+def test_each_problem_is_one_line_with_its_place(
+    old: str, new: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert old in GRAPH
+    path = file(tmp_path, GRAPH.replace(old, new, 1))
+    found = refused(capsys, [path])
+    assert [True] == [line.startswith(f"{path}{expected}") for line in found], found
+
+
+def test_all_problems_of_all_files_are_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = file(tmp_path, GRAPH.replace("replicas: 2", "replicas: -1"), "1.yaml")
+    two = file(tmp_path, COMPONENT.replace("image:", "imge:"), "2.yaml")
+    found = refused(capsys, [one, two])
+    assert {str(one), str(two)} == {line.partition(":")[0] for line in found}
+
+
+def test_an_object_given_twice_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(tmp_path, f"{COMPONENT}---\n{COMPONENT}")
+    assert [
+        f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"
+    ] == refused(capsys, [path])
+
+
+def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"\xff\xfe\x00")
+    nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
+    with pytest.raises(ExceptionGroup) as caught:
+        read_manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
+    assert [
+        f"{tmp_path}/none: No such file or directory",
+        f"{empty}: no YAML or JSON file found",
+        f"{binary}: expected UTF-8 text",
+    ] == [str(error) for error in caught.value.exceptions]
+
+
+def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
+    nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
+    with pytest.raises(ExceptionGroup) as caught:
+        read_manifests([str(nothing)])
+    assert [f"{nothing}: no objects found"] == [str(error) for error in caught.value.exceptions]
+
+
+def test_on_grove_a_graph_is_one_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    found = rendered(capsys, [file(tmp_path, GRAPH)], orchestrator="grove")
+    kinds = [each["kind"] for each in found]
+    assert 1 == kinds.count("PodCliqueSet")
+    assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
+
+
+CHART = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: config
+data:
+  a: b
+---
+apiVersion: resource.nvidia.com/v1beta1
+kind: ComputeDomain
+metadata:
+  name: domain
+---
+apiVersion: nvidia.com/v1
+kind: ClusterPolicy
+metadata:
+  name: policy
+---
+"""
+
+
+def test_objects_of_other_kinds_are_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rendered(capsys, [file(tmp_path, CHART + GRAPH)])
+    others = [each.value for each in documents("", CHART)]
+    assert others == found[:3]
+    assert ("Deployment", "chat-worker") in identities(found)
+
+
+def test_our_other_kinds_are_checked_and_printed_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = (
+        "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata:\n  name: m\nspec:\n"
+        "  modelName: m\n  baseModelName: b\n"
+    )
+    found = rendered(capsys, [file(tmp_path, f"{GRAPH}---\n{model}")])
+    assert documents("", model)[0].value == found[-1]
+    wrong = file(tmp_path, model.replace("baseModelName", "baseModel"))
+    assert any("unknown field" in each for each in refused(capsys, [wrong]))
+
+
+PICKER = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+metadata:
+  name: chat
+spec:
+  services:
+    Epp:
+      componentType: epp
+      eppConfig:
+        config:
+          apiVersion: inference.networking.x-k8s.io/v1alpha1
+          kind: EndpointPickerConfig
+          plugins: []
+          schedulingProfiles: []
+      extraPodSpec:
+        mainContainer:
+          image: example.com/epp:1
+    Frontend:
+      componentType: frontend
+      extraPodSpec:
+        mainContainer:
+          image: example.com/frontend:1
+"""
+
+
+def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = rendered(capsys, [file(tmp_path, PICKER)])
+    (binding,) = [
+        each
+        for each in found
+        if each["metadata"]["name"].startswith("epp-") and each["kind"] == "RoleBinding"
+    ]
+    assert binding["roleRef"]["name"].startswith("dynamo-platform-dynamo-operator-")
+    (picker,) = [
+        each
+        for each in found
+        if each["metadata"]["name"] == "chat-epp" and "eppConfig" in each.get("spec", {})
+    ]
+    config = picker["spec"]["eppConfig"]["config"]
+    assert ("inference.networking.x-k8s.io/v1alpha1", "EndpointPickerConfig") == (
+        config["apiVersion"],
+        config["kind"],
+    )
+
+
+def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = GRAPH.replace(
+        "    Worker:\n",
+        "    Worker:\n      multinode: {nodeCount: 2}\n      resources: {limits: {gpu: '8'}}\n",
+    ).replace(
+        "          image: example.com/worker:1\n",
+        "          image: example.com/worker:1\n          args: [python3 -m dynamo.trtllm]\n",
+    )
+    found = rendered(capsys, [file(tmp_path, graph)], orchestrator="lws")
+    assert any(each["kind"] == "LeaderWorkerSet" for each in found)
+    (message,) = refused(capsys, [file(tmp_path, graph)], orchestrator="deployment")
+    assert "choose one with --orchestrator" in message
+
+
+SUSPENDED = GRAPH.replace(
+    "  name: chat\n", '  name: chat\n  annotations: {nvidia.com/suspend: "true"}\n'
+)
+SCALED = GRAPH.replace(
+    "      modelRef:\n", "      scalingAdapter: {enabled: true}\n      modelRef:\n"
+)
+ADAPTER = """\
+---
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeploymentScalingAdapter
+metadata: {name: chat-worker}
+spec: {replicas: 5, dgdRef: {name: chat, serviceName: Worker}}
+"""
+REQUEST = """\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeploymentRequest
+metadata: {name: tune}
+spec:
+  model: Qwen/Qwen3-0.6B
+  backend: vllm
+  profilingConfig:
+    profilerImage: example.com/profiler:1
+    config: {sla: {ttft: 200, itl: 20}}
+"""
+RESULTS = """\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: dgdr-output-tune}
+data:
+  config_with_planner.yaml: |
+    apiVersion: nvidia.com/v1alpha1
+    kind: DynamoGraphDeployment
+    metadata: {name: found}
+    spec:
+      services:
+        Frontend:
+          componentType: frontend
+          extraPodSpec: {mainContainer: {image: example.com/frontend:1}}
+"""
+
+
+def replicas(objects: list[Any]) -> dict[str, int]:
+    deployments = (each for each in objects if each["kind"] == "Deployment")
+    return {each["metadata"]["name"]: each["spec"]["replicas"] for each in deployments}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GRAPH, {"chat-frontend": 2, "chat-worker": 1}),
+        (SUSPENDED, {"chat-frontend": 0, "chat-worker": 0}),
+        (
+            GRAPH.replace("spec:\n", "spec:\n  replicas: 3\n", 1),
+            {"chat-frontend": 2, "chat-worker": 3},
+        ),
+        (SCALED, {"chat-frontend": 2, "chat-worker": 1}),
+        (SCALED + ADAPTER, {"chat-frontend": 2, "chat-worker": 5}),
+    ],
+)
+def test_replicas_are_those_that_the_controller_decides_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: dict[str, int]
+) -> None:
+    assert expected == replicas(rendered(capsys, [file(tmp_path, text)]))
+
+
+@pytest.mark.parametrize("text", [SCALED, SCALED + ADAPTER])
+def test_a_scaling_adapter_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    adapters = [
+        each
+        for each in identities(rendered(capsys, [file(tmp_path, text)]))
+        if each[0] == "DynamoGraphDeploymentScalingAdapter"
+    ]
+    assert [("DynamoGraphDeploymentScalingAdapter", "chat-worker")] == adapters
+
+
+def test_pods_carry_the_id_of_a_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GRAPH.replace("spec:\n", "spec:\n  restart: {id: again}\n", 1)
+    objects = rendered(capsys, [file(tmp_path, text)])
+    ids = {
+        each["spec"]["template"]["metadata"]["annotations"]["nvidia.com/restartAt"]
+        for each in objects
+        if each["kind"] == "Deployment"
+    }
+    assert {"again"} == ids
+
+
+def test_managed_rollouts_name_the_revision_of_workers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = file(tmp_path, "workerRollout: managed\n", "settings.yaml")
+    names = replicas(rendered(capsys, [file(tmp_path, GRAPH)], settings=settings))
+    assert "chat-worker" not in names
+    assert any(each.startswith("chat-worker-") for each in names)
+
+
+def test_a_request_becomes_its_profiling_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [
+        ("ServiceAccount", "dgdr-profiling-job"),
+        ("RoleBinding", "dgdr-profiling-job-binding"),
+        ("Job", "profile-tune"),
+    ] == identities(rendered(capsys, [file(tmp_path, REQUEST)]))
+
+
+def test_profiling_results_beside_a_request_become_its_graph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = REQUEST + "  autoApply: true\n" + RESULTS
+    found = identities(rendered(capsys, [file(tmp_path, text)]))
+    assert ("DynamoGraphDeployment", "found") not in found  # it is named like the request
+    assert ("DynamoGraphDeployment", "tune") in found
+    assert ("Deployment", "tune-frontend") in found
+
+
+def test_a_facts_file_says_what_the_cluster_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = file(
+        tmp_path,
+        "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n",
+        "facts.yaml",
+    )
+    objects = rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+    (gang,) = (each for each in objects if each["kind"] == "PodCliqueSet")
+    for each in gang["spec"]["template"]["cliques"]:
+        assert "kai-scheduler" == each["spec"]["podSpec"]["schedulerName"]
+        assert [{"name": "key"}] == each["spec"]["podSpec"]["imagePullSecrets"]
+
+
+def test_a_mistake_in_a_facts_file_is_reported_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = file(tmp_path, "groveServe: true\n", "facts.yaml")
+    with pytest.raises(ConfigError, match=r"unknown fact groveServe; did you mean .groveServed"):
+        rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+
+
+def test_pull_secrets_in_the_files_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = """\
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: key}
+type: kubernetes.io/dockerconfigjson
+stringData: {.dockerconfigjson: '{"auths": {"example.com": {}}}'}
+"""
+    objects = rendered(capsys, [file(tmp_path, GRAPH + secret)])
+    pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
+    assert [[{"name": "key"}]] * 2 == [each["imagePullSecrets"] for each in pods]
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    app()(["crds", *arguments])
+    return capsys.readouterr().out
+
+
+def test_yaml_holds_every_definition_without_aliases(capsys: pytest.CaptureFixture[str]) -> None:
+    text = printed(capsys)
+    documents = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    assert list(custom_resource_definitions()) == documents
+    assert "&id" not in text
+
+
+def test_json_is_a_list_that_kubectl_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    found = msgspec.json.decode(printed(capsys, "-o", "json"))
+    assert ("v1", "List") == (found["apiVersion"], found["kind"])
+    assert list(custom_resource_definitions()) == found["items"]
+
+
+def test_a_kind_is_picked_by_any_of_its_names() -> None:
+    for name in ("DynamoModel", "dynamomodels", "dynamomodels.nvidia.com", "dm", "DMODEL"):
+        assert (DynamoModel,) == selected([name])
+
+
+def test_without_a_name_all_kinds_are_meant() -> None:
+    assert RESOURCES == selected([])
+
+
+def test_kinds_of_the_older_generation_are_printed_on_demand(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = list(yaml.safe_load_all(printed(capsys, "dm", "--legacy")))
+    names = [each["spec"]["names"]["plural"] for each in found]
+    legacy = ["dynamodeployments", "dynamonimdeployments", "dynamonimrequests", "dynamonims"]
+    assert names == ["dynamomodels", *legacy]
+    assert (DynamoDeployment,) == selected(["dynamodeployment"])
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_kinds() -> None:
+    with pytest.raises(CycloptsError, match=r'unknown kind "pods" \(expected one of DynamoGraph'):
+        selected(["dm", "pods"])

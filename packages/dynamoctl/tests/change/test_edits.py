@@ -1,0 +1,258 @@
+"""A number is written into the graph that it was decided for."""
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from dynamo_operator import labels
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
+from dynamoctl.change import edits
+from dynamoctl.change.edits import (
+    Edit,
+    Unwritable,
+    adapter_of,
+    marked,
+    obstacles,
+    replicas_by_adapter,
+    replicas_by_graph,
+    restarted,
+)
+from dynamoctl.cluster.target import Missing, service_of
+from dynamoctl.options import Where
+from kube_runtime.client.client import Answer, Request
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Key, Object
+from scripted.connections import connect_to
+from simulated.server import Server
+
+GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+CHAT = Key("prod", "chat")
+HERE = Where(namespace="prod")
+
+
+class Cluster(Server):
+    """An API server with one graph, which another client changes before each of the next writes."""
+
+    def __init__(self, *changes: Object) -> None:
+        super().__init__()
+        self.changes = list(changes)
+        services = {"Decode": {"replicas": 1}, "Frontend": {"replicas": 1}}
+        metadata = {"namespace": CHAT.namespace, "name": CHAT.name}
+        kind = DynamoGraphDeployment.KIND
+        self.storage.create(
+            GRAPHS,
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.name,
+                "metadata": metadata,
+                "spec": {"services": services},
+            },
+        )
+
+    async def send(self, request: Request) -> Answer:
+        if request.method == "PATCH" and self.changes:
+            self.storage.merge(GRAPHS, CHAT, self.changes.pop(0))
+        return await super().send(request)
+
+    def services(self) -> Object:
+        """Those of the graph."""
+        services: Object = self.storage.read(GRAPHS, CHAT)["spec"]["services"]
+        return services
+
+
+def test_a_graph_that_changes_meanwhile_is_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
+    connect_to(cluster, monkeypatch)
+    asyncio.run(edits.scale("chat/Decode", 3, HERE))
+    assert {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}} == cluster.services()
+
+
+def test_a_service_that_goes_meanwhile_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster({"spec": {"services": {"Decode": None}}})
+    connect_to(cluster, monkeypatch)
+    with pytest.raises(Missing, match='service "Decode" not found'):
+        asyncio.run(edits.scale("chat/Decode", 3, HERE))
+    assert {"Frontend": {"replicas": 1}} == cluster.services()
+
+
+def test_a_graph_that_never_stands_still_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster(*({"metadata": {"labels": {"a": str(each)}}} for each in range(99)))
+    connect_to(cluster, monkeypatch)
+    with pytest.raises(Conflict):
+        asyncio.run(edits.scale("chat/Decode", 3, HERE))
+    assert len(cluster.requests) < 20
+
+
+def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    connect_to(cluster, monkeypatch)
+    asyncio.run(edits.suspend("chat", HERE, is_on=True))
+    asyncio.run(edits.suspend("chat", HERE, is_on=True))
+    asyncio.run(edits.scale("chat/Decode", 1, HERE))
+    assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]
+
+
+SIZED = {
+    "name": "DYN_DEPLOYMENT_CONFIG",
+    "value": json.dumps({"Decode": {"ServiceArgs": {"workers": 3}}}),
+}
+
+
+DECODE = "prod/chat/Decode"
+
+
+def a_graph(factor: int | None = None, **worker: Any) -> DynamoGraphDeployment:
+    services = {"Decode": {"componentType": "worker", **worker}, "Frontend": {}}
+    spec = {"services": services} | ({} if factor is None else {"replicas": factor})
+    metadata = {"namespace": "prod", "name": "chat", "uid": "u-chat", "resourceVersion": "7"}
+    body = {"metadata": metadata, "spec": spec}
+    return msgspec.convert(body, DynamoGraphDeployment)
+
+
+def an_adapter(owner: str, service: str, replicas: int = 1) -> DynamoGraphDeploymentScalingAdapter:
+    reference = {"name": "chat", "serviceName": service}
+    owners = [{"kind": "X", "name": "x", "uid": owner, "controller": True}] if owner else []
+    body = {
+        "metadata": {"name": "scaler", "ownerReferences": owners},
+        "spec": {"replicas": replicas, "dgdRef": reference},
+    }
+    return msgspec.convert(body, DynamoGraphDeploymentScalingAdapter)
+
+
+def of_service(replicas: int) -> Any:
+    services = {"Decode": {"replicas": replicas}}
+    return {"metadata": {"resourceVersion": "7"}, "spec": {"services": services}}
+
+
+@pytest.mark.parametrize(
+    ("graph", "asked", "edit"),
+    [
+        (a_graph(), 2, Edit(of_service(2), f"Scaling {DECODE} to 2 replicas")),
+        (a_graph(), 1, Edit(of_service(1), f"Scaling {DECODE} to 1 replica")),
+        (
+            a_graph(None, replicas=3),
+            0,
+            Edit(of_service(0), f"Scaling {DECODE} from 3 to 0 replicas"),
+        ),
+        (a_graph(None, replicas=3), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
+        (a_graph(1, replicas=3), 4, Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas")),
+        (
+            a_graph(2, replicas=3),
+            8,
+            Edit(
+                of_service(4),
+                f"Scaling {DECODE} from 6 to 8 replicas (4 \N{MULTIPLICATION SIGN} spec.replicas 2)",
+            ),
+        ),
+        (a_graph(2, replicas=3), 6, Edit(None, f"{DECODE} is already set to 6 replicas")),
+        (a_graph(2), 2, Edit(None, f"{DECODE} is already set to 2 replicas")),
+        (a_graph(0, replicas=3), 0, Edit(None, f"{DECODE} is already set to 0 replicas")),
+        (a_graph(None, envs=[SIZED]), 3, Edit(None, f"{DECODE} is already set to 3 replicas")),
+        (
+            a_graph(None, envs=[SIZED]),
+            4,
+            Edit(of_service(4), f"Scaling {DECODE} from 3 to 4 replicas"),
+        ),
+    ],
+)
+def test_replicas_of_a_service(graph: DynamoGraphDeployment, asked: int, edit: Edit) -> None:
+    assert edit == replicas_by_graph(graph, "Decode", asked)
+
+
+@pytest.mark.parametrize(("factor", "asked"), [(2, 3), (3, 2), (0, 1)])
+def test_a_number_that_the_factor_does_not_make(factor: int, asked: int) -> None:
+    with pytest.raises(Unwritable, match=f"spec.replicas of graph prod/chat is {factor}"):
+        replicas_by_graph(a_graph(factor, replicas=1), "Decode", asked)
+
+
+def test_the_factor_is_not_for_a_frontend() -> None:
+    patch = replicas_by_graph(a_graph(2), "Frontend", 3).patch
+    assert patch is not None
+    assert {"services": {"Frontend": {"replicas": 3}}} == patch["spec"]
+
+
+def test_the_adapter_of_a_service_is_the_one_that_the_operator_made() -> None:
+    adapters = [
+        an_adapter("u-chat", "Frontend"),
+        an_adapter("", "Decode"),
+        an_adapter("o", "Decode"),
+    ]
+    going = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    adapters.append(msgspec.structs.replace(going, metadata=metadata))
+    with pytest.raises(Unwritable, match="does not exist yet"):
+        adapter_of(a_graph(), "Decode", adapters)
+    right = an_adapter("u-chat", "Decode", 4)
+    assert right is adapter_of(a_graph(), "Decode", [*adapters, right])
+    assert (None, {"spec": {"replicas": 5}}) == (
+        replicas_by_adapter(right, 4).patch,
+        replicas_by_adapter(right, 5).patch,
+    )
+
+
+def test_a_service_that_is_not_there() -> None:
+    with pytest.raises(Missing, match='service "decode" not found; did you mean "Decode"'):
+        service_of(a_graph(), "decode")
+    with pytest.raises(Missing, match=r'service "X" not found \(services: Decode, Frontend\)'):
+        service_of(a_graph(), "X")
+
+
+@pytest.mark.parametrize("key", [labels.PAUSED, labels.SUSPEND])
+def test_a_mark_is_set_and_taken_away(key: str) -> None:
+    plain = a_graph()
+    odd, on = (
+        msgspec.structs.replace(
+            plain, metadata=msgspec.structs.replace(plain.metadata, annotations={key: value})
+        )
+        for value in ("True", "true")
+    )
+    wanted = {"metadata": {"annotations": {key: "true"}}}
+    gone = {"metadata": {"annotations": {key: None}}}
+    assert [wanted, wanted, None] == [
+        marked(each, key, is_on=True).patch for each in (plain, odd, on)
+    ]
+    assert [None, gone, gone] == [marked(each, key, is_on=False).patch for each in (plain, odd, on)]
+    assert [[], [], 1] == [
+        list(obstacles(plain)),
+        list(obstacles(on, [key])),
+        len(list(obstacles(on))),
+    ]
+
+
+def test_what_is_in_the_way_names_the_command_that_ends_it() -> None:
+    plain = an_adapter("u-chat", "Decode")
+    metadata = msgspec.structs.replace(plain.metadata, annotations={labels.PAUSED: "true"})
+    assert [
+        "the scaling adapter scaler is paused; `dynamoctl rollout resume dgdsa/scaler` ends that"
+    ] == (list(obstacles(msgspec.structs.replace(plain, metadata=metadata))))
+
+
+def test_two_restarts_have_two_ids() -> None:
+    first = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 1000, tzinfo=UTC)).patch
+    second = restarted(a_graph(), datetime(2026, 1, 1, 0, 0, 0, 2000, tzinfo=UTC)).patch
+    assert {"spec": {"restart": {"id": "2026-01-01T00:00:00.001Z"}}} == first
+    assert first != second
+
+
+@pytest.mark.parametrize("phase", ["Pending", "InProgress", "Completed"])
+def test_no_restart_while_workers_are_replaced_anyway(phase: str) -> None:
+    graph = a_graph()
+    rolling = msgspec.convert({"phase": phase}, RollingUpdateStatus)
+    status = msgspec.structs.replace(graph.status, rolling_update=rolling)
+    graph = msgspec.structs.replace(graph, status=status)
+    if phase == "Completed":
+        assert restarted(graph, datetime(2026, 1, 1, tzinfo=UTC)).patch is not None
+        return
+    with pytest.raises(Unwritable, match="already being replaced"):
+        restarted(graph, datetime(2026, 1, 1, tzinfo=UTC))

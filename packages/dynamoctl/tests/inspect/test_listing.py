@@ -1,0 +1,216 @@
+"""`dynamoctl get`: the columns of the CRD, and the report when there is nothing to list."""
+
+import asyncio
+from datetime import UTC, datetime
+from io import StringIO
+
+import msgspec
+import pytest
+from cyclopts import CycloptsError
+from rich.console import Console
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.shared.conditions import Stated
+from dynamoctl.inspect.listing import overview, overview_json, print_list, rows, value_at
+from dynamoctl.options import Where
+from dynamoctl.screen import plain, table
+from kube_runtime.kind import Object
+from scripted.connections import connect_to
+from simulated.server import Server
+from stated import NOW as NOW_OVERVIEW
+from stated import READY, THEN, a_component, a_condition, counts, late, metadata
+from stated import a_graph as a_graph_of_overview
+
+GRAPHS = "/apis/nvidia.com/v1alpha1/dynamographdeployments"
+NOW = datetime(2026, 11, 23, 3, 0, tzinfo=UTC)
+
+
+def a_graph(name: str, namespace: str = "prod", ready: str = "True") -> Object:
+    return {
+        "apiVersion": "nvidia.com/v1alpha1",
+        "kind": "DynamoGraphDeployment",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "creationTimestamp": "2026-11-23T02:55:00Z",
+        },
+        "spec": {"services": {}},
+        "status": {
+            "state": "successful",
+            "gpus": 8,
+            "conditions": [
+                {"type": "Ready", "status": ready, "reason": "ok", "message": "\x1b[2J"}
+            ],
+        },
+    }
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    found = Server()
+    connect_to(found, monkeypatch)
+    return found
+
+
+def drawn(*objects: Object, wide: bool = False, everywhere: bool = False) -> list[str]:
+    columns = [it for it in DynamoGraphDeployment.DEFINITION.columns if wide or not it.priority]
+    return plain(table(*rows(columns, objects, everywhere=everywhere, now=NOW))).splitlines()
+
+
+def test_the_columns_are_those_of_the_crd() -> None:
+    head, row = drawn(a_graph("chat"))
+    assert ["NAME", "READY", "BACKEND", "AGE", "STATE", "SERVICES", "GPUS"] == head.split()
+    assert ["chat", "True", "-", "5m", "successful", "-", "8"] == row.split()
+
+
+def test_all_namespaces_have_a_column_and_an_order() -> None:
+    head, *found = drawn(a_graph("b", "two"), a_graph("z", "one"), everywhere=True)
+    assert head.startswith("NAMESPACE")
+    assert [["one", "z"], ["two", "b"]] == [row.split()[:2] for row in found]
+
+
+def test_what_a_cluster_says_does_not_rule_the_terminal() -> None:
+    _, row = drawn(a_graph("chat"), wide=True)
+    assert row.endswith("\ufffd[2J")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (".status.state", "successful"),
+        ('.status.conditions[?(@.type=="Ready")].status', "True"),
+        (".status.conditions[?(@.type=='Ready')].reason", "ok"),
+        ('.status.conditions[?(@.type=="Other")].status', None),
+        (".spec.nothing.there", None),
+    ],
+)
+def test_a_path_of_a_column(path: str, value: str | None) -> None:
+    assert value == value_at(path, a_graph("chat"))
+
+
+def listed(kind: str = "dgd", output: str = "table", **options: bool) -> int:
+    everywhere = options.get("everywhere", False)
+    where = Where(namespace="prod")
+    return asyncio.run(
+        print_list(kind, where, output, everywhere=everywhere, selector="", watch=False)
+    )
+
+
+def test_names_for_scripts(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.storage.create(GRAPHS, a_graph("chat"))
+    assert 0 == listed(output="name")
+    assert "dynamographdeployments.nvidia.com/chat\n" == capsys.readouterr().out
+
+
+def test_a_kind_by_another_name(server: Server) -> None:
+    assert 0 == listed("dynamomodels", everywhere=True)
+
+
+def test_no_graphs_anywhere(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == listed(everywhere=True)
+    assert ("", "no graphs found in any namespace\n") == capsys.readouterr()
+
+
+def test_a_namespace_that_does_not_exist(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert 1 == listed()
+    said = capsys.readouterr().err
+    assert "no graphs found in namespace prod: namespace prod does not exist\n" == said
+
+
+def test_another_kind_is_wrong_usage(server: Server) -> None:
+    with pytest.raises(CycloptsError, match='unsupported kind "pods"'):
+        listed("pods")
+
+
+@pytest.mark.parametrize("namespace", ["a/../b", "-x", "A", "\x1b[2J"])
+def test_a_namespace_that_would_be_another_path(server: Server, namespace: str) -> None:
+    where = Where(namespace=namespace)
+    with pytest.raises(CycloptsError, match="invalid namespace"):
+        asyncio.run(print_list("dgd", where, "table", everywhere=False, selector="", watch=False))
+    assert [] == server.requests
+
+
+def lines(stated: Stated) -> list[str]:
+    return plain(*overview(stated, now=NOW_OVERVIEW)).splitlines()
+
+
+def test_each_service_has_a_row() -> None:
+    services = {"Frontend": counts(), "w": late("image_pull_failed", message="pod x")}
+    said = a_condition("Ready", "False", "image_pull_failed", "w: 0/1 ready")
+    found = lines(a_graph_of_overview(said, services=services))
+    assert "DynamoGraphDeployment prod/chat: not ready" == found[0]
+    assert [
+        "SERVICE   WANTED  READY  UPDATED  REASON             MESSAGE",
+        "Frontend  1       1      1        -",
+        "w         1       0      1        image_pull_failed  pod x",
+    ] == found[2:5]
+    since = f"since {THEN} (12 minutes)"
+    assert f"Ready  False  image_pull_failed {since}: w: 0/1 ready" == found[6]
+    assert "Status is up to date (generation 1)." == found[-1]
+
+
+def test_a_service_of_which_nothing_is_known_has_no_numbers() -> None:
+    body = {"metadata": metadata(), "spec": {"services": {"w": {"replicas": 3}}}}
+    found = lines(msgspec.convert(body, DynamoGraphDeployment))
+    assert "w        3       -      -        -" == found[3]
+    assert found[-1].endswith("Status is behind generation 1: there is no status.")
+
+
+def test_a_count_of_another_kind_of_workload() -> None:
+    services = {"w": counts(readyReplicas=None, availableReplicas=1)}
+    assert (
+        "w        1       1      1        -"
+        == lines(a_graph_of_overview(READY, services=services))[3]
+    )
+
+
+def test_a_suspended_graph_wants_nothing() -> None:
+    at_zero = a_condition("Suspended", "True", "suspended")
+    found = overview_json(a_graph_of_overview(at_zero, services={"w": counts(0)}))
+    assert [0] == [each["wanted"] for each in found["services"]]
+
+
+def test_a_spec_that_nobody_has_looked_at() -> None:
+    edited = a_graph_of_overview(READY, generation=2)
+    assert lines(edited)[0].endswith("not ready")
+    assert (
+        "Status is behind generation 2: the status describes generation 1." in (lines(edited)[-1])
+    )
+    assert overview_json(edited)["observed"] is False
+
+
+def test_pause_and_deletion_are_told() -> None:
+    paused = a_graph_of_overview(READY, annotations={"nvidia.com/paused": "true"})
+    assert "Reconciliation is paused: the operator writes nothing for this object." in lines(paused)
+    going = a_graph_of_overview(READY, deletionTimestamp=THEN, finalizers=["example.com/hold"])
+    assert lines(going)[-1].endswith("(12 minutes ago); blocked by: example.com/hold.")
+
+
+def test_a_component_is_one_service() -> None:
+    available = a_condition("Available", "True", "DeploymentReady")
+    ready = a_component(available, service=counts())
+    assert "DynamoComponentDeployment prod/chat-w: ready" == lines(ready)[0]
+    assert "w        1       1      1        -" == lines(ready)[3]
+    bare = msgspec.convert({"metadata": metadata()}, DynamoComponentDeployment)
+    assert ["chat"] == [each["name"] for each in overview_json(bare)["services"]]
+
+
+def test_a_terminal_without_room_for_messages_has_them_below_their_rows() -> None:
+    message = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu, and no preemption helps"
+    row = ("Decode", "1", "0", "insufficient_capacity", message)
+    rows = [row, ("Frontend", "1", "1", "-", "")]
+    stream = StringIO()
+    printed = Console(file=stream, width=60)
+    printed.print(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows))
+    assert [
+        "SERVICE   WANTED  READY  REASON",
+        "Decode    1       0      insufficient_capacity",
+        "  0/4 nodes are available: 4 Insufficient nvidia.com/gpu,",
+        "  and no preemption helps",
+        "Frontend  1       1      -",
+    ] == [line.rstrip() for line in stream.getvalue().splitlines()]
+    wide = plain(table(("SERVICE", "WANTED", "READY", "REASON", "MESSAGE"), rows)).splitlines()
+    assert f"Decode    1       0      insufficient_capacity  {message}" == wide[1]

@@ -1,0 +1,493 @@
+"""Apply writes what differs and nothing else, and never what is not ours. On a simulated API server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from kube_runtime.apply.applier import Applier, Controlled, CreateOnly
+from kube_runtime.apply.result import Applied, Obstacle, Verb
+from kube_runtime.apply.status import (
+    CONTEST_SECONDS,
+    CONTEST_WRITES,
+    PASSING_SECONDS,
+    REFUSED_SECONDS,
+)
+from kube_runtime.apply.writer import Writer
+from kube_runtime.client.client import Request
+from kube_runtime.errors import Conflict, NotFound, ServerFailure
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, MAKERS, NAMESPACE, Gadget, Maker, gadget, key
+from simulated.server import Fault, Target, status
+from simulated.world import World, a_world, settle
+
+HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
+
+
+@dataclass
+class Scene:
+    """A synced world with an applier on it, and the writes that reached the server."""
+
+    world: World
+    applier: Applier
+    owner: Maker
+
+    async def apply(self, *wanted: Object) -> Applied:
+        """Apply these gadgets for the owner."""
+        return await self.applier.apply(self.owner, Controlled(wanted, (Gadget,)))
+
+    def writes(self) -> Sequence[str]:
+        """The methods of the requests that were no reads."""
+        return [each.method for each in self.world.server.requests if each.method != "GET"]
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[Scene]:
+    """The scene, running."""
+    world = a_world()
+    async with world.synced():
+        writer = Writer(world.client, world.cache)
+        applier = Applier(writer, HASH, GENERATION)
+        yield Scene(world, applier, world.has_maker("owner"))
+
+
+def reordered(value: object) -> object:
+    """The same JSON with the keys of every map in the reverse order."""
+    if isinstance(value, dict):
+        return {name: reordered(value[name]) for name in reversed(value)}
+    return [reordered(item) for item in value] if isinstance(value, list) else value
+
+
+def verbs(applied: Applied) -> list[Verb]:
+    """What was done."""
+    return [each.verb for each in applied.changes]
+
+
+@on_simulated_clock
+async def test_what_is_missing_is_created_once() -> None:
+    async with a_scene() as scene:
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 1)))
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        await settle()
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert ["PATCH"] == scene.writes()
+
+
+@on_simulated_clock
+async def test_what_is_wanted_differently_is_updated() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 2)))
+        assert {"a": 2} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_somebody_changes_after_it_was_found_right_is_changed_back_each_time() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        for _ in range(2):
+            assert [] == verbs(await scene.apply(gadget("a", 1)))
+            scene.world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 7}})
+            await settle()
+            assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
+async def test_what_somebody_changed_is_changed_back() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        live = scene.world.server.storage.read(GADGETS, key("a"))
+        scene.world.server.storage.replace(GADGETS, {**live, "spec": {"size": 7}})
+        await settle()
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 1)))
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_is_no_longer_wanted_goes_last() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        applied = await scene.apply(gadget("b", 1))
+        assert [Verb.CREATE, Verb.DELETE] == verbs(applied)
+        await settle()
+        assert {"b": 1} == scene.world.sizes()
+
+
+@pytest.mark.parametrize("owner_uid", ["", "another-uid"])
+@on_simulated_clock
+async def test_a_name_that_is_taken_is_left_alone(owner_uid: str) -> None:
+    async with a_scene() as scene:
+        scene.world.server.storage.create(GADGETS, gadget("a", 5, owner_uid=owner_uid))
+        await settle()
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert {"a": 5, "b": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_a_name_that_was_taken_a_moment_ago_is_left_alone() -> None:
+    async with a_scene() as scene:
+        scene.world.server.lag_seconds = 5.0
+        scene.world.server.storage.create(GADGETS, gadget("a", 5))
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert 5 == scene.world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
+
+
+@on_simulated_clock
+async def test_a_refusal_does_not_stop_the_others() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, method="PATCH"))
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1))
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+        assert [Verb.CREATE] == verbs(applied)
+
+
+@on_simulated_clock
+async def test_a_refusal_is_not_lost_when_a_later_object_fails() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults += [Fault(403, method="PATCH"), Fault(404, method="PATCH")]
+        applied = await scene.apply(gadget("a", 1), gadget("b", 1), gadget("c", 1))
+        assert ["a", "b"] == [obstruction.name for obstruction in applied.blocked]
+        assert {"c": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_misses_a_refused_object_waits_for_it_and_comes_last() -> None:
+    async with a_scene() as scene:
+
+        def refuse(request: Request, target: Target) -> Object | None:
+            missing = status(404, "NotFound", f"{target.name} needs z")
+            answers = {
+                "a": {**missing, "details": {"name": "z"}},
+                "z": status(403, "Forbidden", "no"),
+                "b": {**missing, "details": {"name": "z"}},
+            }
+            return answers.get(target.name)
+
+        scene.world.server.refuse = refuse
+        wanted = (gadget("a", 1), gadget("z", 1), gadget("b", 1))
+        applied = await scene.apply(*wanted)
+        messages = [obstruction.message for obstruction in applied.blocked]
+        assert ["Gadget a: a needs z", "Gadget z: no", "Gadget b waits for Gadget z"] == messages
+        scene.world.server.refuse = lambda _, __: None
+        await asyncio.sleep(REFUSED_SECONDS)
+        assert () == (await scene.apply(*wanted)).blocked
+
+
+@on_simulated_clock
+async def test_an_owner_that_is_gone_ends_the_pass() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
+        with pytest.raises(NotFound):
+            await scene.apply(gadget("b", 1))
+
+
+@on_simulated_clock
+async def test_a_failing_api_server_is_asked_once_for_a_kind_and_nothing_is_deleted() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.faults.append(Fault(500, times=99, method="PATCH"))
+        with pytest.raises(ServerFailure):  # it may pass
+            await scene.apply(gadget("b", 1), gadget("c", 1))
+        await asyncio.sleep(2 * PASSING_SECONDS)
+        before = len(scene.writes())
+        applied = await scene.apply(gadget("b", 1), gadget("c", 1))
+        assert isinstance(applied.failure, ServerFailure)
+        assert ["b", "c"] == [obstruction.name for obstruction in applied.blocked]
+        assert {"a": 1} == scene.world.sizes()
+        assert before + 1 == len(scene.writes()), (
+            "a request for another object of the kind that fails"
+        )
+
+
+@on_simulated_clock
+async def test_what_is_being_deleted_is_waited_for() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.has("a", 1, finalizers=["example.com/wait"])
+        scene.world.has_no("a")
+        await settle()
+        applied = await scene.apply(gadget("a", 2))
+        assert ((), ()) == (applied.objects, applied.changes)
+        assert ["PATCH"] == scene.writes()
+
+
+@on_simulated_clock
+async def test_a_server_that_insists_costs_one_write_and_no_loop() -> None:
+    async with a_scene() as scene:
+        storage = scene.world.server.storage
+        plain = storage.apply
+
+        def insistent(collection: str, desired: Object, manager: str) -> Object:
+            return plain(collection, {**desired, "spec": {"size": 9}}, manager)
+
+        storage.apply = insistent  # type: ignore[method-assign]  # as a mutating webhook does
+        for _ in range(5):
+            await scene.apply(gadget("a", 1))
+            await settle()
+        assert ["PATCH", "PATCH"] == scene.writes()
+        assert {"a": 9} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_an_object_of_a_kind_that_is_not_served_does_not_stop_the_others() -> None:
+    async with a_scene() as scene:
+        scene.world.cache.store(Gadget).mark_kind_gone()
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.NOT_SERVED] == [each.obstacle for each in applied.blocked]
+        assert "is not served" in applied.blocked[0].message
+        assert [] == scene.writes()
+
+
+@on_simulated_clock
+async def test_an_object_of_a_kind_that_may_not_be_read_is_not_written_and_says_what_grants_it() -> (
+    None
+):
+    async with a_scene() as scene:
+        store = scene.world.cache.store(Gadget)
+        store.granted_by = "the chart value gadgets=true"
+        store.mark_kind_gone()
+        store.mark_kind_forbidden()
+        applied = await scene.apply(gadget("a", 1))
+        assert [Obstacle.FORBIDDEN] == [each.obstacle for each in applied.blocked]
+        said = (
+            "is installed, but the operator may not read it; the chart value gadgets=true grants it"
+        )
+        assert applied.blocked[0].message.endswith(said)
+        assert [] == scene.writes()
+
+
+@on_simulated_clock
+async def test_a_refusal_is_not_asked_for_again_before_its_time() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(422, times=1, method="PATCH"))
+        first = await scene.apply(gadget("a", 1))
+        for _ in range(5):
+            assert first.blocked == (await scene.apply(gadget("a", 1))).blocked
+        assert ["PATCH"] == scene.writes()
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 2)))  # another desired state
+
+
+@on_simulated_clock
+async def test_a_refusal_is_asked_for_again_in_its_time() -> None:
+    async with a_scene() as scene:
+        scene.world.server.faults.append(Fault(403, times=1, method="PATCH"))
+        await scene.apply(gadget("a", 1))
+        await asyncio.sleep(REFUSED_SECONDS)
+        assert [Verb.CREATE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
+async def test_a_contest_with_somebody_else_is_given_up_for_a_while() -> None:
+    async with a_scene() as scene:
+        last = await scene.apply(gadget("a", 1))
+        for _ in range(50):
+            scene.world.has("a", 7)
+            await settle()
+            last = await scene.apply(gadget("a", 1))
+        assert CONTEST_WRITES + 1 == len(scene.writes())
+        assert {"a": 7} == scene.world.sizes()
+        assert "another client reverts Gadget a" in last.contested[0]
+        assert ("a",) == tuple(each.metadata.name for each in last.objects)
+        await asyncio.sleep(CONTEST_SECONDS)
+        await scene.apply(gadget("a", 1))
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_what_belongs_to_a_predecessor_of_the_owner_passes_by_itself() -> None:
+    async with a_scene() as scene:
+        kind = Maker.KIND
+        reference = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "controller": True,
+            "name": scene.owner.metadata.name,
+            "uid": "the uid before",
+        }
+        scene.world.server.storage.create(GADGETS, gadget("a", 5, ownerReferences=[reference]))
+        await settle()
+        (blocked,) = (await scene.apply(gadget("a", 1))).blocked
+        assert blocked.passes_by_itself
+
+
+@on_simulated_clock
+async def test_nothing_is_deleted_while_a_name_is_taken() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("old", 1))
+        scene.world.server.storage.create(GADGETS, gadget("new", 5))
+        await settle()
+        await scene.apply(gadget("new", 1))
+        assert {"old": 1, "new": 5} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_nothing_is_deleted_for_an_owner_that_is_newer_than_the_cache_knows() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        newer = {"metadata": {"labels": {"edited": "yes"}}}
+        scene.world.server.storage.merge(MAKERS, scene.owner.key, newer)
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await scene.apply()
+        assert {"a": 1} == scene.world.sizes()
+        scene.owner = await scene.world.client.get(Maker, scene.owner.key)
+        assert [Verb.DELETE] == verbs(await scene.apply())
+
+
+@on_simulated_clock
+async def test_what_was_written_for_a_newer_owner_is_left_until_the_cache_knows_it() -> None:
+    async with a_scene() as scene:
+        old = scene.owner
+        scene.world.server.storage.merge(MAKERS, old.key, {"spec": {"edited": True}})
+        scene.owner = await scene.world.client.get(Maker, old.key)
+        await scene.apply(gadget("a", 2))
+        newer, scene.owner = scene.owner, old
+        with pytest.raises(Conflict, match="newer on the API server"):
+            await scene.apply(gadget("a", 1))
+        assert {"a": 2} == scene.world.sizes()
+        scene.owner = newer
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 3)))
+
+
+@pytest.mark.parametrize("stamp", ["99", "9" * 5000, "-1", "", "soon"])
+@on_simulated_clock
+async def test_a_stamp_that_is_wrong_stops_nobody(stamp: str) -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        high = {"metadata": {"annotations": {GENERATION: stamp}}}
+        scene.world.server.storage.merge(GADGETS, key("a"), high)
+        await settle()
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert [Verb.UPDATE] == verbs(await scene.apply(gadget("a", 2)))
+        assert "1" == next(scene.world.cache.list(Gadget)).metadata.annotations[GENERATION]
+
+
+@on_simulated_clock
+async def test_a_new_generation_of_the_owner_alone_writes_nothing() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.merge(MAKERS, scene.owner.key, {"spec": {"edited": True}})
+        scene.owner = await scene.world.client.get(Maker, scene.owner.key)
+        assert [] == verbs(await scene.apply(gadget("a", 1)))
+        assert ["PATCH"] == scene.writes()
+
+
+@on_simulated_clock
+async def test_nothing_is_deleted_for_an_owner_that_is_gone() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.storage.delete(MAKERS, scene.owner.key, {})
+        with pytest.raises(NotFound):
+            await scene.apply()
+        assert {"a": 1} == scene.world.sizes()
+
+
+@on_simulated_clock
+async def test_a_deletion_that_is_refused_is_told() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1))
+        scene.world.server.faults.append(Fault(403, method="DELETE"))
+        applied = await scene.apply()
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]
+
+
+@on_simulated_clock
+async def test_what_is_spared_is_neither_written_nor_deleted() -> None:
+    async with a_scene() as scene:
+        await scene.apply(gadget("a", 1), gadget("b", 1))
+        spared = (("Gadget", key("b")),)
+        before = len(scene.writes())
+        applied = await scene.applier.apply(
+            scene.owner, Controlled([gadget("a", 1)], (Gadget,), spared)
+        )
+        assert [] == verbs(applied)
+        assert before == len(scene.writes())
+        assert [Verb.DELETE] == verbs(await scene.apply(gadget("a", 1)))
+
+
+@on_simulated_clock
+async def test_the_order_in_which_fields_were_set_causes_no_write() -> None:
+    async with a_scene() as scene:
+        desired = gadget("a", 1, labels={"b": "1", "a": "2"})
+        await scene.apply(desired)
+        await settle()
+        same = reordered(desired)
+        assert isinstance(same, dict)
+        await scene.apply(same)
+        assert ["PATCH"] == scene.writes()
+
+
+OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
+
+
+@asynccontextmanager
+async def a_scene_of_once() -> AsyncIterator[tuple[World, Applier]]:
+    world = a_world()
+    async with world.synced():
+        yield (
+            world,
+            Applier(Writer(world.client, world.cache), HASH, GENERATION),
+        )
+
+
+async def create(creator: Applier, size: int) -> Applied:
+    return await creator.apply(OWNER, CreateOnly([gadget("a", size)], (Gadget,)))
+
+
+def verbs_of_once(applied: Applied) -> list[Verb]:
+    return [each.verb for each in applied.changes]
+
+
+@on_simulated_clock
+async def test_what_is_missing_is_created_and_belongs_to_the_owner() -> None:
+    async with a_scene_of_once() as (_, creator):
+        applied = await create(creator, 1)
+        assert [Verb.CREATE] == verbs_of_once(applied)
+        [made] = applied.objects
+        assert made.metadata.controller is not None
+        assert "owner-uid" == made.metadata.controller.uid
+
+
+@on_simulated_clock
+async def test_what_exists_is_left_alone_however_it_differs() -> None:
+    async with a_scene_of_once() as (world, creator):
+        await create(creator, 1)
+        assert [] == verbs_of_once(await create(creator, 2))
+        await settle()
+        assert [] == verbs_of_once(await create(creator, 2))
+        assert {"a": 1} == world.sizes()
+
+
+@on_simulated_clock
+async def test_what_is_of_another_is_left_alone() -> None:
+    async with a_scene_of_once() as (world, creator):
+        world.server.storage.create(GADGETS, gadget("a", 5))
+        await settle()
+        applied = await create(creator, 1)
+        assert ((), ()) == (applied.changes, applied.blocked)
+        assert {"a": 5} == world.sizes()
+
+
+@on_simulated_clock
+async def test_what_was_made_a_moment_ago_is_found_by_the_next_try() -> None:
+    async with a_scene_of_once() as (world, creator):
+        world.server.lag_seconds = 5.0
+        world.server.storage.create(GADGETS, gadget("a", 5))
+        with pytest.raises(Conflict):
+            await create(creator, 1)
+        assert 5 == world.server.storage.read(GADGETS, key("a"))["spec"]["size"]
+
+
+@on_simulated_clock
+async def test_a_refusal_is_told() -> None:
+    async with a_scene_of_once() as (world, creator):
+        world.server.faults.append(Fault(422, method="PATCH"))
+        applied = await create(creator, 1)
+        assert [Obstacle.REJECTED] == [each.obstacle for each in applied.blocked]

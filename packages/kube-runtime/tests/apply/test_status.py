@@ -1,0 +1,409 @@
+"""A status patch holds the difference and nothing else."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dynamo_operator.graph.api import (
+    DynamoGraphDeployment,
+    DynamoGraphDeploymentStatus,
+    RestartStatus,
+)
+from kube_runtime.apply.status import (
+    BUSY_SECONDS,
+    SETTLE_SECONDS,
+    Recent,
+    StatusRateLimit,
+    difference,
+    merge_patch,
+    patch_status,
+    with_transition_times,
+)
+from kube_runtime.errors import Conflict
+from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
+from kube_runtime.types.meta import Condition, Metadata, Status
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, Gadget, GadgetStatus, key
+from simulated.world import a_world
+
+DOCUMENT = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.recursive(
+        st.integers(min_value=1) | st.text(min_size=1, max_size=3),
+        lambda inner: st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+
+
+def _patched(document: Any, patch: Any) -> Any:
+    """RFC 7386, as its section 2 has it."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(document) if isinstance(document, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _patched(result.get(name), value)
+    return result
+
+
+@given(DOCUMENT, DOCUMENT)
+def test_the_patch_turns_the_stored_into_the_wanted(
+    stored: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    assert wanted == _patched(stored, merge_patch(stored, wanted))
+
+
+@given(DOCUMENT)
+def test_equal_documents_need_no_patch(document: dict[str, Any]) -> None:
+    assert {} == merge_patch(document, document)
+
+
+def test_a_transition_time_moves_only_with_the_status() -> None:
+    stored = [Condition("Ready", "False", "old", "m", "2026-01-01T00:00:00Z")]
+    same = with_transition_times([Condition("Ready", "False", "new", "n")], stored, now="now")
+    assert "2026-01-01T00:00:00Z" == same[0].last_transition_time
+    flipped = with_transition_times([Condition("Ready", "True", "new", "n")], stored, now="now")
+    assert "now" == flipped[0].last_transition_time
+
+
+def test_conditions_of_others_stay() -> None:
+    stored = [Condition("Theirs", "True", "r", "m", "2026-01-01T00:00:00Z")]
+    conditions = with_transition_times([Condition("Ours", "True", "r", "")], stored, now="now")
+    assert ["Ours", "Theirs"] == [each.type for each in conditions]
+
+
+def test_a_condition_is_written_with_all_that_is_required_of_it_however_empty() -> None:
+    gadget = Gadget(Metadata("a", generation=1))
+    patch = difference(gadget, GadgetStatus(conditions=(Condition("Ready", "True", "r"),)))
+    [written] = patch["conditions"]
+    assert written.pop("lastTransitionTime")
+    assert {"type": "Ready", "status": "True", "reason": "r", "message": ""} == written
+
+
+def test_a_status_that_is_not_mentioned_stays_and_a_default_is_removed() -> None:
+    gadget = Gadget(Metadata("a"), status=GadgetStatus(ready=3))
+    assert {} == difference(gadget, gadget.status)
+    assert {"ready": None} == difference(gadget, GadgetStatus())
+
+
+@on_simulated_clock
+async def test_a_status_of_an_earlier_spec_is_not_written_to_a_newer_one() -> None:
+    world = a_world()
+    world.has("a", 1)
+    async with world.synced():
+        earlier = world.cache.get(Gadget, key("a"))
+        assert earlier is not None
+        world.has("a", 2)
+        with pytest.raises(Conflict):
+            await patch_status(world.writer, earlier, GadgetStatus(ready=1))
+    assert "status" not in world.server.storage.read(GADGETS, key("a"))
+
+
+def status(
+    ready: str = "False", message: str = "0 of 2", **fields: Any
+) -> DynamoGraphDeploymentStatus:
+    """A status as a controller computes it."""
+    reason = "all_resources_are_ready" if ready == "True" else "some_resources_are_not_ready"
+    said = Condition("Ready", ready, reason, message, observed_generation=1)
+    known = {"observed_generation": 1, "state": "pending", **fields}
+    return DynamoGraphDeploymentStatus(conditions=(said,), **known)
+
+
+def stored(wanted: DynamoGraphDeploymentStatus, uid: str = "u") -> DynamoGraphDeployment:
+    """A graph whose status says that."""
+    since = "2026-01-01T00:00:00Z"
+    said = (replace(each, last_transition_time=since) for each in wanted.conditions)
+    metadata = Metadata("g", uid=uid, generation=1)
+    return DynamoGraphDeployment(metadata, status=wanted.with_conditions(said))
+
+
+def waited(limit: StatusRateLimit, graph: DynamoGraphDeployment, wanted: Status) -> float:
+    """How long to wait for the write; if that is now, it is done."""
+    wait = limit.wait(graph, wanted)
+    if not wait and difference(graph, wanted):
+        limit.record_write(graph)
+    return wait
+
+
+@on_simulated_clock
+async def test_progress_waits_for_the_rest_of_a_second() -> None:
+    limit, graph = StatusRateLimit(), stored(status())
+    assert 0.0 == waited(limit, DynamoGraphDeployment(graph.metadata), status())
+    await asyncio.sleep(0.25)
+    assert 0.75 == waited(limit, graph, status(message="1 of 2"))
+    await asyncio.sleep(0.75)
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_a_condition_that_flips_never_waits() -> None:
+    limit, graph = StatusRateLimit(), stored(status())
+    waited(limit, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
+
+
+@on_simulated_clock
+async def test_a_newer_generation_never_waits() -> None:
+    limit, graph = StatusRateLimit(), stored(status())
+    waited(limit, DynamoGraphDeployment(graph.metadata), status())
+    assert 0.0 == waited(limit, graph, status(observed_generation=2))
+    assert 0.0 == waited(limit, graph, status(state="failed"))
+
+
+@on_simulated_clock
+async def test_a_status_that_says_the_same_does_not_count() -> None:
+    limit, graph = StatusRateLimit(), stored(status())
+    assert 0.0 == waited(limit, graph, status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_objects_do_not_wait_for_each_other_and_are_forgotten() -> None:
+    limit = StatusRateLimit()
+    for number in range(100):
+        fresh = DynamoGraphDeployment(Metadata("g", uid=str(number), generation=1))
+        assert 0.0 == waited(limit, fresh, status())
+    await asyncio.sleep(1.0)
+    waited(limit, stored(status(), "last"), status(message="1 of 2"))
+    assert 1 == limit.remembered
+
+
+def edited(uid: str = "u") -> DynamoGraphDeployment:
+    """A graph that was ready, and has a newer spec now."""
+    ready = stored(status("True"), uid)
+    return replace(ready, metadata=Metadata("g", uid=uid, generation=2))
+
+
+MOVING, THERE = status(observed_generation=2), status("True", observed_generation=2)
+
+
+@on_simulated_clock
+async def test_the_first_word_on_a_new_spec_waits_for_the_last_one() -> None:
+    limit = StatusRateLimit(goal="Ready")
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
+    await asyncio.sleep(SETTLE_SECONDS / 2)
+    assert 0.0 == waited(limit, edited(), THERE)
+
+
+@on_simulated_clock
+async def test_the_first_word_is_written_if_the_last_one_does_not_come_however_often_it_is_asked() -> (
+    None
+):
+    limit = StatusRateLimit(goal="Ready")
+    for _ in range(4):
+        assert waited(limit, edited(), MOVING) > 0
+        await asyncio.sleep(SETTLE_SECONDS / 4)
+    assert 0.0 == waited(limit, edited(), MOVING)
+    assert 0.0 == waited(limit, edited(), MOVING), "a write that has failed does not wait once more"
+
+
+@on_simulated_clock
+async def test_an_object_without_a_status_gets_one_at_once_where_users_look_at_it() -> None:
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    assert 0.0 == waited(StatusRateLimit(goal="Ready", first_at_once=True), fresh, status())
+    assert SETTLE_SECONDS == waited(StatusRateLimit(goal="Ready"), fresh, status())
+    assert SETTLE_SECONDS == waited(
+        StatusRateLimit(goal="Ready", first_at_once=True), edited(), MOVING
+    )
+
+
+@on_simulated_clock
+async def test_what_later_steps_are_decided_by_never_waits() -> None:
+    limit = StatusRateLimit(goal="Ready", never_delayed=("restart",))
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
+    restart = RestartStatus("one", "Restarting")
+    assert 0.0 == waited(limit, edited(), replace(MOVING, restart=restart))
+
+
+@on_simulated_clock
+async def test_a_ready_graph_that_fails_without_an_edit_is_told_of_at_once() -> None:
+    limit = StatusRateLimit(goal="Ready")
+    assert 0.0 == waited(limit, stored(status("True")), status("False"))
+
+
+@on_simulated_clock
+async def test_objects_that_vanish_while_they_settle_are_forgotten() -> None:
+    limit = StatusRateLimit(goal="Ready")
+    for number in range(100):
+        waited(limit, edited(str(number)), MOVING)
+    assert 100 == limit.remembered
+    await asyncio.sleep(61.0)
+    waited(limit, edited("last"), MOVING)
+    assert 1 == limit.remembered
+
+
+@on_simulated_clock
+async def test_a_record_does_not_wait_for_the_rest_of_a_second_either() -> None:
+    limit, graph = StatusRateLimit(goal="Ready", never_delayed=("restart",)), stored(status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
+    restart = RestartStatus("one", "Restarting", ("b",))
+    assert 0.0 == waited(limit, graph, status(restart=restart))
+    assert waited(limit, graph, status(message="2 of 2")) > 0
+
+
+@on_simulated_clock
+async def test_a_condition_that_later_steps_are_decided_by_does_not_settle() -> None:
+    limit = StatusRateLimit(goal="Ready", never_delayed=("Suspended",))
+    suspended = Condition("Suspended", "Unknown", "suspending", "Scaling to zero")
+    assert SETTLE_SECONDS == waited(limit, edited(), MOVING)
+    told = MOVING.with_conditions([*MOVING.conditions, suspended])
+    assert 0.0 == waited(limit, edited(), told)
+
+
+@on_simulated_clock
+async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
+    limit, graph = StatusRateLimit(transient_states=("initializing", "pending")), stored(status())
+    assert 0.0 == waited(limit, graph, status(message="1 of 2"))
+    assert 1.0 == waited(limit, graph, status(state="initializing"))
+    assert 0.0 == waited(limit, graph, status(state="failed"))
+
+
+def busy() -> WriteActivity:
+    """A time at which much begins."""
+    write_activity = WriteActivity()
+    for _ in range(MANY_A_SECOND):
+        write_activity.record()
+    return write_activity
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
+    write_activity = busy()
+    limit, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
+    assert BUSY_SECONDS == waited(limit, graph, status(message="1 of 2"))
+    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
+    assert BUSY_SECONDS == waited(limit, stored(status(), "other"), status(message="1 of 2"))
+    await asyncio.sleep(1.0)
+    assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), (
+        "it is quiet now"
+    )
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
+    write_activity, graph = busy(), stored(status())
+    limit = StatusRateLimit(goal="Ready", activity=write_activity)
+    waits = []
+    for _ in range(7):
+        waits.append(waited(limit, graph, status(message="1 of 2")))
+        await asyncio.sleep(0.5)
+        for _ in range(MANY_A_SECOND):
+            write_activity.record()
+    assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
+
+
+@on_simulated_clock
+async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> (
+    None
+):
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    limit = StatusRateLimit(goal="Ready", first_at_once=True, activity=busy())
+    assert BUSY_SECONDS == waited(limit, fresh, status())
+    assert 0.0 == waited(limit, fresh, status("True"))
+    assert BUSY_SECONDS == waited(limit, edited("other"), MOVING)
+
+
+@on_simulated_clock
+async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
+    write_activity = WriteActivity(many=3)
+    for _ in range(3):
+        assert not write_activity.is_high
+        write_activity.record()
+        await asyncio.sleep(0.25)
+    assert write_activity.is_high
+    await asyncio.sleep(0.25)
+    assert not write_activity.is_high
+
+
+@on_simulated_clock
+async def test_a_write_that_failed_does_not_make_the_next_one_wait() -> None:
+    limit, graph = StatusRateLimit(), stored(status())
+    for _ in range(3):  # each of them failed
+        assert 0.0 == limit.wait(graph, status(message="1 of 2"))
+    limit.record_write(graph)
+    assert 1.0 == limit.wait(graph, status(message="1 of 2"))
+
+
+@on_simulated_clock
+async def test_objects_are_forgotten_though_only_conditions_that_flip_are_written() -> None:
+    """Such a write never asks whether it has to wait for the one before."""
+    limit, wanted = StatusRateLimit(), status("True", "All resources are ready")
+    for number in range(100):
+        waited(limit, stored(status(), uid=f"u{number}"), wanted)
+        await asyncio.sleep(2)
+    assert 1 == limit.remembered
+
+
+LIMIT = 3
+
+
+def held(recent: Recent[int], *keys: str) -> list[str]:
+    """Those of the keys that are remembered. To ask is to use, so each `recent` is asked once."""
+    return [each for each in keys if recent.get(each) is not None]
+
+
+def test_what_was_asked_for_outlives_what_was_put_after_it() -> None:
+    recent = Recent[int](LIMIT)
+    for value, name in enumerate("abc"):
+        recent.put(name, value)
+    assert recent.get("a") == 0
+    recent.put("d", 3)
+    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
+
+
+def test_what_was_put_again_outlives_what_was_put_after_it() -> None:
+    recent = Recent[int](LIMIT)
+    for name in "abca":
+        recent.put(name, 1)
+    recent.put("d", 1)
+    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
+
+
+def test_to_ask_for_what_is_not_remembered_changes_nothing() -> None:
+    recent = Recent[int](LIMIT)
+    for name in "abc":
+        recent.put(name, 1)
+    assert recent.get("x") is None
+    recent.forget("x")
+    assert ["a", "b", "c"] == held(recent, "a", "b", "c", "x")
+    assert LIMIT == len(recent)
+
+
+def test_what_is_forgotten_makes_room() -> None:
+    recent = Recent[int](LIMIT)
+    for name in "abc":
+        recent.put(name, 1)
+    recent.forget("b")
+    recent.put("d", 1)
+    assert ["a", "c", "d"] == held(recent, "a", "b", "c", "d")
+
+
+STEPS = st.tuples(st.sampled_from(["put", "put", "get", "get", "forget"]), st.integers(0, 4))
+
+
+@given(st.lists(STEPS, min_size=20))
+def test_the_last_keys_in_use_are_remembered_and_no_more(steps: list[tuple[str, int]]) -> None:
+    recent = Recent[int](LIMIT)
+    in_use: list[int] = []
+    for number, (act, name) in enumerate(steps):
+        is_known = name in in_use
+        if act == "put":
+            recent.put(name, number)
+        elif act == "forget":
+            recent.forget(name)
+        else:
+            assert is_known == (recent.get(name) is not None)
+        if is_known:
+            in_use.remove(name)
+        if act == "put" or (act == "get" and is_known):
+            in_use = [*in_use, name][-LIMIT:]
+    assert len(in_use) == len(recent)
+    assert all(recent.get(name) is not None for name in in_use)

@@ -1,0 +1,383 @@
+"""Whose fields are whose after an earlier operator: the sets of fields, and the requests that it takes."""
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kube_runtime.apply.applier import Applier, Controlled, Shared, controller_reference
+from kube_runtime.apply.result import Obstacle, Verb
+from kube_runtime.apply.writer import (
+    AGAIN_SECONDS,
+    SHOWN_SECONDS,
+    ManagedFieldsUpgrade,
+    UnselectedObjects,
+    Writer,
+    complement,
+    with_manager,
+)
+from kube_runtime.cache.store import FETCHED_SECONDS
+from kube_runtime.cache.watch import Selector
+from kube_runtime.errors import Conflict
+from kube_runtime.kind import Object
+from kube_runtime.types.meta import Metadata
+from simulated.clock import on_simulated_clock
+from simulated.gadget import GADGETS, NAMESPACE, Gadget, Maker, gadget, key
+from simulated.server import Fault
+from simulated.world import World, a_world, settle
+
+MARK = "example.com/earlier"
+HASH = "example.com/hash"
+GENERATION = "example.com/owner-generation"
+OURS = "operator"
+OWNER = Gadget(Metadata("owner", NAMESPACE, "owner-uid"))
+BOOKS: Object = {"f:metadata": {"f:annotations": {f"f:{MARK}": {}}}}
+
+Paths = frozenset[tuple[str, ...]]
+names = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
+paths = st.frozensets(st.lists(names, min_size=1, max_size=4).map(tuple), max_size=12)
+
+
+def fields(members: Paths) -> Object:
+    """A set of paths in the format FieldsV1."""
+    result: dict[str, Any] = {}
+    for path in sorted(members, key=len):
+        at = result
+        for name in path:
+            at = at.setdefault(name, {})
+    for path in members:
+        at = result
+        for name in path:
+            at = at[name]
+        if at:
+            at["."] = {}
+    return result
+
+
+def members(found: Object, at: tuple[str, ...] = ()) -> Paths:
+    """The paths of a set in the format FieldsV1."""
+    result: set[tuple[str, ...]] = set()
+    for name, inside in found.items():
+        if name == ".":
+            result.add(at)
+        elif inside:
+            result |= members(inside, (*at, name))
+        else:
+            result.add((*at, name))
+    return frozenset(result)
+
+
+def entry(manager: str, operation: str, owned: Object, **more: str) -> Object:
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "v1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+        **more,
+    }
+
+
+def with_books(owned: Paths) -> Object:
+    return {**fields(owned), **copy.deepcopy(BOOKS)}
+
+
+@given(paths)
+def test_the_format_says_what_the_paths_say(owned: Paths) -> None:
+    assert owned == members(fields(owned))
+
+
+@given(paths, paths, paths, paths, st.booleans())
+def test_what_the_earlier_operator_owned_is_ours_and_nothing_of_others_changes(
+    first: Paths, second: Paths, ours: Paths, foreign: Paths, we_have_applied: bool
+) -> None:
+    others = [
+        entry("kubectl-edit", "Update", fields(foreign)),
+        entry("manager", "Update", fields(foreign), subresource="status"),
+        entry("manager", "Update", fields(foreign), apiVersion="v2"),
+        entry("manager", "Apply", fields(foreign)),
+        entry("horizontal-pod-autoscaler", "Update", fields(foreign), subresource="scale"),
+    ]
+    own = [entry(OURS, "Apply", fields(ours))] if we_have_applied else []
+    theirs = [
+        entry("manager", "Update", with_books(first)),
+        entry("manager", "Update", fields(second)),
+    ]
+    before = [*theirs, *others, *own]
+    untouched = copy.deepcopy(before)
+    after = with_manager(before, mark=MARK, manager=OURS)
+    assert after is not None
+    assert untouched == before
+    (result,) = [each for each in after if each not in others]
+    assert (OURS, "Apply", "v1") == (result["manager"], result["operation"], result["apiVersion"])
+    wanted = members(with_books(first)) | second | (ours if we_have_applied else frozenset())
+    assert wanted == members(result["fieldsV1"])
+    assert all(each in after for each in others)
+    assert len(others) + 1 == len(after)
+
+
+@given(paths, paths)
+def test_a_second_time_there_is_nothing_to_move(theirs: Paths, foreign: Paths) -> None:
+    once = with_manager(
+        [entry("manager", "Update", with_books(theirs)), entry("x", "Update", fields(foreign))],
+        mark=MARK,
+        manager=OURS,
+    )
+    assert once is not None
+    assert with_manager(once, mark=MARK, manager=OURS) is None
+
+
+@given(st.lists(paths, max_size=3))
+def test_without_the_books_of_the_earlier_operator_nothing_moves(foreign: list[Paths]) -> None:
+    entries = [entry(f"m{at}", "Update", fields(each)) for at, each in enumerate(foreign)]
+    assert with_manager(entries, mark=MARK, manager=OURS) is None
+
+
+def test_entries_in_a_format_that_we_do_not_know_stay() -> None:
+    unknown = {**entry("manager", "Update", BOOKS), "fieldsType": "FieldsV2"}
+    assert with_manager([unknown], mark=MARK, manager=OURS) is None
+
+
+def earlier(name: str, size: int) -> Object:
+    """A gadget of ours as the earlier operator has left it."""
+    managed = [entry("manager", "Update", {**BOOKS, "f:spec": {"f:size": {}}})]
+    made = gadget(name, size, annotations={MARK: "2"}, managedFields=managed)
+    owner = {"apiVersion": "example.com/v1", "kind": "Gadget", "name": "owner"}
+    made["metadata"]["ownerReferences"] = [{**owner, "uid": "owner-uid", "controller": True}]
+    return made
+
+
+@on_simulated_clock
+async def test_an_object_is_taken_over_once_with_one_read_and_one_patch_before_the_apply() -> None:
+    world = a_world()
+    world.server.storage.create(GADGETS, earlier("a", 1))
+    async with world.synced():
+        writer = Writer(world.client, world.cache)
+        take_over = ManagedFieldsUpgrade(writer, MARK)
+        applier = Applier(writer, HASH, GENERATION, take_over)
+        world.server.requests.clear()
+        for size in (1, 1, 2):
+            await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
+            # The simulated server knows nothing of managers, so it leaves this in place.
+            world.server.storage.merge(
+                GADGETS, key("a"), {"metadata": {"annotations": {MARK: None}}}
+            )
+            await settle(0.1)
+        requests = [(each.method, each.content_type) for each in world.server.requests]
+        read, take, apply = (
+            ("GET", "application/json"),
+            ("PATCH", "application/merge-patch+json"),
+            ("PATCH", "application/apply-patch+yaml"),
+        )
+        assert [read, take, apply, apply] == requests
+        stored = world.server.storage.read(GADGETS, key("a"))["metadata"]["managedFields"]
+        assert [(OURS, "Apply")] == [(each["manager"], each["operation"]) for each in stored]
+
+
+@on_simulated_clock
+async def test_what_we_made_ourselves_is_not_read_first() -> None:
+    world = a_world()
+    async with world.synced():
+        writer = Writer(world.client, world.cache)
+        take_over = ManagedFieldsUpgrade(writer, MARK)
+        applier = Applier(writer, HASH, GENERATION, take_over)
+        world.server.requests.clear()
+        for size in (1, 2):
+            await applier.apply(OWNER, Controlled([gadget("a", size)], (Gadget,)))
+        assert ["PATCH", "PATCH"] == [each.method for each in world.server.requests]
+
+
+LABEL = "example.com/part-of"
+UNMARKED = {"metadata": {"labels": {LABEL: None}}}
+TYPES = (Gadget,)
+
+
+@asynccontextmanager
+async def a_scene() -> AsyncIterator[tuple[World, Applier, Maker]]:
+    """A world whose watch selects by the label, with an applier and an owner."""
+    world = a_world(labels=LABEL)
+    async with world.synced():
+        applier = Applier(world.writer, "example.com/h", "example.com/g")
+        yield world, applier, world.has_maker("owner")
+
+
+def wanted(size: int = 1) -> Object:
+    """The gadget as its owner wants it, with the label."""
+    return gadget("a", size, labels={LABEL: "us"})
+
+
+def stored(world: World) -> Object:
+    """The gadget as the API server has it."""
+    return world.server.storage.read(GADGETS, key("a"))
+
+
+@on_simulated_clock
+async def test_what_others_have_is_neither_listed_nor_watched() -> None:
+    async with a_scene() as (world, _, _):
+        world.has("theirs", 1)
+        await settle()
+        world.has("theirs", 2)
+        await settle()
+        assert ({}, []) == (world.sizes(), world.announced())
+
+
+@on_simulated_clock
+async def test_a_taken_name_is_told_by_the_answer_to_the_create() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 5)
+        for _ in range(2):
+            applied = await applier.apply(owner, Controlled([wanted()], TYPES))
+            assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+        assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
+        world.has_no("a")
+        await applier.apply(owner, Controlled([wanted()], TYPES))
+        assert {"a": 1} == world.sizes()
+
+
+@on_simulated_clock
+async def test_a_label_that_a_user_removes_is_restored() -> None:
+    async with a_scene() as (world, applier, owner):
+        await applier.apply(owner, Controlled([wanted()], TYPES))
+        await settle()
+        uid = stored(world)["metadata"]["uid"]
+        world.server.storage.merge(GADGETS, key("a"), UNMARKED)
+        await settle()
+        assert {} == world.sizes(), "the watch says that it is gone"
+        with pytest.raises(Conflict):
+            await applier.apply(owner, Controlled([wanted()], TYPES))
+        assert {"a": 1} == world.sizes(), "what is decided next, is decided with it"
+        applied = await applier.apply(owner, Controlled([wanted()], TYPES))
+        await settle(2 * FETCHED_SECONDS)
+        assert [Verb.UPDATE] == [each.verb for each in applied.changes]
+        assert "us" == stored(world)["metadata"]["labels"][LABEL]
+        assert (uid, {"a": 1}) == (stored(world)["metadata"]["uid"], world.sizes())
+
+
+@on_simulated_clock
+async def test_what_was_found_and_stays_without_the_label_is_forgotten_and_told() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        with pytest.raises(Conflict):
+            await applier.apply(owner, Controlled([wanted()], TYPES))
+        assert [(None, 1)] == world.announced()
+        await settle(FETCHED_SECONDS + 1)
+        assert ([(1, None)], {}) == (world.announced(), world.sizes())
+
+
+@on_simulated_clock
+async def test_what_cannot_be_read_is_tried_again_and_not_overwritten() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 5, ownerReferences=[controller_reference(owner)])
+        world.server.faults.append(Fault(403, method="GET"))
+        with pytest.raises(Conflict):
+            await applier.apply(owner, Controlled([wanted()], TYPES))
+        assert (5, {}) == (stored(world)["spec"]["size"], world.sizes())
+
+
+@on_simulated_clock
+async def test_a_shared_object_without_its_marker_is_a_taken_name() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 5)
+        shared = Shared([gadget("a", 1)], TYPES, (LABEL, "us"))
+        applied = await applier.apply(owner, shared)
+        assert [Obstacle.NAME_CONFLICT] == [each.obstacle for each in applied.blocked]
+
+
+@on_simulated_clock
+async def test_what_a_reconcile_met_before_the_start_is_not_forgotten() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        with pytest.raises(Conflict):
+            await applier.apply(owner, Controlled([wanted()], TYPES))
+        async with looking(world, owner):
+            await settle(FETCHED_SECONDS + AGAIN_SECONDS + 1)
+            assert {"a": 1} == world.sizes(), "however long its owner cannot decide"
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
+async def test_what_is_not_wanted_any_more_is_found_at_the_start_and_goes() -> None:
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.has("theirs", 1)
+        async with looking(world, owner):
+            assert {"a": 1} == world.sizes()
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+            await settle(SHOWN_SECONDS + 1)
+            assert {} == world.sizes()
+        assert key("theirs") in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
+async def test_what_others_change_after_the_look_goes_at_the_second_try() -> None:
+    """No watch brings the change, so without another read each try would meet the same conflict."""
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        async with looking(world, owner):
+            world.server.storage.merge(GADGETS, key("a"), {"spec": {"size": 2}})
+            with pytest.raises(Conflict):
+                await applier.apply(owner, Controlled([], TYPES))
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
+async def test_a_label_that_the_watch_tells_of_before_the_answer_is_known() -> None:
+    """Else the state without it would be shown on, and each deletion would meet a conflict."""
+    async with a_scene() as (world, applier, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        async with looking(world, owner):
+            world.server.answer_seconds = 1
+            await applier.apply(owner, Controlled([wanted(2)], TYPES))
+            world.server.answer_seconds = 0
+            assert {"a": 2} == world.sizes()
+            await applier.apply(owner, Controlled([], TYPES))
+            assert key("a") not in world.server.storage.objects[GADGETS]
+
+
+@on_simulated_clock
+async def test_an_outage_delays_the_look() -> None:
+    async with a_scene() as (world, _, owner):
+        world.has("a", 1, ownerReferences=[controller_reference(owner)])
+        world.server.faults.append(Fault(500, method="GET"))
+        async with looking(world, owner):
+            await settle(60)
+            assert {"a": 1} == world.sizes()
+
+
+@asynccontextmanager
+async def looking(world: World, owner: Maker) -> AsyncIterator[None]:
+    """Have a leader look for objects without their label."""
+    look = UnselectedObjects(
+        world.writer,
+        selectors={Gadget: Selector(labels=complement(LABEL))},
+        is_ours=lambda each: (
+            each.metadata.controller is not None
+            and each.metadata.controller.uid == owner.metadata.uid
+        ),
+    )
+    task = asyncio.create_task(look.run())
+    await settle()
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("selector", "left"), [("a", "!a"), ("a=b", "a!=b")])
+def test_the_complement_of_a_selector(selector: str, left: str) -> None:
+    assert left == complement(selector)
+
+
+def test_a_negated_selector_has_no_complement() -> None:
+    with pytest.raises(ValueError, match="negated"):
+        complement("!a")

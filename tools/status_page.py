@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
 # Status: conditions, reasons and remedies
 
-<!-- Written by `make docs`. Source: `dynamo_graphs/status/catalog/`. -->
+<!-- Written by `make docs`. Source: `dynamo_operator/catalog.py`. -->
 
 Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
 ([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The

@@ -32,7 +32,7 @@ from dynamo_operator.component.api import (
 from dynamo_operator.component.plan import merged, pruned, variable
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import VARIABLE, config_of
+from dynamo_operator.graph.replicas import VARIABLE, config_of
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import PersistentVolumeClaim

@@ -25,7 +25,7 @@ from dynamo_operator.component.api import (
     VolumeMount,
 )
 from dynamo_operator.component.plan import merged
-from dynamo_operator.graph.service import VARIABLE, config_of, sized
+from dynamo_operator.graph.replicas import VARIABLE, config_of, configured
 from dynamo_operator.settings import RenderSettings
 from kube_runtime.kind import Object
 from kube_runtime.quantity import amount
@@ -104,7 +104,7 @@ def as_component(
         readiness_probe=spec.readiness_probe,
         replicas=spec.replicas,
     )
-    component = sized(component, config_of(spec.envs), service)
+    component = configured(component, config_of(spec.envs), service)
     resources = _with_base(component.resources)
     component = msgspec.structs.replace(
         component,

@@ -123,11 +123,11 @@ def test_the_framework_is_found_in_a_command_alone(tmp_path: Path) -> None:
 
 def as_the_page_says(folder: Path) -> Path:
     """A copy of the package with the page's module in it and the page's lines changed."""
-    source = Path("packages", "dynamo-graphs", "src")
-    package = source / "dynamo_graphs"
+    source = Path("packages", "dynamo-operator", "src")
+    package = source / "dynamo_operator"
     shutil.copytree(ROOT / package, folder / package)
     (code,) = blocks("python")
-    (folder / package / "render" / "backends" / "quill.py").write_text(code, encoding="utf-8")
+    (folder / package / "component" / "backends" / "quill.py").write_text(code, encoding="utf-8")
     (changes,) = blocks("diff")
     for name, change in re.findall(
         r"^--- (\S+)\n((?:[-+].*\n)+?)(?=--- |\Z)", changes, re.MULTILINE
@@ -144,7 +144,7 @@ def as_the_page_says(folder: Path) -> Path:
 def rendered(source: Path, document: str) -> list[Object]:
     """What `dynamoctl render` of that source makes of the document."""
     code = (
-        f"import sys, dynamo_graphs as found; assert found.__file__.startswith({str(source)!r}); "
+        f"import sys, dynamo_operator as found; assert found.__file__.startswith({str(source)!r}); "
         "from dynamoctl.main import main; sys.exit(main())"
     )
     command = [sys.executable, "-c", code, "render", "--orchestrator", "lws", "-f", "-"]

@@ -32,7 +32,7 @@ from dynamo_operator.component.validate_pod import (
 from dynamo_operator.features.picker import lone_picker_problems, picker_problems
 from dynamo_operator.features.rollouts.plan import MODES
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import base_replicas
 from dynamo_operator.labels import Use
 from dynamo_operator.names import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.settings import RenderSettings

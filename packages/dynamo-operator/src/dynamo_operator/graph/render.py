@@ -18,7 +18,8 @@ from dynamo_operator.features.disruption import graph_disruption_budgets
 from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_operator.graph.service import VARIABLE, component_resource, config_of
+from dynamo_operator.graph.replicas import VARIABLE, config_of
+from dynamo_operator.graph.service import component_resource
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, InferencePool

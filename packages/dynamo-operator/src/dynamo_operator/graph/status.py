@@ -28,7 +28,7 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
 )
 from dynamo_operator.graph.plan import is_available
-from dynamo_operator.graph.service import as_configured
+from dynamo_operator.graph.replicas import as_configured
 from dynamo_operator.graph.warnings import graph_inoperative
 from dynamo_operator.names import group_name, is_on_grove, is_paused, kai_queue
 from dynamo_operator.shared.cluster import (

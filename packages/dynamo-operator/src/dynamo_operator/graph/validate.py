@@ -28,7 +28,7 @@ from dynamo_operator.graph.api import (
     PersistentVolumeClaimSpec,
     Restart,
 )
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import base_replicas
 from dynamo_operator.names import (
     LEADER_SUFFIX,
     SUBDOMAIN_LIMIT,

@@ -38,7 +38,7 @@ from dynamo_operator.component.validate import WITH_COMMAND, update_warnings
 from dynamo_operator.component.validate_pod import HANDLERS, image_warnings
 from dynamo_operator.features.picker import TYPE
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import base_replicas
 from dynamo_operator.graph.validate import graph_ineffective, ineffective
 from dynamo_operator.shared.cluster import InferencePool
 from dynamo_operator.shared.problems import (

@@ -17,7 +17,7 @@ from dynamo_operator.component.api import has_adapter, is_under_factor
 from dynamo_operator.component.validate import ROLLING
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import as_configured, base_replicas
+from dynamo_operator.graph.replicas import as_configured, base_replicas
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LeaderWorkerSet, PodCliqueSet
 from dynamo_operator.shared.conditions import Stated

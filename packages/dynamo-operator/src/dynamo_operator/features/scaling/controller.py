@@ -24,7 +24,7 @@ from dynamo_operator.features.scaling.api import (
 from dynamo_operator.features.scaling.plan import AdapterPlan, Adapters, adapter_names
 from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import base_replicas
 from dynamo_operator.shared.conditions import ScalingReason
 from dynamo_operator.shared.report import REJECTED_RETRY_SECONDS, Reporter, report_unreadable
 from kube_runtime.apply.applier import controller_reference

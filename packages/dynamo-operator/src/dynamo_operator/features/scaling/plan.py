@@ -12,8 +12,7 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.replicas import Observed
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import Observed, base_replicas
 from dynamo_operator.names import is_paused
 from kube_runtime.apply.result import controls
 from kube_runtime.kind import Object

@@ -9,8 +9,13 @@ import pytest
 
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.render import component_object, graph_objects
-from dynamo_operator.graph.replicas import ServiceObserved, effective_replicas, graph_scale, sized
-from dynamo_operator.graph.service import base_replicas
+from dynamo_operator.graph.replicas import (
+    ServiceObserved,
+    base_replicas,
+    effective_replicas,
+    graph_scale,
+    sized,
+)
 from dynamo_operator.graph.status import graph_status
 from dynamo_operator.names import COMPONENT, GROVE, recorded
 from dynamo_operator.settings import RenderSettings

@@ -8,20 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
-from dynamo_graphs.objects import Backend, ComponentFields, GraphFields
-from dynamo_graphs.others import ENGINES, RequestFields
-from dynamo_operator.component.api import NAMES, ComponentSpec
-from dynamo_operator.crds import RESOURCES
+from dynamo_graphs.objects import ComponentFields, GraphFields
+from dynamo_graphs.others import RequestFields
+from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.graph.api import DynamoGraphDeploymentSpec
-from dynamo_operator.models.api import DynamoWorkerMetadata
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequestSpec
 from kube_runtime.crd import SHAPES, resource_schema, unwrapped
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Resource
 
 KINDS: tuple[type[ApiObject], ...] = (Graph, Component, Request, ScalingAdapter, Model)
-WRITTEN_BY_THE_RUNTIME = (DynamoWorkerMetadata,)
-"""Kinds that no user writes."""
 
 
 def types_of(struct: type[msgspec.Struct]) -> dict[str, object]:
@@ -48,14 +44,6 @@ def test_constructors_declare_the_fields_of_the_kinds(
     fields = {name: type_ for name, type_ in types_of(struct).items() if name not in besides}
     declaration = f"{declared.__module__}.{declared.__name__}"
     assert fields == get_type_hints(declared), f"{declaration} has other fields than {struct}"
-
-
-def test_each_backend_of_the_builders_has_its_flags() -> None:
-    assert set(get_args(Backend)) == set(ENGINES) <= set(NAMES)
-
-
-def test_each_kind_that_users_write_is_exported() -> None:
-    assert set(RESOURCES) - set(WRITTEN_BY_THE_RUNTIME) == {each.TYPE for each in KINDS}
 
 
 def leaves(schema: Object, path: tuple[str, ...] = ()) -> set[tuple[str, ...]]:

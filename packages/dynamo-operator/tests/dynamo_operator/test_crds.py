@@ -20,7 +20,6 @@ from dynamo_operator.crds import (
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel, DynamoWorkerMetadata
-from dynamo_operator.requests.api import ProfilingConfig
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Metadata, Resource
 
@@ -165,21 +164,6 @@ def test_decoding_what_was_encoded_gives_the_same(
 def test_a_field_that_the_struct_does_not_know_is_no_error() -> None:
     for resource in RESOURCES:
         assert resource() == msgspec.json.decode(b'{"kind":"X","later":{"a":1}}', type=resource)
-
-
-def test_abbreviations_keep_their_capitals_on_the_wire() -> None:
-    config = ProfilingConfig(profiler_image="i", output_pvc="claim")
-    assert {"profilerImage": "i", "outputPVC": "claim"} == msgspec.to_builtins(config)
-
-
-def test_user_overrides_keep_what_we_do_not_know() -> None:
-    pod = {"mainContainer": {"image": "i", "fieldOfTomorrow": {"deep": [1, None]}}}
-    for resource in RESOURCES[:2]:
-        component = {"extraPodSpec": pod}
-        is_graph = resource is RESOURCES[0]
-        spec = {"services": {"A": component}} if is_graph else component
-        value = msgspec.convert({"spec": spec}, resource)
-        assert {"spec": spec} == msgspec.to_builtins(value)
 
 
 def stored(service: Any) -> Any:

@@ -3,8 +3,8 @@
 import pytest
 
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, ModelSource
-from dynamo_operator.models.validate import model_problems, model_warnings
-from dynamo_operator.shared.problems import has_credentials, without_credentials
+from dynamo_operator.models.validate import model_warnings
+from dynamo_operator.shared.problems import without_credentials
 
 
 def model(uri: str) -> DynamoModel:
@@ -24,26 +24,3 @@ def model(uri: str) -> DynamoModel:
 def test_usual_addresses_have_none(uri: str) -> None:
     assert uri == without_credentials(uri)
     assert [] == list(model_warnings(model(uri)))
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "s3://AKIA123:to/p+secret@bucket/x",
-        "s3://bucket/x?X-Amz-Signature=secret",
-        "hf://user:secret@organisation/model",
-        "hf://hf_secretsecret@organisation/model",
-    ],
-)
-def test_an_address_with_credentials_is_warned_of(uri: str) -> None:
-    assert has_credentials(uri)
-    (warning,) = model_warnings(model(uri))
-    assert "secret@" not in str(warning)
-    assert "envFromSecret" in str(warning)
-
-
-def test_the_refusal_of_an_address_does_not_tell_its_credentials() -> None:
-    (problem,) = model_problems(model("https://user:topsecret@host/x?token=topsecret"))
-    assert "topsecret" not in str(problem)
-    text = "source URI must start with 's3://', 'hf://' or 'file://', got: https://***@host/x?***"
-    assert text in str(problem)

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
-from cyclopts import CycloptsError
 
 from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.logs import LogPrinter, PodLog, log_query, pod_selector
 from dynamoctl.options import LogOptions
-from dynamoctl.screen import LINE_BYTES, bounded_lines, console, log_line, seconds
+from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
 from kube_runtime.types.kinds import Pod
@@ -21,10 +20,6 @@ WAITING = b'{"kind":"Status","code":400,"message":"container \\"main\\" is waiti
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
-
-
-async def lines(*parts: bytes) -> list[bytes]:
-    return [each async for each in bounded_lines(chunks(*parts))]
 
 
 class Kubelet:
@@ -44,30 +39,6 @@ def a_log(kubelet: Kubelet, options: LogOptions | None = None) -> PodLog:
     pod = msgspec.convert({"metadata": {"namespace": "prod", "name": "chat-0"}}, Pod)
     printer = LogPrinter(console(), has_timestamps=False)
     return PodLog(kubelet, pod, log_query(options or LogOptions()), printer.write)
-
-
-async def test_lines_are_joined_over_chunks() -> None:
-    assert [b"one", b"two", b"three"] == await lines(b"on", b"e\ntwo\nth", b"ree")
-
-
-async def test_a_line_has_a_limit() -> None:
-    parts = [b"x" * LINE_BYTES] * 3
-    assert [b"x" * LINE_BYTES, b"y"] == await lines(*parts, b"\ny")
-
-
-def test_a_line_does_not_rule_the_terminal() -> None:
-    line = log_line(b"2026-11-23T03:00:00.1Z \x1b[31mred\x1b[0m \x1b[2Jgone\x07\r")
-    assert ("2026-11-23T03:00:00.1Z", "red \ufffd[2Jgone\ufffd") == (line.time, line.text)
-
-
-def test_a_line_without_a_time_is_kept_whole() -> None:
-    assert "no time here" == log_line(b"no time here").text
-
-
-def test_times_are_ordered_though_zeros_are_left_out() -> None:
-    texts = (b"2026-11-23T03:00:00.1Z a", b"2026-11-23T03:00:00.12Z b", b"2026-11-23T03:00:01Z c")
-    orders = [log_line(each).order for each in texts]
-    assert sorted(orders) == orders
 
 
 async def test_each_line_follows_its_pod(capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,18 +61,6 @@ async def test_what_was_printed_before_a_cut_is_not_printed_again(
 async def test_a_container_that_has_not_started() -> None:
     with pytest.raises(Invalid, match="waiting to start"):
         await a_log(Kubelet((400, WAITING))).print()
-
-
-@pytest.mark.parametrize("text", ["10", "m", "-5m", "1.5h", "10 m"])
-def test_a_duration_that_is_none(text: str) -> None:
-    with pytest.raises(CycloptsError, match="invalid duration"):
-        seconds(text)
-
-
-@pytest.mark.parametrize("options", [LogOptions(tail=-2), LogOptions(follow=True, previous=True)])
-def test_options_that_make_no_sense(options: LogOptions) -> None:
-    with pytest.raises(CycloptsError):
-        log_query(options)
 
 
 def test_the_query_of_all_options() -> None:

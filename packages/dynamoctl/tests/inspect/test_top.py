@@ -166,23 +166,3 @@ async def test_a_graph_that_is_not_there() -> None:
 def test_a_counter_that_began_again_counts_from_zero() -> None:
     before, after = sample_of(scrape(1000)), sample_of(scrape(8))
     assert 4.0 == load_of([(before, after)], 2.0).requests
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "requests_total",
-        "requests_total x",
-        "requests_total NaN",
-        "requests_total{",
-        "requests_total{} ",
-        'requests_total{a="b"} +Inf',
-        "requests_total_created 5",
-    ],
-)
-def test_a_line_that_is_no_value_is_skipped(line: str) -> None:
-    assert {} == sample_of(f"dynamo_frontend_{line}")
-
-
-def test_the_last_of_several_values_is_no_time() -> None:
-    assert {"requests_total": 5.0} == sample_of("dynamo_frontend_requests_total 5 1790000000000")

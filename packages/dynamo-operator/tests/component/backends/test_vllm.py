@@ -19,15 +19,6 @@ SCRIPTS = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 
 
 @given(SCRIPTS)
-def test_tensorrt_llm_is_found_where_the_pattern_finds_it(script: str) -> None:
-    found = TRTLLM.search(script)
-    container = {"command": ["sh", "-c"], "args": [script]}
-    place = found.start() if found else 0
-    expected = f"{script[:place]}trtllm-llmapi-launch {script[place:]}"
-    assert expected == trtllm._command(container)
-
-
-@given(SCRIPTS)
 def test_vllm_ends_a_script_where_the_pattern_says_so(script: str) -> None:
     assert (VLLM.search(script) is not None) == vllm._ends_simply(script)
 

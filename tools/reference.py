@@ -28,7 +28,7 @@ from tools.markdown import escaped, table
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 KUBERNETES = "https://kubernetes.io/docs/reference/kubernetes-api/"
-HEAD = "<!-- Written by `make docs` from packages/dynamo-graphs/src/dynamo_graphs/api. Do not edit. -->\n"
+HEAD = "<!-- Written by `make docs` from packages/dynamo-operator/src/dynamo_operator. Do not edit. -->\n"
 ROWS = Path(__file__).with_name("legacy_rows.yaml")
 LEGACY_HEAD = Path(__file__).with_name("legacy_head.md")
 OUR_OWN = {"ExtraPodSpec": "PodSpec with `mainContainer`"}

@@ -1,4 +1,4 @@
-"""Metrics of frontends: a line that is no value is skipped, and the last of several counts."""
+"""Metrics of frontends: a line without a value is skipped, and the last of several counts."""
 
 import pytest
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from dynamo_operator import labels
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from kube_runtime.types.meta import Resource
+from kube_runtime.types.meta import R, Resource
 
 LABEL_LIMIT = 63
 SUBDOMAIN_LIMIT = 253
@@ -212,14 +211,6 @@ class GroveNames:
         return f"{self.set}-0-{self.services[service]}"
 
 
-def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
-    """The names of a graph's PodCliqueSet and of the services within it."""
-    return grove_names(
-        graph.metadata.name,
-        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
-    )
-
-
 def grove_names(graph: str, services: Mapping[str, bool]) -> GroveNames:
     """The names for a graph with these services; the values are whether each is multinode.
 
@@ -265,19 +256,19 @@ MAX_HISTORY_LIMIT = 100
 # `nvidia.com/workload-provider` records whether a graph runs as components or on Grove. A graph
 # without the record counts as one of components; code that handles a new graph records the choice
 # first (`recorded`).
-def is_on_grove(graph: DynamoGraphDeployment) -> bool:
+def is_on_grove(graph: Resource) -> bool:
     """Whether the graph's workloads are one PodCliqueSet."""
     return graph.metadata.annotations.get(labels.WORKLOAD_PROVIDER) == GROVE
 
 
-def recorded(graph: DynamoGraphDeployment, provider: str) -> DynamoGraphDeployment:
+def recorded(graph: R, provider: str) -> R:
     """Return the graph with its provider recorded."""
     annotations = {**graph.metadata.annotations, labels.WORKLOAD_PROVIDER: provider}
     metadata = msgspec.structs.replace(graph.metadata, annotations=annotations)
     return msgspec.structs.replace(graph, metadata=metadata)
 
 
-def kai_queue(graph: DynamoGraphDeployment) -> str:
+def kai_queue(graph: Resource) -> str:
     """The KAI scheduler queue for the pods of a graph on Grove."""
     asked = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     return asked or DEFAULT_KAI_QUEUE
@@ -295,7 +286,7 @@ def parsed_history_limit(text: str) -> int | None:
     return int(text) if int(text) <= MAX_HISTORY_LIMIT else None
 
 
-def history_limit(graph: DynamoGraphDeployment) -> int:
+def history_limit(graph: Resource) -> int:
     """Number of former specs to keep; 0 keeps no revision, not even of the current spec."""
     given = graph.metadata.annotations.get(labels.REVISION_HISTORY_LIMIT)
     limit = None if given is None else parsed_history_limit(given)

@@ -13,6 +13,7 @@ from dynamo_operator.component.api import (
     Quantity,
     ServiceReplicaStatus,
 )
+from dynamo_operator.names import GroveNames, grove_names
 from kube_runtime.crd import (
     AGE,
     Column,
@@ -293,4 +294,12 @@ class DynamoGraphDeployment(Resource):
     )
     status: Annotated[DynamoGraphDeploymentStatus, Field("Observed state of the graph.")] = (
         DynamoGraphDeploymentStatus()
+    )
+
+
+def grove_names_of(graph: DynamoGraphDeployment) -> GroveNames:
+    """The names of a graph's PodCliqueSet and of the services within it."""
+    return grove_names(
+        graph.metadata.name,
+        {key: service.nodes > 1 for key, service in graph.spec.services.items()},
     )

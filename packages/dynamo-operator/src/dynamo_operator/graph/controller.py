@@ -51,7 +51,7 @@ from dynamo_operator.features.takeover.apply import (
     set_starts_to_drain,
     without_new_drains,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.plan import GraphPlan, plan_graph, runs_on_withheld_grove
 from dynamo_operator.graph.read import GraphSnapshot, read_graph
 from dynamo_operator.graph.render import (
@@ -71,7 +71,7 @@ from dynamo_operator.graph.status import (
     stopped_status,
 )
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import GROVE, grove_names_of, is_on_grove, is_paused, recorded
+from dynamo_operator.names import GROVE, is_on_grove, is_paused, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,

@@ -14,17 +14,11 @@ from dynamo_operator.features.grove.read import members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.scaling.controller import AdapterInputs, read_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.plan import GraphInputs, with_provider
 from dynamo_operator.graph.replicas import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
-from dynamo_operator.names import (
-    LEADER_SUFFIX,
-    grove_names_of,
-    is_on_grove,
-    is_paused,
-    workload_name,
-)
+from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
 from kube_runtime.apply.result import controls

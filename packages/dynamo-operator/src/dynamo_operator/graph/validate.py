@@ -27,15 +27,10 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     PersistentVolumeClaimSpec,
     Restart,
+    grove_names_of,
 )
 from dynamo_operator.graph.replicas import base_replicas
-from dynamo_operator.names import (
-    LEADER_SUFFIX,
-    SUBDOMAIN_LIMIT,
-    WORKER_SUFFIX,
-    grove_names_of,
-    is_on_grove,
-)
+from dynamo_operator.names import LEADER_SUFFIX, SUBDOMAIN_LIMIT, WORKER_SUFFIX, is_on_grove
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,

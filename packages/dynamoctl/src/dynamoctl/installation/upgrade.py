@@ -41,12 +41,12 @@ from dynamo_operator.features.takeover.plan import (
     units,
     with_kept_templates,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.plan import GraphInputs, is_available, plan_graph, with_provider
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import grove_names_of, is_on_grove
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (

@@ -32,9 +32,9 @@ from dynamo_operator.component.render import (
     services,
     virtual_services,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.service import component_of, component_resource
-from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, grove_names_of, kai_queue
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, kai_queue
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, LiveTemplate, NamespaceDefaults, PodCliqueSet
 from kube_runtime.kind import Object

@@ -17,14 +17,8 @@ from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import (
-    LEADER_SUFFIX,
-    WORKER_SUFFIX,
-    grove_names_of,
-    is_on_grove,
-    is_paused,
-)
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove, is_paused
 from dynamo_operator.shared.cluster import CLIQUE_NAME
 from dynamo_operator.shared.conditions import ScalingReason, new_condition
 from kube_runtime.apply.result import controls

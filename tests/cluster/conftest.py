@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -57,9 +58,7 @@ class ControlPlane:
     @property
     def tls(self) -> ssl.SSLContext:
         """The administrator's TLS context."""
-        context = ssl.create_default_context(cafile=self.ca)
-        context.load_cert_chain(self.cert, self.key)
-        return context
+        return _tls(self.ca, self.cert, self.key)
 
     def world(self, namespace: str) -> World:
         """A namespace with the administrator's credentials; "" is all namespaces."""
@@ -96,6 +95,13 @@ class ControlPlane:
     def install_crds(self, names: Sequence[str] = (), files: Sequence[Path] = ()) -> None:
         """Install CRDs of other projects by name, or any from files; they are established afterwards."""
         self.instance.install_crds(names, files)
+
+
+@cache
+def _tls(ca: Path, cert: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca)
+    context.load_cert_chain(cert, key)
+    return context
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,16 @@
 """A test's view of the API server: write an object, then wait until the cluster is as expected."""
 
 import json
+import select
 import ssl
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import cache
+from http.client import HTTPConnection, HTTPResponse, HTTPSConnection
 from typing import Any
-
-from urllib3 import BaseHTTPResponse, PoolManager
+from urllib.parse import urlsplit
 
 from kube_runtime.kind import Kind, Object
 from kube_runtime.url_path import path_of
@@ -42,6 +43,9 @@ BOOKMARK_SECONDS = 3
 """The shortest timeout of a watch with a bookmark, which the API server sends 2 s before the end."""
 
 LONGEST_WATCH_SECONDS = 24
+
+_IDLE: defaultdict[tuple[str, ssl.SSLContext], deque[HTTPConnection]] = defaultdict(deque)
+"""Open connections, by server and TLS context: a handshake costs both sides more than a request."""
 
 
 class Refused(Exception):
@@ -134,7 +138,7 @@ class World:
         """The events of a watch, which the API server ends after that time."""
         query = f"?watch=true&resourceVersion={since}&timeoutSeconds={seconds}"
         path = f"{path_of(kind, self.namespace)}{query}&allowWatchBookmarks=true"
-        with closing(self._answer("GET", path, is_stream=True)) as lines:
+        with self._answer("GET", path) as lines:
             for line in lines:
                 event: Object = json.loads(line)
                 if event["type"] == "ERROR":
@@ -162,7 +166,8 @@ class World:
                 f"{path_of(kind, self.namespace)}?propagationPolicy=Background&gracePeriodSeconds=0"
             )
             try:
-                self._answer("DELETE", path)  # what it answers may nest too deeply to be read
+                with self._answer("DELETE", path) as answer:
+                    answer.read()  # it may nest too deeply to be decoded
             except Refused as refused:
                 if refused.code != 404:  # a kind that is not installed
                     raise
@@ -208,34 +213,50 @@ class World:
     def _request(
         self, method: str, path: str, body: Object | None = None, content_type: str = ""
     ) -> Object:
-        result: Object = json.loads(self._answer(method, path, body, content_type).data)
-        return result
+        with self._answer(method, path, body, content_type) as answer:
+            result: Object = json.loads(answer.read())
+            return result
 
+    def _connection(self) -> HTTPConnection:
+        scheme, host, *_ = urlsplit(self.server)
+        if scheme == "http":  # a proxy between
+            return HTTPConnection(host, timeout=PATIENCE_SECONDS)
+        return HTTPSConnection(host, context=self.tls, timeout=PATIENCE_SECONDS)
+
+    @contextmanager
     def _answer(
-        self,
-        method: str,
-        path: str,
-        body: Object | None = None,
-        content_type: str = "",
-        *,
-        is_stream: bool = False,
-    ) -> BaseHTTPResponse:
-        answer = _connections(self.tls).request(
-            method,
-            self.server + path,
-            body=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": content_type} if content_type else {},
-            preload_content=not is_stream,
-        )
-        if answer.status >= 400:
-            text = answer.data.decode()
-            # a path of no kind is answered without a Status
-            message = json.loads(text).get("message", "") if text.startswith("{") else text
-            raise Refused(answer.status, message)
-        return answer
+        self, method: str, path: str, body: Object | None = None, content_type: str = ""
+    ) -> Iterator[HTTPResponse]:
+        idle = _IDLE[self.server, self.tls]
+        connection = _usable(idle) or self._connection()
+        answer = None
+        try:
+            data = None if body is None else json.dumps(body).encode()
+            headers = {"Content-Type": content_type} if content_type else {}
+            connection.request(method, path, data, headers)
+            answer = connection.getresponse()
+            if answer.status >= 400:
+                text = answer.read().decode()
+                # a path of no kind is answered without a Status
+                message = json.loads(text).get("message", "") if text.startswith("{") else text
+                raise Refused(answer.status, message)
+            yield answer
+        finally:
+            if answer is not None and answer.isclosed() and not answer.will_close:
+                idle.append(connection)
+            else:  # not read to its end
+                connection.close()
 
 
-@cache
-def _connections(tls: ssl.SSLContext) -> PoolManager:
-    """Connections that stay open: a handshake costs both sides more than a request."""
-    return PoolManager(ssl_context=tls, retries=False, timeout=PATIENCE_SECONDS, maxsize=8)
+def _usable(idle: deque[HTTPConnection]) -> HTTPConnection | None:
+    """A connection that the server has not closed meanwhile, if there is one."""
+    while True:
+        try:
+            connection = idle.pop()
+        except IndexError:
+            return None
+        poll = select.poll()
+        poll.register(connection.sock, select.POLLIN)
+        if not poll.poll(0):
+            return connection
+        connection.close()

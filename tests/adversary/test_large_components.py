@@ -1,8 +1,4 @@
-"""A component just below the size limit holds the event loop in no step of its reconcile.
-
-A separate process renders its objects. What remains in the loop does not depend on the component's size, or
-only encodes and compares it.
-"""
+"""A component just below the size limit holds the event loop in no step of its reconcile."""
 
 from collections.abc import Callable
 
@@ -13,15 +9,16 @@ from adversary.growth import is_steep, seconds
 from cluster.operator_process import OperatorProcess
 from cluster.world import World
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.render import component_shared_objects
+from dynamo_operator.component.render import component_parts
+from dynamo_operator.component.validate import component_problems
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
 
 COMPONENT = DynamoComponentDeployment.KIND
 BYTES = RenderSettings().largest_object_bytes * 9 // 10
 MODEL = {"modelRef": {"name": "acme/chat-7b"}, "componentType": "worker"}
-STEP_SECONDS = 0.01
-"""It takes a hundredth of that; rendering everything took 0.06 s."""
+STALL_SECONDS = 0.1
 
 ITEMS: dict[str, Callable[[int], object]] = {
     "envs": lambda number: {"name": f"V{number}", "value": "x"},
@@ -46,17 +43,23 @@ def spec(items: str, size: int) -> Object:
     return {**MODEL, "extraPodSpec": {"mainContainer": main, items: found}}
 
 
-def rendering(items: str, size: int) -> Callable[[], object]:
-    """What the event loop itself renders of a component."""
+def work(items: str, size: int) -> Callable[[], object]:
+    """What the event loop validates and renders of a component."""
     body = {"metadata": {"name": "c", "namespace": "n"}, "spec": spec(items, size)}
-    component = msgspec.convert(body, DynamoComponentDeployment)
-    return lambda: component_shared_objects(component)
+    component, settings = msgspec.convert(body, DynamoComponentDeployment), RenderSettings()
+
+    def validate_and_render() -> object:
+        problems = tuple(component_problems(component, settings))
+        around, workloads = component_parts(component, Facts(), settings)
+        return problems, around, tuple(workloads)
+
+    return validate_and_render
 
 
 @pytest.mark.parametrize("items", ITEMS)
-def test_the_models_service_costs_the_same_for_a_component_of_any_size(items: str) -> None:
-    assert not is_steep(lambda size: rendering(items, size), BYTES // 4)
-    assert seconds(rendering(items, BYTES), runs=5) < STEP_SECONDS
+def test_the_largest_component_is_worked_on_in_a_step_that_is_no_stall(items: str) -> None:
+    assert not is_steep(lambda size: work(items, size), BYTES // 4)
+    assert seconds(work(items, BYTES), runs=5) < STALL_SECONDS
 
 
 @pytest.mark.cluster

@@ -6,13 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import aiohttp
 from prometheus_client import CollectorRegistry
 
 from dynamo_operator.admission.certificates import Stored, Terms, decide, hosts_of
-from dynamo_operator.admission.decide import DecisionPool, ReviewContext, Submit
+from dynamo_operator.admission.decide import Decisions, ReviewContext
 from dynamo_operator.admission.server import ANY_CLIENT, Clients, CrossNamespace, WebhookServer
 from dynamo_operator.observability import WebhookMetrics
 from kube_runtime.tls import Certificate
@@ -28,12 +27,6 @@ def new_certificate() -> Stored:
     stored = decide(None, HOSTS, terms=terms, now=now, trusted_for=timedelta()).stored
     assert stored is not None
     return stored
-
-
-async def in_a_thread(function: Any, args: tuple[Any, ...], *, tenant: str, seconds: float) -> Any:
-    """What a function returns; quicker to begin than a process, where nothing has to be ended."""
-    del tenant, seconds
-    return await asyncio.to_thread(function, *args)
 
 
 @dataclass(slots=True)
@@ -71,7 +64,6 @@ async def running(
     is_excluded: Callable[[str], bool] = lambda _: False,
     drain_seconds: float = 0,
     elsewhere: CrossNamespace | None = None,
-    submit: Submit = in_a_thread,
     clients: Clients = ANY_CLIENT,
 ) -> AsyncIterator[Running]:
     """A server with a certificate."""
@@ -80,8 +72,7 @@ async def running(
     server = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        DecisionPool(
-            submit,
+        Decisions(
             lambda request: ReviewContext(SETTINGS, request.user_info.username, OPERATOR),
             is_excluded,
         ),

@@ -1,5 +1,6 @@
 """The controller of DynamoDeployment."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,7 +42,6 @@ from dynamo_operator.component.read import LiveObjects, live_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.report import (
     NOTHING,
-    Offload,
     Reporter,
     ValidationCache,
     load_for_reconcile,
@@ -143,13 +143,13 @@ class Resolution:
 class Resolver:
     """Finds the graphs of deployments. `store` is None if no store is configured."""
 
-    def __init__(self, store: ArchiveStore | None, offload: Offload) -> None:
-        self._store, self._offload = store, offload
+    def __init__(self, store: ArchiveStore | None) -> None:
+        self._store = store
 
     async def resolve(self, deployment: DynamoDeployment, inputs: DeploymentInputs) -> Resolution:
         """Resolve the graph of a deployment: the first source that has one counts."""
         if inputs.config is not None:
-            return await self._parsed(deployment, inputs.config, to_keep=inputs.is_config_kept)
+            return await self._parsed(inputs.config, to_keep=inputs.is_config_kept)
         if GRAPH_CONFIG in deployment.metadata.annotations:
             return Resolution(problem=_no_config_map(inputs), state=State.PENDING)
         if self._store is not None:
@@ -164,17 +164,13 @@ class Resolver:
             text = await store.graph_config(deployment.spec.dynamo_nim)
         except StoreError as error:
             return Resolution(problem=str(error), requeue_after_seconds=RETRY_SECONDS)
-        return await self._parsed(deployment, text, to_keep=True)
+        return await self._parsed(text, to_keep=True)
 
-    async def _parsed(
-        self, deployment: DynamoDeployment, text: str, *, to_keep: bool
-    ) -> Resolution:
+    async def _parsed(self, text: str, *, to_keep: bool) -> Resolution:
         if not text:
             return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
         try:
-            graph = await self._offload.one(
-                deployment, parse_graph_config, text, more_bytes=len(text)
-            )
+            graph = await asyncio.to_thread(parse_graph_config, text)
         except GraphConfigError as error:
             return Resolution(problem=str(error))
         return Resolution(graph, text, to_keep=to_keep)
@@ -213,7 +209,6 @@ class DeploymentController:
     resolver: Resolver
     settings: RenderSettings
     legacy: LegacySettings
-    offload: Offload
     validated: ValidationCache = field(default_factory=ValidationCache)
 
     reconciles: ClassVar[type[Resource]] = DynamoDeployment
@@ -230,14 +225,8 @@ class DeploymentController:
         deployment = await load_for_reconcile(DynamoDeployment, key, self.cache, self.reporter)
         if isinstance(deployment, Result):
             return deployment
-        return await self.offload.reconciled(deployment, self._reconcile, self._too_expensive)
-
-    async def _too_expensive(self, deployment: DynamoDeployment, text: str) -> None:
-        await self._stopped(deployment, DeploymentReason.UNDEFINED, text)
-
-    async def _reconcile(self, deployment: DynamoDeployment) -> Result:
         find = partial(deployment_problems, settings=self.settings, legacy=self.legacy)
-        if problems := await self.validated.problems_by(self.offload, deployment, find):
+        if problems := self.validated.problems_by(deployment, find):
             is_tag = any(problem.path == "spec.dynamoNim" for problem in problems)
             reason = DeploymentReason.NO_CONFIG if is_tag else DeploymentReason.NOT_GENERATED
             text = fitted([str(problem) for problem in problems], MESSAGE_LIMIT)
@@ -249,13 +238,7 @@ class DeploymentController:
         if text := shared_size_problem(deployment, resolution.graph, self.settings):
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, text)
         try:
-            desired = await self.offload.do(
-                deployment,
-                components,
-                deployment,
-                resolution.graph,
-                more_bytes=len(resolution.text),
-            )
+            desired = tuple(components(deployment, resolution.graph))
         except ValueError as error:
             return await self._stopped(deployment, DeploymentReason.NOT_GENERATED, str(error))
         applied = await self.applier.apply(

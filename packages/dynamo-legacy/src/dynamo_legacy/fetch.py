@@ -44,7 +44,6 @@ from dynamo_legacy.registry import Registry, RegistryError, login_of, registry_s
 from dynamo_legacy.render import MOST_BYTES
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator.documents import documents
-from kube_runtime.controller.workers import worker_slot_released
 from kube_runtime.errors import ConfigError
 from kube_runtime.text import cut
 
@@ -573,9 +572,8 @@ class ArchiveStore:
         Raises:
             StoreError: there is none, or the request failed.
         """
-        with worker_slot_released():
-            async with self._places:
-                return await asyncio.to_thread(self._fetched, tag)
+        async with self._places:
+            return await asyncio.to_thread(self._fetched, tag)
 
     def _fetched(self, tag: str) -> str:
         url = store_url(tag, self._settings)

@@ -17,7 +17,6 @@ from dynamo_legacy.status import (
     imageless_status,
     nim_status,
     refusal,
-    stopped_status,
 )
 from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
@@ -35,10 +34,9 @@ from dynamo_operator.features.namespace_defaults import Member, kept_defaults, s
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, PodServiceAccount, VirtualService
-from dynamo_operator.shared.conditions import Stop, too_expensive
+from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.report import (
     NOTHING,
-    Offload,
     Reporter,
     ValidationCache,
     load_for_reconcile,
@@ -149,7 +147,6 @@ class NimController:
     pods: PodIndex
     settings: RenderSettings
     legacy: LegacySettings
-    offload: Offload
     validated: ValidationCache = field(default_factory=ValidationCache)
 
     reconciles: ClassVar[type[Resource]] = DynamoNimDeployment
@@ -171,15 +168,9 @@ class NimController:
         nim = await load_for_reconcile(DynamoNimDeployment, key, self.cache, self.reporter)
         if isinstance(nim, Result):
             return nim
-        return await self.offload.reconciled(nim, self._reconcile, self._too_expensive)
-
-    async def _too_expensive(self, nim: DynamoNimDeployment, text: str) -> None:
-        await self.reporter.stopped(nim, too_expensive(stopped_status(nim, (text,)), text))
-
-    async def _reconcile(self, nim: DynamoNimDeployment) -> Result:
         inputs = read_nim(nim, self.cache, self.pods, self.owns)
         find = partial(nim_problems, settings=self.settings, legacy=self.legacy)
-        if problems := await self.validated.problems_by(self.offload, nim, find):
+        if problems := self.validated.problems_by(nim, find):
             return await self.reporter.stopped(nim, refusal(nim, problems))
         if inputs.image is None:
             status = imageless_status(nim, inputs.request)
@@ -197,7 +188,7 @@ class NimController:
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
     ) -> Applied:
         """Apply the PVC of a component, and everything that it controls."""
-        around, workloads = await self._render(nim, inputs, image)
+        around, workloads = self._render(nim, inputs, image)
         component = as_component(nim, image, self.settings, self.legacy)
         exposure = component_exposure(component, around, self.settings)
         objects = (*exposure.desired, *workloads)
@@ -209,25 +200,21 @@ class NimController:
             )
         )
 
-    async def _render(
+    def _render(
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
     ) -> tuple[Sequence[Object], Sequence[Object]]:
         """Render the objects around the Deployment, and it; running pods keep their ServiceAccount."""
 
-        async def render(facts: Facts) -> tuple[Sequence[Object], Sequence[Object]]:
-            around, workloads = await self.offload.do(
-                *(nim, nim_objects, nim, image, facts),
-                *(self.settings, self.legacy, inputs.live_replicas),
-            )
-            return around, workloads
+        def render(facts: Facts) -> tuple[Sequence[Object], Sequence[Object]]:
+            return nim_objects(nim, image, facts, self.settings, self.legacy, inputs.live_replicas)
 
         now = nim_namespace_defaults(inputs.facts)
         members = {nim.metadata.name: Member(DEPLOYMENT_UNIT, now, inputs.pods)}
         if kept := kept_defaults(members, inputs.live, inputs.facts):
-            around, workloads = await render(replace(inputs.facts, running_defaults=kept))
+            around, workloads = render(replace(inputs.facts, running_defaults=kept))
             if still_kept(kept, members, workloads, inputs.live):
                 return around, workloads
-        return await render(inputs.facts)
+        return render(inputs.facts)
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:

@@ -82,16 +82,14 @@ def control(parts: Parts, pods: PodIndex) -> None:
     FAILURE_REASONS.update(_FAILURE_REASONS)
     applier, settings = parts.applier(), parts.settings.render
     applier.take_over = ManagedFieldsUpgrade(parts.writer, _EARLIER_OPERATOR)
-    cache, offload = parts.cache, parts.offload
+    cache = parts.cache
     reporter = parts.reporter("dynamonimdeployment", StatusRateLimit(goal=AVAILABLE))
     of_nims = parts.options_reporting(DynamoNimDeployment, reporter)
-    nims = NimController(cache, applier, reporter, pods, settings, legacy, offload)
-    resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None, offload)
+    nims = NimController(cache, applier, reporter, pods, settings, legacy)
+    resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None)
     reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
     of_deployments = parts.options_reporting(DynamoDeployment, reporter)
-    deployments = DeploymentController(
-        cache, applier, reporter, resolver, settings, legacy, offload
-    )
+    deployments = DeploymentController(cache, applier, reporter, resolver, settings, legacy)
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
     of_images = parts.options_reporting(DynamoNimRequest, reporter)
     images = ImageRequestController(cache, applier, reporter, settings, legacy)

@@ -25,7 +25,6 @@ from dynamo_legacy.build.plan import RETRY_SECONDS, Probe
 from dynamo_legacy.build.source import BuiltImage, Reference, parse_reference
 from dynamo_legacy.settings import LegacySettings, Network, cluster_networks, known_registries
 from dynamo_operator.shared.cluster import registry_of_credential
-from kube_runtime.controller.workers import worker_slot_released
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.text import cut
 
@@ -353,10 +352,9 @@ class RegistryProbe:
         factory = None if is_trusted else public_socket(cluster_networks(settings.cluster_networks))
         token_host = listed.get(host) or _TOKEN_HOSTS.get(host, "")
         try:
-            with worker_slot_released():
-                async with self.places, registry_session(factory) as session:
-                    registry = Registry(session, reference, image.is_insecure, login, token_host)
-                    return Probe(exists=await registry.has_image())
+            async with self.places, registry_session(factory) as session:
+                registry = Registry(session, reference, image.is_insecure, login, token_host)
+                return Probe(exists=await registry.has_image())
         except RegistryError as error:
             _log.warning("registry does not answer", image=image.pushed, error=str(error))
             if image.is_own and error.is_refused:

@@ -13,7 +13,6 @@ from dynamo_operator.admission.decide import (
     OperatorIdentity,
     ReviewContext,
     decide,
-    decide_in_worker,
 )
 from dynamo_operator.admission.webhooks import webhooks
 from dynamo_operator.settings import RenderSettings, Settings, WebhookSettings
@@ -79,13 +78,6 @@ def test_each_kind_is_refused_for_what_its_controller_would_report(rules: Any) -
     good, bad, problem = SPECS[rules.type_.KIND.name]
     assert verdict(rules, good).allowed
     assert [str(each) for each in verdict(rules, bad).problems] == [problem]
-
-
-@pytest.mark.parametrize("kind", SPECS)
-def test_a_worker_process_knows_the_rules_too(kind: str) -> None:
-    _, bad, problem = SPECS[kind]
-    found = decide_in_worker(kind, text(kind, bad), None, ReviewContext(RenderSettings()))
-    assert [str(each) for each in found.problems] == [problem]
 
 
 def test_what_was_wrong_before_is_a_warning() -> None:

@@ -444,6 +444,6 @@ def test_variables_of_all_services_have_a_limit_together() -> None:
     graph = parse_graph_config(TWO_SERVICES)
     made = deployment(envs=[{"name": "A", "value": "x" * 600}])
     assert shared_size_problem(made, graph, RenderSettings()) == ""
-    problem = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=1000))
+    problem = shared_size_problem(made, graph, RenderSettings(largest_object_bytes=250))
     assert problem.startswith("spec.envs: ")
     assert "in each of 2 services" in problem

@@ -82,12 +82,6 @@ TOO_LARGE = Remedy(
     "Move large values into ConfigMaps or files of the image, or ask an administrator to raise "
     "`largestObjectBytes`.",
 )
-TOO_EXPENSIVE = Remedy(
-    "Validating or rendering the object exceeded the limit of CPU time or memory per "
-    "object. Nothing was changed; running pods keep running.",
-    "Make the object smaller. The operator retries when it changes, and every 30 minutes.",
-)
-
 
 _MODEL = "DynamoModel"
 
@@ -237,7 +231,6 @@ COMPONENT_MEANINGS = (
     ),
     Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.DECODE_FAILED, *UNREADABLE),
     Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_LARGE, *TOO_LARGE),
-    Meaning(_COMPONENT, _AVAILABLE, "False", ComponentReason.TOO_EXPENSIVE, *TOO_EXPENSIVE),
 )
 
 
@@ -361,7 +354,6 @@ GRAPH_MEANINGS = (
     ),
     Meaning(_GRAPH, "Ready", "False", GraphReason.DECODE_FAILED, *UNREADABLE),
     Meaning(_GRAPH, "Ready", "False", GraphReason.TOO_LARGE, *TOO_LARGE),
-    Meaning(_GRAPH, "Ready", "False", GraphReason.TOO_EXPENSIVE, *TOO_EXPENSIVE),
     Meaning(
         *(_GRAPH, "Progressing", "True", GraphReason.UPDATING),
         "Replicas are missing: the graph is rolling out its newest spec or replacing lost pods. "
@@ -580,7 +572,6 @@ REQUEST_MEANINGS = (
         "a running Job continues.",
         "Make the request smaller, or ask an administrator to raise `largestObjectBytes`.",
     ),
-    Meaning(*_SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, *TOO_EXPENSIVE),
     Meaning(*_SUCCEEDED, "False", RequestReason.REJECTED, *REFUSED),
 )
 """In the order of the steps, then `Succeeded`, which sums them up."""

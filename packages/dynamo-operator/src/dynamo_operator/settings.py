@@ -263,12 +263,12 @@ class RenderSettings(Section, frozen=True, kw_only=True):
     largest_object_bytes: Annotated[
         int,
         Setting(
-            "Refuse objects of Dynamo kinds above this size: bytes of JSON without status and "
-            "managed fields. Their running workloads stay as they are. A component may be one "
-            "eighth larger than a graph. 0 sets no limit.",
+            "Refuse objects of Dynamo kinds above this size: bytes of JSON without status, "
+            "annotations and managed fields. Their running workloads stay as they are. A "
+            "component may be one eighth larger than a graph. 0 sets no limit.",
             ("largest-object-bytes",),
         ),
-    ] = 256 * 1024
+    ] = 64 * 1024
     operator_account: Annotated[
         str,
         Setting(

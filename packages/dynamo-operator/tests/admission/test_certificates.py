@@ -29,7 +29,7 @@ from dynamo_operator.admission.certificates import (
     usable_until,
 )
 from dynamo_operator.admission.configuration import Configuration
-from dynamo_operator.admission.decide import DecisionPool, OperatorIdentity, ReviewContext
+from dynamo_operator.admission.decide import Decisions, OperatorIdentity, ReviewContext
 from dynamo_operator.admission.server import WebhookServer
 from dynamo_operator.observability import WebhookMetrics
 from dynamo_operator.shared.cluster import ServingSecret
@@ -43,7 +43,7 @@ from kube_runtime.types.kinds import ValidatingWebhookConfiguration
 from reviews.asking import SETTINGS
 from reviews.registration import Registration, registration
 from reviews.serving import HOSTS as HOSTS_ROTATION
-from reviews.serving import in_a_thread, new_certificate
+from reviews.serving import new_certificate
 from simulated.clock import on_simulated_clock
 from simulated.server import Server
 
@@ -299,7 +299,7 @@ async def upkeep(server: Server, folder: Path) -> AsyncIterator[CertificateRotat
     webhooks = WebhookServer(
         ("127.0.0.1", 0),
         certificate,
-        DecisionPool(in_a_thread, lambda _: ReviewContext(SETTINGS), lambda _: False),
+        Decisions(lambda _: ReviewContext(SETTINGS), lambda _: False),
         WebhookMetrics(CollectorRegistry()),
         drain_seconds=0,
     )

@@ -16,7 +16,7 @@ from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Ingress
 from kube_runtime.types.meta import Metadata
 from reviews.asking import rules_of, verdict
-from reviews.rows import adapted, document, graph, lora, model, request, with_service
+from reviews.rows import adapted, document, graph, lora, model, request, with_service, worker
 from simulated.caches import a_store
 from specs import a_graph
 
@@ -171,7 +171,9 @@ SMALL = RenderSettings(largest_object_bytes=2000)
 
 def large(letters: int) -> Object:
     return {
-        **labelled(graph(), annotations={"note": "x" * letters}),
+        **labelled(
+            graph({"w": worker(annotations={"note": "x" * letters})}), annotations={"a": "z" * 9000}
+        ),
         "status": {"state": "y" * 9000},
     }
 
@@ -186,11 +188,14 @@ def test_an_object_over_the_limit_is_refused_with_its_size_and_the_limit() -> No
     found = sized(large(5000))
     assert not found.allowed
     assert found.reason == "too_large"
-    size = len(msgspec.json.encode(large(5000))) - len(msgspec.json.encode(large(0)["status"]))
+    uncounted = (large(0)["status"], large(0)["metadata"]["annotations"])
+    size = len(msgspec.json.encode(large(5000))) - sum(
+        map(len, map(msgspec.json.encode, uncounted))
+    )
     assert f"document: the object has {size} bytes (limit 2000)" == lines(found.problems)
 
 
-def test_status_and_managed_fields_do_not_count_to_the_size() -> None:
+def test_status_annotations_and_managed_fields_do_not_count_to_the_size() -> None:
     assert sized(labelled(large(10), managedFields=[{"fieldsV1": {"f:x": "y" * 9000}}])).allowed
 
 

@@ -14,11 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dynamo_operator.admission import server as webhook_server
 from dynamo_operator.admission.configuration import path_of
-from dynamo_operator.admission.decide import AT_ONCE, LARGE_REVIEW, RULES, NotAReview, request_in
+from dynamo_operator.admission.decide import RULES, NotAReview, request_in
 from dynamo_operator.admission.server import ALL_BODIES, LARGEST_BODY, Clients
-from kube_runtime.controller.workers import WorkBusy, WorkEnded
 from kube_runtime.errors import ConfigError
 from reviews.asking import review, verdict
 from reviews.rows import adapted, graph, model, with_service
@@ -285,13 +283,10 @@ async def test_thousands_of_problems_make_no_answer_of_megabytes() -> None:
 
 
 def test_a_large_object_that_does_not_fit_its_type_is_judged_quickly() -> None:
-    odd = graph({"w": {**{f"field{number}": 1 for number in range(12_000)}, "replicas": "x"}})
+    odd = graph({"w": {**{f"field{number}": 1 for number in range(3_000)}, "replicas": "x"}})
     found = verdict(odd)
     assert "decode_failed" == found.reason
     assert ["spec.services[...].replicas"] == [each.path for each in found.problems]
-
-
-LARGE = graph({"w": {"annotations": {"a": "x" * LARGE_REVIEW}}})
 
 
 async def status_with(there: Running, pair: Pair | None) -> int:
@@ -371,59 +366,3 @@ async def test_a_client_ca_that_cannot_be_read_names_its_file(
         file.write_bytes(content)
     with pytest.raises(ConfigError, match=r"ca\.crt"):
         await Clients(file).authorities()
-
-
-async def test_a_review_that_takes_too_long_is_a_503_and_others_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(webhook_server, "REVIEW_SECONDS", 0.2)
-
-    async def never(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
-        await asyncio.Event().wait()
-
-    async with running(submit=never) as there:
-        large = [asyncio.create_task(there.post(GRAPHS, review(LARGE))) for _ in range(5)]
-        assert 200 == (await there.post(GRAPHS, review(graph())))[0]
-        assert {503} == {status for status, _ in await asyncio.gather(*large)}
-
-
-async def test_an_object_that_is_too_expensive_is_refused_and_too_many_are_a_503() -> None:
-    async def ended(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
-        raise WorkEnded("time", "exceeded the limit of 2.5 s of CPU time")
-
-    async def busy(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
-        raise WorkBusy("too much waits")
-
-    async with running(submit=ended) as there:
-        status, body = await there.post(GRAPHS, review(LARGE))
-        assert 200 == status
-        assert b'"allowed":false' in body
-        assert b"too expensive to validate" in body
-    async with running(submit=busy) as there:
-        assert 503 == (await there.post(GRAPHS, review(LARGE)))[0]
-
-
-async def test_large_reviews_of_one_namespace_hold_up_another_one_by_one_review() -> None:
-    order: list[str] = []
-    begun, arrived = asyncio.Event(), asyncio.Event()
-
-    def arrives(namespace: str) -> bool:
-        """Called for each review right before it waits for its turn."""
-        if namespace == "calm":
-            arrived.set()
-        return False
-
-    async def held(function: Any, args: Any, *, tenant: str, seconds: float) -> Any:
-        order.append(tenant.rpartition(" ")[2])
-        if len(order) == AT_ONCE:
-            begun.set()
-        await arrived.wait()
-        return await asyncio.to_thread(function, *args)
-
-    async with running(submit=held, is_excluded=arrives) as there:
-        loud = [there.post(GRAPHS, review(LARGE, namespace="loud")) for _ in range(12)]
-        tasks = [asyncio.create_task(each) for each in loud]
-        await begun.wait()
-        calm = asyncio.create_task(there.post(GRAPHS, review(LARGE, namespace="calm")))
-        assert {200} == {status for status, _ in await asyncio.gather(calm, *tasks)}
-    assert order.index("calm") <= AT_ONCE + 1

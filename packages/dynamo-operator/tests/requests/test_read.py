@@ -162,7 +162,7 @@ async def test_results_that_are_too_large_are_a_condition() -> None:
     request = await world.reconciled()
     found = condition(request.status.conditions, "Succeeded")
     assert found is not None
-    assert (RequestReason.TOO_EXPENSIVE, "False") == (found.reason, found.status)
+    assert (RequestReason.TOO_LARGE, "False") == (found.reason, found.status)
     assert f"configmaps lab/{output}: the answer has more than 4194304 bytes" in found.message
 
 

@@ -72,7 +72,7 @@ def everything_told() -> Iterator[RequestReport]:
             yield requested_graph.lost(request)
             yield status.settled(request)
             yield status.paused(request, "paused")
-            yield status.too_expensive(request, "too expensive")
+            yield status.too_large(request, "too large")
         yield status.restated(a_request(state))
 
 
@@ -114,7 +114,6 @@ def test_every_reported_condition_has_its_row() -> None:
     assert again == unexplained
     unread = (
         RequestReason.UNREADABLE,
-        RequestReason.TOO_LARGE,
         RequestReason.REJECTED,
     )  # of what cannot be read or written, or is not read
     untold = {(RequestConditionType.SUCCEEDED, "False", reason) for reason in unread}

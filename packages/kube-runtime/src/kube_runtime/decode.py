@@ -145,6 +145,7 @@ class ObjectIdentity(Struct, frozen=True):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+    annotations: Raw = Raw(b"")
     managed_fields: Raw = Raw(b"")
 
 
@@ -186,8 +187,8 @@ def key_in(raw: bytes | Raw) -> Key | None:
 def bytes_over(text: bytes | Raw, most: int) -> int:
     """The size in bytes of an object with more than `most`; 0 if it has fewer.
 
-    The status and `metadata.managedFields`, which users do not write, do not count. `UNLIMITED` accepts
-    every object.
+    The status and `metadata.managedFields`, which users do not write, do not count, nor do annotations, where
+    kubectl keeps a second copy of the spec. `UNLIMITED` accepts every object.
 
     Raises:
         msgspec.DecodeError: a large text is not an object.
@@ -196,7 +197,8 @@ def bytes_over(text: bytes | Raw, most: int) -> int:
     if most == UNLIMITED or size <= most:
         return 0
     frame = _FRAME.decode(text)
-    size -= memoryview(frame.metadata.managed_fields).nbytes + memoryview(frame.status).nbytes
+    uncounted = (frame.metadata.managed_fields, frame.metadata.annotations, frame.status)
+    size -= sum(memoryview(part).nbytes for part in uncounted)
     return size if size > most else 0
 
 

@@ -150,11 +150,6 @@ class RuntimeMetrics:
         self._interruptions = self._read(
             CounterMetricFamily, "watch_restarts", "Watches restarted after an error."
         )
-        self._work_ended = self._counter(
-            "work_ended",
-            "Work ended for exceeding its limits; `cause` is time, memory or crash.",
-            *("resource_type", "cause"),
-        )
         self._events_dropped = self._counter(
             "events_dropped",
             "Kubernetes Events dropped without being written; `cause` is unreachable, refused, queue_full, "
@@ -268,10 +263,6 @@ class RuntimeMetrics:
     def lagged(self, seconds: float) -> None:
         """Set the lag of the last timer of the event loop."""
         self._lag.set(seconds)
-
-    def work_ended(self, kind: str, cause: str) -> None:
-        """Count work that was ended for exceeding its limits."""
-        self._work_ended.labels(kind, cause).inc()
 
     def leadership(self, *, is_leader: bool) -> None:
         """Set whether this process leads."""

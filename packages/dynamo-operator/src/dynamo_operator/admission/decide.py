@@ -5,10 +5,10 @@ import base64
 import binascii
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, cast
 
 import msgspec
 import structlog
@@ -40,11 +40,9 @@ from dynamo_operator.shared.cluster import Facts
 from dynamo_operator.shared.problems import MOST_PROBLEMS, Problem, service_path
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import Client
-from kube_runtime.controller.workers import WorkEnded
 from kube_runtime.decode import UNREADABLE, bytes_over, decode, too_large
 from kube_runtime.errors import DecodeError, OperatorError
 from kube_runtime.kind import Object
-from kube_runtime.rate_limits import FairSemaphore
 from kube_runtime.types.kinds import Ingress, SelfSubjectReview, UserInfo
 from kube_runtime.types.meta import R, Struct
 
@@ -469,58 +467,19 @@ def _short(texts: Sequence[str]) -> list[str]:
     return [*lines, f"and {len(texts) - _MOST} more"] if len(texts) > _MOST else lines
 
 
-T = TypeVar("T")
-
-LARGE_REVIEW: Final = 32 * 1024
-"""In bytes, old and new object together: larger ones are validated in a worker process."""
-
-REVIEW_CPU_SECONDS: Final = 2.5
-"""CPU seconds of one review in a worker process."""
-
-AT_ONCE: Final = 2
 _log = structlog.get_logger()
-_TODAY: Final = frozenset(rules.type_.KIND.name for rules in RULES)
-
-
-# Small means cheap: the rules take time in proportion to their input. Larger reviews are queued
-# fairly among clients, and among the namespaces of a client, so one client delays another by one
-# review at most.
-class Submit(Protocol):
-    """Runs a function in another process; see `WorkerPool.submit`."""
-
-    def __call__(
-        self, function: Callable[..., T], args: tuple[object, ...], *, tenant: str, seconds: float
-    ) -> Awaitable[T]:
-        """Return the result of the function."""
-        ...
-
-
-def is_large(request: Request) -> bool:
-    """Whether a request is validated in a worker process."""
-    return (
-        sum(len(memoryview(text)) for text in (request.object, request.old_object)) > LARGE_REVIEW
-    )
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionPool:
-    """Validates requests by `rules`; `submit` runs large ones in a worker process.
+class Decisions:
+    """Validates requests by `rules`. `is_excluded` returns whether another operator manages a namespace."""
 
-    `is_excluded` returns whether another operator manages a namespace.
-    """
-
-    submit: Submit
     context_of: Callable[[Request], ReviewContext]
     is_excluded: Callable[[str], bool]
     rules: Sequence[AnyRules] = RULES
-    turns: FairSemaphore = field(default_factory=lambda: FairSemaphore(AT_ONCE))
 
-    async def decide(self, rules: AnyRules, request: Request, client: str) -> Decision:
-        """Validate a request by the rules of its kind.
-
-        Raises:
-            WorkBusy: too many reviews are queued.
-        """
+    def decide(self, rules: AnyRules, request: Request) -> Decision:
+        """Validate a request by the rules of its kind."""
         if request.new is None or request.operation == "DELETE" or request.sub_resource:
             return ALLOWED  # no spec is stored
         log_fields = {"namespace": request.namespace, "name": request.name}
@@ -530,32 +489,7 @@ class DecisionPool:
             return ALLOWED
         text = f"validate {request.operation.lower()}"
         _log.debug(text, kind=rules.type_.KIND.name, **log_fields)
-        if is_large(request):
-            return await self._decide_in_worker(rules, request.new, request, client)
         return decide(rules, request.new, request.old, self.context_of(request))
-
-    async def _decide_in_worker(
-        self, rules: AnyRules, new: Raw, request: Request, client: str
-    ) -> Decision:
-        old = None if request.old is None else bytes(memoryview(request.old))
-        async with self.turns.slot(client, request.namespace):
-            context = self.context_of(request)
-            args = (rules.type_.KIND.name, bytes(memoryview(new)), old, context)
-            tenant = f"{client} {request.namespace}"
-            try:
-                return await self.submit(
-                    decide_in_worker, args, tenant=tenant, seconds=REVIEW_CPU_SECONDS
-                )
-            except WorkEnded as error:
-                problem = Problem("document", f"the object is too expensive to validate: {error}")
-                return Decision((problem,), reason="too_expensive")
-
-
-def decide_in_worker(kind: str, new: bytes, old: bytes | None, context: ReviewContext) -> Decision:
-    """Validate an object of a kind, as JSON text; for a worker process."""
-    reviewed = rules_of(legacy_kinds=kind not in _TODAY)
-    rules = next(rules for rules in reviewed if rules.type_.KIND.name == kind)
-    return decide(rules, Raw(new), None if old is None else Raw(old), context)
 
 
 _RETRY_SECONDS: Final = 5.0

@@ -25,7 +25,7 @@ from dynamo_operator import labels
 from dynamo_operator.admission.configuration import path_of
 from dynamo_operator.admission.decide import (
     Decision,
-    DecisionPool,
+    Decisions,
     NotAReview,
     Request,
     Rules,
@@ -38,7 +38,6 @@ from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.problems import Problem, ProblemKind
 from kube_runtime.apply.status import Recent
 from kube_runtime.client.client import Client
-from kube_runtime.controller.workers import WorkBusy
 from kube_runtime.decode import UNREADABLE
 from kube_runtime.errors import ConfigError, OperatorError
 from kube_runtime.kind import Kind, Object
@@ -358,7 +357,7 @@ class WebhookServer:
         self,
         address: tuple[str | None, int],
         certificate: Certificate,
-        decisions: DecisionPool,
+        decisions: Decisions,
         metrics: WebhookMetrics,
         *,
         drain_seconds: float = _DRAIN_SECONDS,
@@ -417,7 +416,7 @@ class WebhookServer:
             except RequestRefused as error:
                 response = web.Response(status=error.status, text=f"{error}\n")
                 response.force_close()  # the rest of the body is not read
-            except (TimeoutError, WorkBusy):
+            except TimeoutError:
                 text = "too many requests in progress, retry later\n"
                 response = web.Response(status=503, text=text)
             except NotAReview as error:
@@ -433,11 +432,10 @@ class WebhookServer:
 
         Raises:
             NotAReview: the body is not a review.
-            WorkBusy: too many reviews are queued.
         """
         started = time.perf_counter()
         request = request_in(body)
-        decision = await self.decisions.decide(rules, request, client)
+        decision = self.decisions.decide(rules, request)
         # Checked in excluded namespaces too: a tenant may write and delete the Lease that excludes one.
         is_request = rules.type_ is DynamoGraphDeploymentRequest
         if is_request and decision.allowed and self._cross_namespace is not None:

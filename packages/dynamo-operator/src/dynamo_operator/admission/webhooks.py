@@ -1,7 +1,7 @@
-"""Build the webhooks from settings: server, worker processes, certificate and informers."""
+"""Build the webhooks from settings: server, certificate and informers."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Generic
@@ -17,13 +17,11 @@ from dynamo_operator.admission.certificates import (
 )
 from dynamo_operator.admission.configuration import Configuration
 from dynamo_operator.admission.decide import (
-    AT_ONCE,
-    DecisionPool,
+    Decisions,
     OperatorIdentity,
     Request,
     ReviewContext,
     SharedNames,
-    is_large,
     rules_of,
     shared_names,
 )
@@ -38,7 +36,6 @@ from kube_runtime.cache.informer import Informer
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client
 from kube_runtime.controller.manager import Manager
-from kube_runtime.controller.workers import Bounds, WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.tls import Certificate
@@ -54,16 +51,14 @@ _NOT_OWN_BUNDLE = (
 
 @dataclass(frozen=True, slots=True)
 class Webhooks:
-    """The server, the processes that validate large objects, and the rotation of the certificate."""
+    """The server, and the rotation of its certificate."""
 
     server: WebhookServer
-    workers: WorkerPool
     rotation: CertificateRotation
 
     def join(self, manager: Manager) -> None:
         """Add them to the manager."""
         manager.serve(self.server)
-        manager.serve(self.workers)
         self.rotation.join(manager)
 
 
@@ -98,12 +93,11 @@ def webhooks(
     clients = Clients(file, webhook_settings.client_name)
     certificate = Certificate(asks_clients=file is not None)
     access_reviews = AccessReviews(client, are_clients_known=file is not None)
-    workers = WorkerPool(Bounds(processes=AT_ONCE))
     rules = rules_of(legacy_kinds=settings.legacy_kinds)
     server = WebhookServer(
         address,
         certificate,
-        DecisionPool(workers.submit, context_of, is_managed_by_others, rules),
+        Decisions(context_of, is_managed_by_others, rules),
         WebhookMetrics(registry),
         cross_namespace=None if own else CrossNamespace(access_reviews),
         clients=clients,
@@ -112,7 +106,7 @@ def webhooks(
     rotation = CertificateRotation(
         identity, store, configuration, server, certificate, informers, clients
     )
-    return Webhooks(server, workers, rotation)
+    return Webhooks(server, rotation)
 
 
 def _context_of(
@@ -122,9 +116,7 @@ def _context_of(
     shared = shared_names(cache)
 
     def context_of(request: Request) -> ReviewContext:
-        # Large ones are validated in a worker process, which has no cache.
-        gather = copied_context if is_large(request) else cluster_context
-        context = gather(cache, request.namespace, shared)
+        context = cluster_context(cache, request.namespace, shared)
         return ReviewContext(settings.render, request.user_info.username, identity.user, context)
 
     return context_of
@@ -182,20 +174,4 @@ def cluster_context(cache: Cache, namespace: str, shared: SharedNames) -> Cluste
         base_models=_BaseModels(cache, namespace) if cache.serves(DynamoModel) else None,
         foreign_graphs=shared.graphs.outside(namespace),
         foreign_hosts=shared.hosts.outside(namespace),
-    )
-
-
-def copied_context(cache: Cache, namespace: str, shared: SharedNames) -> ClusterContext:
-    """Copy the context into sets of names, for a worker process without the cache."""
-    context = cluster_context(cache, namespace, shared)
-    claims = (claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace))
-    models = (
-        model.spec.base_model_name for model in cache.list(DynamoModel, namespace) if model.spec
-    )
-    return replace(
-        context,
-        claims=None if context.claims is None else frozenset(claims),
-        base_models=None if context.base_models is None else frozenset(models),
-        foreign_graphs=frozenset(shared.graphs.outside(namespace)),
-        foreign_hosts=frozenset(shared.hosts.outside(namespace)),
     )

@@ -35,7 +35,6 @@ from dynamo_operator.component.status import (
     Group,
     component_status,
     component_stop,
-    expensive_status,
     groups_readiness,
     groups_replicas,
     reduced,
@@ -57,8 +56,7 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
     VirtualService,
 )
-from dynamo_operator.shared.conditions import too_expensive
-from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, load_for_reconcile
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.apply.result import Applied
 from kube_runtime.cache.informer import Watches
@@ -120,7 +118,6 @@ class ComponentController:
     pods: PodIndex
     settings: RenderSettings
     validated: ValidationCache = field(default_factory=ValidationCache)
-    offload: Offload = field(default_factory=Offload)
 
     reconciles: ClassVar[type[Resource]] = DynamoComponentDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -151,16 +148,9 @@ class ComponentController:
         )
         if isinstance(component, Result):
             return component
-        return await self.offload.reconciled(component, self._reconcile, self._too_expensive)
-
-    async def _too_expensive(self, component: DynamoComponentDeployment, text: str) -> None:
-        stop = too_expensive(expensive_status(component, text), text)
-        await self.reporter.stopped(component, stop)
-
-    async def _reconcile(self, component: DynamoComponentDeployment) -> Result:
         inputs = read_component(component, self.cache, self.pods, self.owns)
         find = partial(component_problems, settings=self.settings)
-        problems = await self.validated.problems_by(self.offload, component, find)
+        problems = self.validated.problems_by(component, find)
         if stop := component_stop(component, problems, inputs.facts):
             return await self.reporter.stopped(component, stop)
         applied = await self._apply(component, inputs)
@@ -176,7 +166,7 @@ class ComponentController:
     ) -> Applied:
         """Apply the Service of the component's model, and everything that the component controls."""
         models = component_shared_objects(component)
-        around, workloads = await self._render(component, inputs)
+        around, workloads = self._render(component, inputs)
         exposure = component_exposure(component, around, self.settings)
         objects = chain(exposure.desired, workloads)
         return exposure.reported(
@@ -187,7 +177,7 @@ class ComponentController:
             )
         )
 
-    async def _render(
+    def _render(
         self, component: DynamoComponentDeployment, inputs: ComponentInputs
     ) -> tuple[Sequence[Object], Iterable[Object]]:
         """Render the objects around the workloads, and these; running pods keep equivalent templates."""
@@ -195,23 +185,23 @@ class ComponentController:
         members = component_member(component, inputs.facts, self.settings, inputs.pods)
         if kept := kept_defaults(members, live, inputs.facts):
             facts = replace(inputs.facts, running_defaults=kept)
-            around, workloads = await self._rendered(component, facts, live)
+            around, workloads = self._rendered(component, facts, live)
             if still_kept(kept, members, workloads(), live):
                 return around, workloads()
-        around, workloads = await self._rendered(component, inputs.facts, live)
+        around, workloads = self._rendered(component, inputs.facts, live)
         return around, workloads()
 
-    async def _rendered(
+    def _rendered(
         self, component: DynamoComponentDeployment, facts: Facts, live: LiveObjects
     ) -> tuple[Sequence[Object], Callable[[], Iterator[Object]]]:
         """Render with these facts. The workloads, which may be a thousand, are made at each call."""
-        parts = partial(self.offload.do, component, component_parts, component, facts)
-        around, workloads = await parts(self.settings)
+        parts = partial(component_parts, component, facts)
+        around, workloads = parts(self.settings)
         adopted = partial(adopted_workloads, component, workloads, live)
         if not may_start_to_drain(component, live):
             return around, adopted
         undrained_settings = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
-        _, undrained = await parts(undrained_settings)
+        _, undrained = parts(undrained_settings)
         return around, lambda: without_new_drains(adopted(), undrained, live)
 
 

@@ -218,14 +218,6 @@ def refused_status(
     return component.status.with_conditions([invalid, *availability])
 
 
-def expensive_status(
-    component: DynamoComponentDeployment, text: str
-) -> DynamoComponentDeploymentStatus:
-    """The status of a component that exceeded the limit of CPU time or memory per object; its counts stay."""
-    availability = _availability(component, _unready(ComponentReason.TOO_EXPENSIVE, text))
-    return component.status.with_conditions(availability)
-
-
 def component_status(
     component: DynamoComponentDeployment,
     readiness: Readiness,

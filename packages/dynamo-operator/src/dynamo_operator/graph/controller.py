@@ -68,7 +68,6 @@ from dynamo_operator.graph.status import (
     configuration_warning,
     graph_status,
     graph_stop,
-    stopped_status,
 )
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import GROVE, is_on_grove, is_paused, recorded
@@ -80,9 +79,8 @@ from dynamo_operator.shared.cluster import (
     PodCliqueSet,
     VirtualService,
 )
-from dynamo_operator.shared.conditions import GraphReason, GraphState, too_expensive
 from dynamo_operator.shared.patches import FINALIZER, patch_metadata
-from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, load_for_reconcile
+from dynamo_operator.shared.report import Reporter, ValidationCache, load_for_reconcile
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared, shared_watch
 from kube_runtime.apply.result import Applied, merge
 from kube_runtime.apply.writer import Writer
@@ -167,7 +165,6 @@ class GraphController:
     pods: PodIndex
     settings: RenderSettings
     validated: ValidationCache = field(default_factory=ValidationCache)
-    offload: Offload = field(default_factory=Offload)
 
     reconciles: ClassVar[type[Resource]] = DynamoGraphDeployment
     owns: ClassVar[tuple[type[Resource], ...]] = (
@@ -209,18 +206,11 @@ class GraphController:
         graph = await load_for_reconcile(DynamoGraphDeployment, key, self.cache, self.reporter)
         if isinstance(graph, Result):
             return graph
-        return await self.offload.reconciled(graph, self._reconcile, self._too_expensive)
-
-    async def _too_expensive(self, graph: DynamoGraphDeployment, text: str) -> None:
-        status = stopped_status(graph, GraphState.FAILED, GraphReason.TOO_EXPENSIVE, text)
-        await self.reporter.stopped(graph, too_expensive(status, text))
-
-    async def _reconcile(self, graph: DynamoGraphDeployment) -> Result:
         suppression = self.applier.suppression
         snapshot = read_graph(graph, self.cache, self.pods, self.settings, suppression, self.owns)
         provided, inputs = snapshot.graph, snapshot.inputs
         find = partial(graph_problems, settings=self.settings)
-        problems = await self.validated.problems_by(self.offload, provided, find)
+        problems = self.validated.problems_by(provided, find)
         if stop := graph_stop(provided, inputs.facts, problems):
             return await self.reporter.stopped(provided, stop)
         plan = plan_graph(graph, inputs, self.settings, datetime.now(UTC))
@@ -267,9 +257,7 @@ class GraphController:
         graph, live, facts = plan.step.graph, snapshot.live, snapshot.inputs.facts
         if not is_on_grove(graph):
             workers = plan.rollout.workers
-            rendered = await self.offload.do(
-                graph, graph_objects, graph, facts, self.settings, workers
-            )
+            rendered = graph_objects(graph, facts, self.settings, workers)
             return adopted_components(rendered, live)
         members = grove_members(graph, facts, self.settings, snapshot.pods)
         kept = kept_defaults(members, live, facts)
@@ -284,15 +272,12 @@ class GraphController:
     ) -> Sequence[Object]:
         """Render the objects of a graph on Grove with these facts."""
 
-        async def render(settings: RenderSettings) -> Sequence[Object]:
-            return await self.offload.do(graph, graph_objects, graph, facts, settings)
-
-        desired = await render(self.settings)
+        desired = tuple(graph_objects(graph, facts, self.settings))
         adopted = await adopted_set(graph, desired, live, self.applier.writer.client)
         if not set_starts_to_drain(adopted, live):
             return adopted
         undrained = msgspec.structs.replace(self.settings, worker_drain_period_seconds=0)
-        return tuple(without_new_drains(adopted, await render(undrained), live))
+        return tuple(without_new_drains(adopted, graph_objects(graph, facts, undrained), live))
 
     async def _record(self, plan: GraphPlan) -> GraphPlan:
         """Write the annotations that record the plan's decisions; return the plan for the graph with them."""

@@ -83,11 +83,16 @@ def _too_long(subject: str, limit: int) -> str:
     return f"{subject} must have at most {limit} characters"
 
 
+_COPIES: Final = 4
+"""Of the largest object: what the copies of its variables may add to the work of rendering it."""
+
+
 def shared_size_problems(
     variables: Sequence[Object], services: int, settings: RenderSettings
 ) -> Iterator[Problem]:
     """Report shared variables that are too large together, as each component has a copy of them."""
-    most, size = settings.largest_object_bytes, len(msgspec.json.encode(variables))
+    most = _COPIES * settings.largest_object_bytes
+    size = len(msgspec.json.encode(variables))
     if variables and most and size * services > most:
         total = f"{size} bytes in each of {services} services, {size * services} in total"
         text = f"variables are too large: {total} (limit {most})"

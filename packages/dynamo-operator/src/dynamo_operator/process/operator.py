@@ -46,7 +46,7 @@ from dynamo_operator.requests.controller import RequestActions, RequestControlle
 from dynamo_operator.requests.read import GpuDiscoveryRbac, Grants, RequestReader
 from dynamo_operator.settings import Settings, usable
 from dynamo_operator.shared.conditions import SUSPENDED, GraphState
-from dynamo_operator.shared.report import Offload, Reporter, ValidationCache, report_refusal
+from dynamo_operator.shared.report import Reporter, ValidationCache, report_refusal
 from dynamo_operator.shared.transforms import is_controlled_by_us
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.status import StatusRateLimit
@@ -59,7 +59,6 @@ from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Health, Manager
 from kube_runtime.controller.stall import StallWatch
-from kube_runtime.controller.workers import WorkerPool
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.leases import Election, Terms
@@ -81,7 +80,6 @@ class Parts:
     settings: Settings
     metrics: RuntimeMetrics
     holds_lease: Callable[[str], bool]
-    offload: Offload
 
     @property
     def options(self) -> ControllerOptions:
@@ -129,8 +127,8 @@ def control_graphs(parts: Parts) -> PodIndex:
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
     graph_reporter = replace(graph_reporter, written=rollouts.written)
-    writer, cache, offload = parts.writer, parts.cache, parts.offload
-    read = (pods, settings, ValidationCache(), offload)
+    writer, cache = parts.writer, parts.cache
+    read = (pods, settings, ValidationCache())
     components = ComponentController(cache, applier, component_reporter, *read)
     graphs = GraphController(writer, cache, applier, graph_reporter, *read)
     # Graphs create components, so they wait while the component controller has a backlog.
@@ -172,7 +170,7 @@ def control_requests(parts: Parts) -> None:
     settings = parts.settings.render
     accepts_all = parts.settings.webhooks.graphs_elsewhere
     grants = Grants(parts.client, accepts_all, bool(settings.restricted_namespace))
-    reader = RequestReader(parts.client, parts.cache, settings, grants, parts.offload)
+    reader = RequestReader(parts.client, parts.cache, settings, grants)
     role = settings.dgdr_profiling_nodes_cluster_role_name
     gpu_rbac = GpuDiscoveryRbac(parts.client, parts.writer, parts.cache, role)
     actions = RequestActions(parts.writer, reader, parts.applier(), settings, gpu_rbac)
@@ -361,8 +359,6 @@ def manager(
         return scope.holds_lease() and (leads is None or leads.holds_lease())
 
     writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
-    workers = WorkerPool()
-    built.serve(workers)
     parts = Parts(
         manager=built,
         client=client,
@@ -372,7 +368,6 @@ def manager(
         settings=settings,
         metrics=metrics,
         holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
-        offload=Offload(workers, metrics),
     )
     _look_for_unselected(parts)
     control_all(parts, dial)

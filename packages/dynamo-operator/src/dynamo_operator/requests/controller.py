@@ -5,6 +5,7 @@ between any two requests to the API server, and the next one must reach the same
 `dynamo_operator.requests.plan`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -97,7 +98,6 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import ABSENT
 from kube_runtime.controller.controller import DONE, Result
-from kube_runtime.controller.workers import WorkEnded
 from kube_runtime.errors import Invalid, NotFound, Refused, TooLarge
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import utc_now
@@ -144,9 +144,7 @@ class RequestActions:
             await self.writer.delete(stale)
         await self._ensure_account(request, spec)
         base = await self._base(request, spec, facts.config_maps)
-        desired = await self.reader.offload.one(
-            request, profiling_job, request, spec, self.settings, base
-        )
+        desired = profiling_job(request, spec, self.settings, base)
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**desired, "metadata": desired["metadata"] | owners}
         target = Target(request.metadata.uid, Job.KIND.name, job_key(request))
@@ -240,9 +238,7 @@ class RequestActions:
         text = live.data.get(reference.key) if live is not None and reference is not None else None
         if not text:
             return None
-        completed = await self.reader.offload.one(
-            request, completed_base, text, spec, placement(profiling), more_bytes=len(text)
-        )
+        completed = await asyncio.to_thread(completed_base, text, spec, placement(profiling))
         if completed is None:
             return None
         body = base_config_map(request, BASE_FILE, completed)
@@ -336,19 +332,14 @@ class RequestController:
         if request.spec is None:
             await self._report(request, status.refused(request, ("spec is required",)))
             return DONE
-        return await self.reader.offload.reconciled(request, self._reconcile, self._too_expensive)
-
-    async def _too_expensive(self, request: DynamoGraphDeploymentRequest, text: str) -> None:
-        await self._report(request, status.too_expensive(request, text))
-
-    async def _reconcile(self, request: DynamoGraphDeploymentRequest) -> Result:
         next_stage = stage(request)
         if accepted_spec(request).enable_gpu_discovery and not may_search(request):
             await self.actions.gpu_rbac.withdraw()
         try:
             facts = await self.reader.at(request, next_stage)
         except TooLarge as error:  # anyone may change what the request names
-            await self._too_expensive(request, f"Cannot read what the request needs: {error}")
+            text = f"Cannot read what the request needs: {error}"
+            await self._report(request, status.too_large(request, text))
             return Result(REJECTED_RETRY_SECONDS)
         return await self._do(request, next_step(request, facts), facts)
 
@@ -468,7 +459,7 @@ class RequestController:
         job_progress = _job_progress(facts)
         try:
             return await self._record(request, facts, job_progress)
-        except (BadOutput, WorkEnded) as error:
+        except BadOutput as error:
             text = str(error)
         except Invalid as error:
             text = f"the API server does not store the profiling results: {error.message}"
@@ -487,18 +478,15 @@ class RequestController:
             text = f"output ConfigMap {name} not found - profiling may not have completed yet"
             raise BadOutput(text)
         graph_key = target(request, spec)
-        data, offload = facts.output.data, self.reader.offload
+        data = facts.output.data
         require_confirmed(request, spec, *facts.witnesses, data)
-        size = sum(map(len, data.values()))
         placed = placement(spec.profiling_config)
-        output = await offload.one(
-            request, read_output, request, spec, data, placed, more_bytes=size
-        )
+        output = await asyncio.to_thread(read_output, request, spec, data, placed)
         destination = await self.reader.destination(
             request, graph_key.namespace, output.config_maps
         )
         if renamed := new_names(request, output.config_maps, destination.config_maps):
-            output = await offload.one(request, with_new_names, output, renamed, more_bytes=size)
+            output = with_new_names(output, renamed)
         require_small(output.config_maps)
         warnings = [("DocumentsIgnored", warning) for warning in output.warnings]
         if not spec.auto_apply:
@@ -525,7 +513,7 @@ class RequestController:
         """Record new names for ConfigMaps before the graph that mounts them is created."""
         result = ProfilingResult(graph, request.status.additional_resources)
         renamed = renamed_config_maps(request, facts.destination.config_maps)
-        result = await self.reader.offload.one(request, with_new_names, result, renamed)
+        result = with_new_names(result, renamed)
         report = requested_graph.renamed(request, result)
         return await self._report(request, report, record=with_results)
 

@@ -82,7 +82,6 @@ class RequestReason(StrEnum):
     UNREADABLE = "DecodeFailed"
     TOO_LARGE = "TooLarge"
     REJECTED = "RejectedByApiServer"
-    TOO_EXPENSIVE = "TooExpensive"
     NEW = "New"
 
 

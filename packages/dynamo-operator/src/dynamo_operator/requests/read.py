@@ -38,7 +38,6 @@ from dynamo_operator.requests.results import STATUS_LIMIT, named_config_maps, ta
 from dynamo_operator.requests.validate import request_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import is_subdomain
-from dynamo_operator.shared.report import Offload
 from dynamo_operator.shared.transforms import slim, slimmed
 from kube_runtime.apply.result import controls
 from kube_runtime.apply.writer import Writer
@@ -243,7 +242,6 @@ class RequestReader:
     settings: RenderSettings
     grants: Grants
     """Which namespaces accept graphs from requests in others."""
-    offload: Offload = field(default_factory=Offload)
 
     async def at(self, request: DynamoGraphDeploymentRequest, stage: Stage) -> RequestFacts:
         """Read the inputs of the stage.
@@ -268,7 +266,7 @@ class RequestReader:
         spec = request.spec
         if spec is None:
             return ("spec is required",)
-        problems = await self.offload.do(request, spec_problems, request, self.settings)
+        problems = tuple(spec_problems(request, self.settings))
         graph_key = target(request, spec)
         if refusal := await self.refusal(request, graph_key.namespace):
             return (*problems, refusal)  # more would reveal what is in that namespace

@@ -112,7 +112,6 @@ _HELD = (
     RequestReason.PAUSED,
     RequestReason.UNREADABLE,
     RequestReason.TOO_LARGE,
-    RequestReason.TOO_EXPENSIVE,
     RequestReason.REJECTED,
 )
 """Reasons of `Succeeded` while the operator does nothing for a request; `restated` replaces them."""
@@ -292,12 +291,12 @@ def paused(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     return RequestReport(request.status.with_conditions([held]), (StatusEvent("Paused", text),))
 
 
-def too_expensive(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
+def too_large(request: DynamoGraphDeploymentRequest, text: str) -> RequestReport:
     """Processing the request exceeded its limit of CPU time or memory."""
     held = request_condition(
-        request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_EXPENSIVE, text
+        request, RequestConditionType.SUCCEEDED, "False", RequestReason.TOO_LARGE, text
     )
-    event = StatusEvent("TooExpensive", text, is_warning=True)
+    event = StatusEvent("TooLarge", text, is_warning=True)
     return RequestReport(request.status.with_conditions([held]), (event,))
 
 

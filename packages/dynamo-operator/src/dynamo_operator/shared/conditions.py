@@ -51,7 +51,6 @@ class GraphReason(StrEnum):
     PROVIDER_UNAVAILABLE = "selected_workload_provider_unavailable"
     DECODE_FAILED = "decode_failed"
     TOO_LARGE = "too_large"
-    TOO_EXPENSIVE = "too_expensive"
     UPDATE_COMPLETE = "update_complete"
     DEADLINE_EXCEEDED = "progress_deadline_exceeded"
     NOT_ALLOWED = "exposure_not_allowed"
@@ -87,7 +86,6 @@ class ComponentReason(StrEnum):
     NOT_ALLOWED = "ExposureNotAllowed"
     DECODE_FAILED = "DecodeFailed"
     TOO_LARGE = "TooLarge"
-    TOO_EXPENSIVE = "TooExpensive"
 
 
 class ScalingReason(StrEnum):
@@ -233,8 +231,3 @@ class Stop:
 def refused(status: Status, problems: Sequence[Problem]) -> Stop:
     """Stop because the spec is invalid."""
     return Stop(status, "ValidationFailed", [str(problem) for problem in problems])
-
-
-def too_expensive(status: Status, text: str) -> Stop:
-    """Stop because processing the object exceeded its limit of CPU time or memory."""
-    return Stop(status, "TooExpensive", [text])

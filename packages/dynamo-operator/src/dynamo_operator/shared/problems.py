@@ -7,14 +7,10 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 from itertools import islice
 from operator import attrgetter
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from dynamo_operator.component.api import GROUP, VERSION
-from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import LABEL_LIMIT, SUBDOMAIN_LIMIT
-from kube_runtime.types.meta import Resource
 
 
 class ProblemKind(StrEnum):
@@ -138,16 +134,6 @@ def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
     for number, problem in enumerate(problems, 1):  # noqa: B007  # the last one is returned
         yield problem
     return number
-
-
-def weight_bytes(owner: Resource) -> int:
-    """About the bytes to render for an object; variables that services share count once per service."""
-    spec: Any = getattr(owner, "spec", None)
-    size = len(msgspec.json.encode(spec))
-    metadata = len(msgspec.json.encode((owner.metadata.labels, owner.metadata.annotations)))
-    if isinstance(owner, DynamoGraphDeployment) and len(owner.spec.services) > 1 and spec.envs:
-        size += len(msgspec.json.encode(spec.envs)) * (len(spec.services) - 1)
-    return size + metadata
 
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)

@@ -5,7 +5,6 @@ Reconciles are level-triggered: a reconciler gets a key, never an event, and act
 """
 
 import asyncio
-import itertools
 import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable
@@ -20,7 +19,6 @@ from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import RequestCount, counting_requests
 from kube_runtime.controller.queue import Priority, WorkQueue, retry
 from kube_runtime.controller.stall import doing
-from kube_runtime.controller.workers import WORKER_SLOTS, WorkerSlots
 from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.kind import Key
 from kube_runtime.leases import NamespaceExcluded
@@ -85,7 +83,8 @@ class ControllerOptions:
     second. A change of the object itself is never delayed. `is_ahead` returns whether objects that this
     controller created wait for another controller. It then starts few new objects at a time, so that those
     in progress are finished first. `report` ends a reconcile that raises because one of its writes was
-    refused or failed: it reports that to the user, and returns a `Result` with that failure.
+    refused or failed, or because the object is nested too deeply: it reports that to the user, and returns a
+    `Result`.
     """
 
     workers: int = 16
@@ -93,7 +92,7 @@ class ControllerOptions:
     resync_seconds: float = 600.0
     coalesce_seconds: float = 0.1
     is_ahead: Callable[[], bool] | None = None
-    report: Callable[[Key, ApiError], Awaitable[Result]] | None = None
+    report: Callable[[Key, ApiError | RecursionError], Awaitable[Result]] | None = None
 
 
 class Controller:
@@ -168,12 +167,8 @@ class Controller:
         async with asyncio.TaskGroup() as group:
             resync = group.create_task(self._resync(), name=f"resync {self.kind}")
             async with asyncio.TaskGroup() as workers:
-                names = (f"worker {number} {self.kind}" for number in itertools.count())
-                slots = WorkerSlots(
-                    lambda: workers.create_task(self._work(slots), name=next(names))
-                )
-                for _ in range(self._options.workers):
-                    workers.create_task(self._work(slots), name=next(names))
+                for number in range(self._options.workers):
+                    workers.create_task(self._work(), name=f"worker {number} {self.kind}")
             resync.cancel()
 
     def close(self) -> None:
@@ -238,9 +233,8 @@ class Controller:
             return ()
         return (Key(child.metadata.namespace if self.kind.namespaced else "", owner.name),)
 
-    async def _work(self, slots: WorkerSlots) -> None:
-        WORKER_SLOTS.set(slots)
-        while not slots.is_surplus() and (item := await self._queue.take()):
+    async def _work(self) -> None:
+        while item := await self._queue.take():
             self._metrics.waited(self.kind.name, item.waited_seconds)
             structlog.contextvars.clear_contextvars()  # of the previous reconcile
             with structlog.contextvars.bound_contextvars(
@@ -295,11 +289,16 @@ class Controller:
             self._metrics.forget(self.kind.name, key.namespace)
 
     async def _outcome(self, key: Key) -> Result:
+        report = self._options.report
         try:
             return await self._reconciler.reconcile(key)
         except (Refused, ServerFailure) as error:
-            is_write, report = error.method not in ("", "GET"), self._options.report
+            is_write = error.method not in ("", "GET")
             if report is None or not is_write or self._is_of_absent(key, error):
+                raise
+            return await report(key, error)
+        except RecursionError as error:
+            if report is None:
                 raise
             return await report(key, error)
 

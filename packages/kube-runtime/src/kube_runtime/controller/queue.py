@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from kube_runtime.controller.workers import WorkBusy
 from kube_runtime.errors import ApiError, Conflict, NoAnswer, NotFound, OperatorError, Refused
 from kube_runtime.kind import Key
 from kube_runtime.rate_limits import Backoff
@@ -44,7 +43,6 @@ REFUSAL = Backoff(first_seconds=60, limit_seconds=600)
 _QUIET_CONFLICTS = 5
 SERVER_TIMEOUT_SECONDS = 34.0
 """When the API server ends a request with 504 (`requestTimeoutUpperBound` in k8s.io/apiserver)."""
-BUSY = Backoff(first_seconds=2, limit_seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +221,6 @@ def retry(error: BaseException, failures: int) -> Retry:
                 logging.DEBUG if failures < _QUIET_CONFLICTS else logging.WARNING,
                 at_least,
             )
-        case WorkBusy():
-            return Retry(BUSY, logging.DEBUG)
         case NotFound():  # what is missing may exist in a moment
             return Retry(OUTAGE, logging.WARNING, at_least)
         case Refused() | RecursionError():  # the last: an object nested too deeply

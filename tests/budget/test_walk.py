@@ -36,6 +36,6 @@ async def test_a_reconcile_that_creates_a_graph_enters_no_more_functions_and_mod
 @on_simulated_clock
 async def test_the_controller_reads_the_cache_only_before_the_plan() -> None:
     for walk in await walks():
-        planned = [call.function for call in walk.calls].index("plan_graph")
+        planned = [call.function for call in walk.calls].index("decide")
         assert any(map(reads_cache, walk.calls[:planned]))
         assert [] == list(filter(reads_cache, walk.calls[planned:]))

@@ -11,7 +11,7 @@ from dynamo_graphs.offline import component_tree, graph_tree
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts

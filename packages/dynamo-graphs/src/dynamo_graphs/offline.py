@@ -20,14 +20,11 @@ from dynamo_operator.component.validate import component_problems, lacks_orchest
 from dynamo_operator.crds import defaulted
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.plan import GraphInputs, plan_graph, with_provider
-from dynamo_operator.graph.render import (
-    graph_model_objects,
-    graph_objects,
-    graph_shared_objects,
-    pvc_objects,
-)
+from dynamo_operator.graph.decide import plan_graph
+from dynamo_operator.graph.decision import GraphInputs
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.service import component_of, owned_by
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.requests.api import (
@@ -144,16 +141,10 @@ def own_objects(
     `adapters` are treated as controlled by the graph.
     """
     present = {adapter.metadata.name: owned_by(graph, adapter) for adapter in adapters.values()}
-    plan = plan_graph(graph, GraphInputs(facts, adapters=present), settings, datetime.now(UTC))
-    created = (adapter for adapter in plan.adapters.desired if key_of(adapter).name not in present)
-    planned = plan.step.graph
-    return (
-        *created,
-        *pvc_objects(planned),
-        *graph_shared_objects(planned, settings),
-        *graph_model_objects(planned),
-        *graph_objects(planned, facts, settings, plan.rollout.workers),
-    )
+    inputs = GraphInputs(facts, adapters=AdapterInputs(present))
+    made = plan_graph(graph, inputs, settings, datetime.now(UTC))
+    created = (adapter for adapter in made.adapters.desired if key_of(adapter).name not in present)
+    return (*created, *made.claims, *made.accounts, *made.models, *made.objects)
 
 
 def graph_tree(

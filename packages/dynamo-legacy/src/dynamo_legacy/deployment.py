@@ -1,6 +1,5 @@
 """The controller of DynamoDeployment."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +44,7 @@ from dynamo_operator.shared.report import (
     Reporter,
     ValidationCache,
     load_for_reconcile,
+    parsed,
 )
 from kube_runtime.apply.applier import Applier, Controlled, Shared, shared_watch
 from kube_runtime.cache.informer import Watches
@@ -170,7 +170,7 @@ class Resolver:
         if not text:
             return Resolution(problem=f"the configuration has no key {GRAPH_CONFIG_KEY}")
         try:
-            graph = await asyncio.to_thread(parse_graph_config, text)
+            graph = await parsed(len(text), parse_graph_config, text)
         except GraphConfigError as error:
             return Resolution(problem=str(error))
         return Resolution(graph, text, to_keep=to_keep)

@@ -10,7 +10,6 @@ from dynamo_operator.graph.api import (
     DynamoGraphDeploymentSpec,
     DynamoGraphDeploymentStatus,
 )
-from dynamo_operator.graph.plan import next_step
 from dynamo_operator.graph.replicas import ServiceObserved
 from kube_runtime.types.meta import Condition, Metadata
 
@@ -109,13 +108,6 @@ def test_a_forged_condition_ends_no_worker() -> None:
 def test_what_has_come_back_does_not_wait_again() -> None:
     found = suspension(a_graph(stored="False"), dict.fromkeys(SERVICES, GONE))
     assert (frozenset(), ("False", "resumed")) == (found.zero, said(found))
-
-
-def test_the_replicas_of_the_spec_survive() -> None:
-    graph = a_graph(suspend="true")
-    step = next_step(graph, dict.fromkeys(SERVICES, GONE), {"decode": 9})
-    assert {0} == {each.replicas for each in step.graph.spec.services.values()}
-    assert 4 == graph.spec.services["decode"].replicas
 
 
 def test_a_service_that_does_not_exist_yet_is_not_suspended() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dynamo_graphs.offline import expanded
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
-from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.graph.warnings import graph_warnings
 from dynamo_operator.settings import RenderSettings

@@ -21,7 +21,7 @@ from dynamo_operator.component.validate import component_problems, most_bytes
 from dynamo_operator.component.validate_pod import image_problems
 from dynamo_operator.features.exposure import exposure_problems, graph_exposure_problems
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.plan import with_provider
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.validate import graph_problems, graph_size_problems
 from dynamo_operator.graph.warnings import (
     UNKNOWN,

@@ -31,7 +31,7 @@ class RestartPlan:
     `status` is None if there was no restart. `ids` are the ids in the pod templates, by service.
     """
 
-    status: RestartStatus | None
+    status: RestartStatus | None = None
     ids: Mapping[str, str] = field(default_factory=dict[str, str])
 
 

@@ -1,92 +1,79 @@
-"""Read everything that one reconcile of a graph depends on, once, from the cache."""
+"""Read everything that one reconcile of a graph depends on, once."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import chain
 
 import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.read import LiveObjects, PodIndex, live_objects, read_facts_for_graph
+from dynamo_operator.component.read import PodIndex, live_objects, read_facts_for_graph
 from dynamo_operator.features.grove.read import members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
-from dynamo_operator.features.scaling.controller import AdapterInputs, read_adapters
+from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
+from dynamo_operator.features.takeover.apply import read_set_origin
+from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
-from dynamo_operator.graph.plan import GraphInputs, with_provider
+from dynamo_operator.graph.decision import GraphInputs
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.replicas import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
+from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
-from kube_runtime.apply.status import WriteSuppression
 from kube_runtime.cache.store import Cache
-from kube_runtime.kind import Key, Object
-from kube_runtime.types.kinds import ControllerRevision, Pod
+from kube_runtime.kind import Key
+from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import R, Resource
 
 _ENDED = frozenset(("Succeeded", "Failed"))
 """Phases of pods that hold no resources any more, although the objects exist."""
 
 
-@dataclass(frozen=True, slots=True)
-class GraphSnapshot:
-    """The inputs of one reconcile: those of the plan, and what apply and status need besides.
-
-    `graph` has its workload provider recorded. `live` are the objects that it owns. `members` and `pods`
-    are its services on Grove and their pods, by service. `ssh_keys` are the copies that it needs, of
-    `ssh_key_types`.
-    """
-
-    graph: DynamoGraphDeployment
-    inputs: GraphInputs
-    adapters: AdapterInputs
-    live: LiveObjects = field(default_factory=dict)
-    members: Mapping[str, GroveMember] = field(default_factory=dict)
-    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
-    ssh_keys: tuple[Object, ...] = ()
-    ssh_key_types: tuple[type[Resource], ...] = ()
-
-
-def read_graph(
+async def read_graph(
     graph: DynamoGraphDeployment,
     cache: Cache,
     pods: PodIndex,
     settings: RenderSettings,
-    suppression: WriteSuppression,
+    applier: Applier,
     owns: Iterable[type[Resource]],
-) -> GraphSnapshot:
-    """Read the inputs of a graph, which controls the kinds `owns`."""
+) -> GraphInputs:
+    """Read the inputs of a graph, which controls the kinds `owns`.
+
+    All of it is in the cache, but for the origin of an earlier operator's PodCliqueSet.
+
+    Raises:
+        OperatorError: a request to the API server failed.
+    """
+    suppression = applier.suppression
     live = live_objects(graph, cache, owns)
     facts = read_facts_for_graph(graph, cache, settings)
     if facts.missing_ssh_keys:
         own = Key(graph.metadata.namespace, settings.mpi_secret_name)
         refusal = suppression.refusal(ssh_keys_target(own))
         facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
-    inputs = GraphInputs(facts, children=frozenset(kind for kind, _ in live))
-    graph = with_provider(graph, inputs.facts, inputs.children)
+    inputs = GraphInputs(facts, live)
+    graph = with_provider(graph, facts, inputs.children)
     components = tuple(chain.from_iterable(components_of(graph, cache).values()))
-    grove = members(graph, cache) if is_on_grove(graph) else {}
-    adapters = read_adapters(graph, cache, suppression)
-    inputs = replace(
+    grove, origin = {}, Origin.OUTDATED
+    if is_on_grove(graph):
+        grove = members(graph, cache)
+        origin = await read_set_origin(graph, live, applier.writer.client)
+    return replace(
         inputs,
         services=service_snapshot(graph, cache),
         components=components,
         former=tuple(_controlled(graph, ControllerRevision, cache)),
         leaving=leaving_pods(components, pods),
-        adapters=adapters.present,
-        adapters_not_created=frozenset((*adapters.unreadable, *adapters.refused)),
-    )
-    return GraphSnapshot(
-        graph,
-        inputs,
-        live=live,
+        adapters=read_adapters(graph, cache, suppression),
         members=grove,
         pods={key: pods.of_service(*graph.key, key) for key in grove},
-        adapters=adapters,
+        set_origin=origin,
         ssh_keys=ssh_key_copies(graph, cache, settings),
         ssh_key_types=ssh_key_types(cache),
     )

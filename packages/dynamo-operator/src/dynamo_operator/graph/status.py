@@ -21,16 +21,18 @@ from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
+from dynamo_operator.features.scaling.status import graph_selector
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
     DynamoGraphDeploymentStatus,
     ProgressStatus,
 )
-from dynamo_operator.graph.plan import is_available
-from dynamo_operator.graph.replicas import as_configured
+from dynamo_operator.graph.decision import Decision
+from dynamo_operator.graph.replicas import as_configured, graph_scale
 from dynamo_operator.graph.warnings import graph_inoperative
-from dynamo_operator.names import group_name, is_on_grove, is_paused, kai_queue
+from dynamo_operator.names import COMPONENT, group_name, is_on_grove, is_paused, kai_queue
+from dynamo_operator.names import GROVE as GROVE_PROVIDER
 from dynamo_operator.shared.cluster import (
     GROVE,
     INFERENCE_POOL,
@@ -49,7 +51,7 @@ from dynamo_operator.shared.conditions import (
     refused,
 )
 from dynamo_operator.shared.problems import Problem, service_path
-from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.text import fitted
 from kube_runtime.times import rfc3339, seconds_between
 from kube_runtime.types.meta import Condition, condition
@@ -174,6 +176,28 @@ class GraphStatus:
 
     status: DynamoGraphDeploymentStatus
     requeue_after_seconds: float | None = None
+
+
+def report(
+    graph: DynamoGraphDeployment, decision: Decision, applied: Applied, now: datetime
+) -> GraphStatus:
+    """The status of a graph, with its newest metadata, after the decision was applied."""
+    views = decision.provider.views(decision, applied, now) if decision.provider else {}
+    inputs, suspended = decision.inputs, decision.suspension.condition
+    computed = graph_status(decision.sized, views, applied.blocked, now=now, suspended=suspended)
+    scale = graph_scale(graph, inputs.services)
+    warning = configuration_warning(graph, istio_served=inputs.facts.istio_served)
+    status = structs.replace(
+        computed.status,
+        conditions=(*computed.status.conditions, *warning),
+        replicas=scale.replicas,
+        selector=graph_selector(graph, scale.covered),
+    )
+    for feature in decision.features:
+        status = feature.status(decision, applied, status)
+    wait = decision.rollout.wait_seconds if decision.rollout else None
+    times = [seconds for seconds in (computed.requeue_after_seconds, wait) if seconds]
+    return GraphStatus(status, min(times, default=None))
 
 
 def graph_status(
@@ -364,6 +388,11 @@ class Missing:
     state: GraphState
     reason: GraphReason
     message: str
+
+
+def is_available(provider: str, facts: Facts) -> bool:
+    """Whether the cluster serves what the provider needs."""
+    return provider == COMPONENT or (provider == GROVE_PROVIDER and facts.grove_served)
 
 
 def graph_stop(

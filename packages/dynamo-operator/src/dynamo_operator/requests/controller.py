@@ -5,7 +5,6 @@ between any two requests to the API server, and the next one must reach the same
 `dynamo_operator.requests.plan`.
 """
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -82,6 +81,7 @@ from dynamo_operator.shared.report import (
     CONFLICT_RETRY_SECONDS,
     REJECTED_RETRY_SECONDS,
     Reporter,
+    parsed,
     report_unreadable,
 )
 from kube_runtime.apply.applier import Applier, Shared, controller_reference, shared_watch
@@ -238,7 +238,7 @@ class RequestActions:
         text = live.data.get(reference.key) if live is not None and reference is not None else None
         if not text:
             return None
-        completed = await asyncio.to_thread(completed_base, text, spec, placement(profiling))
+        completed = await parsed(len(text), completed_base, text, spec, placement(profiling))
         if completed is None:
             return None
         body = base_config_map(request, BASE_FILE, completed)
@@ -481,7 +481,8 @@ class RequestController:
         data = facts.output.data
         require_confirmed(request, spec, *facts.witnesses, data)
         placed = placement(spec.profiling_config)
-        output = await asyncio.to_thread(read_output, request, spec, data, placed)
+        size = sum(map(len, data.values()))
+        output = await parsed(size, read_output, request, spec, data, placed)
         destination = await self.reader.destination(
             request, graph_key.namespace, output.config_maps
         )

@@ -1,11 +1,15 @@
-"""Patches of single objects that several controllers make: metadata, our finalizer, replicas.
+"""Single writes that several controllers make: metadata, our finalizer, replicas, deletions.
 
 Only models need a finalizer: their LoRAs are unloaded before the object goes. Owner references delete what
 the other kinds own. But the Go operator put its finalizer on graphs and components too. We remove it from
 them: once that operator is uninstalled, their deletion, and that of their namespace, would hang forever.
 """
 
-from kube_runtime.apply.result import Applied, Cause, Change, Verb, stopped
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kube_runtime.apply.result import Applied, Cause, Change, Verb, merge, stopped
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.kind import Object
@@ -37,30 +41,88 @@ async def with_finalizer(resource: R, writer: Writer) -> R:
 
 async def without_finalizer(resource: R, writer: Writer) -> R:
     """Remove our finalizer and no other; no request if the object has none. Raises as `patch_metadata`."""
+    others = other_finalizers(resource)
+    return (
+        resource
+        if others is None
+        else await patch_metadata(resource, {"finalizers": others}, writer)
+    )
+
+
+def other_finalizers(resource: Resource) -> list[str] | None:
+    """The finalizers of an object without ours; None if it does not have it."""
     finalizers = resource.metadata.finalizers
     if FINALIZER not in finalizers:
-        return resource
-    others = [finalizer for finalizer in finalizers if finalizer != FINALIZER]
-    return await patch_metadata(resource, {"finalizers": others}, writer)
+        return None
+    return [finalizer for finalizer in finalizers if finalizer != FINALIZER]
 
 
-async def patch_replicas(
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """The deletion of an object. `checks_owner`: only if the cache has the newest state of its owner."""
+
+    live: Resource
+    change: Change
+    checks_owner: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A merge patch of an object, or of its subresource of type `type_`."""
+
+    live: Resource
+    body: Object
+    change: Change
+    type_: type[Resource]
+    subresource: str = ""
+
+
+Write: TypeAlias = Delete | Patch
+"""A write beside the objects that an owner applies. A lost one is repeated by the next reconcile."""
+
+
+def scaling(
     live: Resource,
     replicas: int,
-    writer: Writer,
     cause: Cause,
-    *,
     type_: type[Resource],
     subresource: str = "scale",
-) -> Applied:
+) -> Patch:
     """Scale a live object. `type_` is the type of the subresource."""
-    kind, name = type_.KIND.name, live.metadata.name
-    patch = {"spec": {"replicas": replicas}}
-    uid = live.metadata.uid
-    try:
-        await writer.merge_patch(type_, live.key, patch, subresource=subresource, uid=uid)
-    except NotFound:
-        return Applied()  # its deletion wakes the owner
-    except (Refused, ServerFailure) as error:
-        return stopped(kind, f"{name}/scale", error)
-    return Applied(changes=(Change(Verb.SCALE, kind, name, f"{cause}: {replicas} replicas"),))
+    change = Change(
+        Verb.SCALE, type_.KIND.name, live.metadata.name, f"{cause}: {replicas} replicas"
+    )
+    return Patch(live, {"spec": {"replicas": replicas}}, change, type_, subresource)
+
+
+async def carry_out(owner: Resource, writes: Iterable[Write], writer: Writer) -> Applied:
+    """Write one after the other; a refusal is in the result and stops none.
+
+    Raises:
+        Conflict: the owner or an object has changed; the caller retries at once.
+        OperatorError: the API server could not be reached.
+    """
+    parts, is_checked = list[Applied](), False
+    for write in writes:
+        live, change = write.live, write.change
+        try:
+            if isinstance(write, Patch):
+                uid, subresource = live.metadata.uid, write.subresource
+                await writer.merge_patch(
+                    write.type_, live.key, write.body, subresource=subresource, uid=uid
+                )
+            else:
+                if write.checks_owner and not is_checked:
+                    await writer.ensure_newest(owner)
+                    is_checked = True
+                await writer.delete(live)
+        except NotFound:
+            if isinstance(write, Delete):
+                raise  # the owner is gone
+        except (Refused, ServerFailure) as error:
+            part = write.subresource if isinstance(write, Patch) else ""
+            name = f"{change.name}/{part}" if part else change.name
+            parts.append(stopped(change.kind, name, error))
+        else:
+            parts.append(Applied(changes=(change,)))
+    return merge(parts)

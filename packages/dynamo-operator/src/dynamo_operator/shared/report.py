@@ -4,10 +4,11 @@ A controller reads the cluster from the cache. What it keeps in memory besides (
 the last status, specs without problems) only saves work: after a restart it reaches the same result.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache as cached
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -56,6 +57,8 @@ from kube_runtime.kind import Key, Kind
 from kube_runtime.text import cut, fitted
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
+
+T = TypeVar("T")
 
 REJECTED_RETRY_SECONDS = 120.0
 """Seconds until a refused write is retried."""
@@ -262,6 +265,17 @@ def per_owner(type_: type[R], owner_of: Callable[[Resource], str], **selected: A
     return informer
 
 
+LARGE_TEXT = 64 * 1024
+"""Characters of YAML that are parsed in the event loop: about 0.1 s."""
+
+
+async def parsed(characters: int, parse: Callable[..., T], *args: object) -> T:
+    """Return `parse(*args)`, which reads so many characters: in a thread if they are many."""
+    if characters <= LARGE_TEXT:
+        return parse(*args)
+    return await asyncio.to_thread(parse, *args)
+
+
 REMEMBERED = 16_384
 """Objects of one controller in a `ValidationCache`."""
 
@@ -301,9 +315,11 @@ _MESSAGE_LIMIT = 1024
 # its metadata and conditions, and the reason is written to its status. Nothing is applied: its last
 # readable spec is outdated.
 async def load_for_reconcile(
-    type_: type[R], key: Key, cache: Cache, reporter: Reporter
+    type_: type[R], key: Key, cache: Cache, reporter: Reporter, *, with_finalizer: bool = False
 ) -> R | Result:
     """Return the object to reconcile, or a result if there is nothing to do now.
+
+    It has no finalizer of an earlier operator any more, or `with_finalizer` still the one that it had.
 
     There is nothing to do if it is deleted or being deleted (the API server deletes what it owns), paused, or
     unreadable; the last two are written to its status.
@@ -322,7 +338,7 @@ async def load_for_reconcile(
         return DONE
     if is_paused(resource):
         return await report_paused(resource, reporter)
-    return await without_finalizer(resource, reporter.writer)
+    return resource if with_finalizer else await without_finalizer(resource, reporter.writer)
 
 
 async def report_paused(resource: Resource, reporter: Reporter) -> Result:

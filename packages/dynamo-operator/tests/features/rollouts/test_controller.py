@@ -7,15 +7,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.features.rollouts.controller import carry_out, leaving_pod_watch
-from dynamo_operator.features.rollouts.plan import Revisions, Rollout, WorkerRevision, plan_rollout
+from dynamo_operator.features.rollouts.controller import leaving_pod_watch
+from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.plan import observed_revisions
+from dynamo_operator.graph.features import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods
 from dynamo_operator.graph.render import component_object
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.patches import patch_metadata
 from dynamo_operator.shared.report import earliest
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.store import Cache, Store
@@ -157,6 +159,6 @@ async def test_what_serves_is_not_noted_on_a_spec_that_it_was_not_made_for() -> 
     client, key = Client(server), Key("prod", "chat")
     graph = await client.get(DynamoGraphDeployment, key)
     server.storage.merge(path_of(kind), key, {"spec": {"backendFramework": "sglang"}})
-    rollout = Rollout(Revisions(), WorkerRevision("new", "v1.0123456789abcdef"))
+    hash_ = {labels.CURRENT_WORKER_HASH: "0123456789abcdef"}
     with pytest.raises(Conflict):
-        await carry_out(graph, rollout, Writer(client, Cache()))
+        await patch_metadata(graph, {"annotations": hash_}, Writer(client, Cache()))

@@ -17,7 +17,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.rollouts.plan import Rollout, budget, plan_rollout
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.plan import observed_revisions
+from dynamo_operator.graph.features import observed_revisions
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts

@@ -24,12 +24,10 @@ from dynamo_operator.features.grove.read import live_templates
 from dynamo_operator.features.namespace_defaults import (
     Member,
     component_member,
-    grove_members,
     kept_defaults,
     still_kept,
 )
 from dynamo_operator.features.takeover.apply import (
-    adopted_components,
     adopted_workloads,
     set_origin,
 )
@@ -39,14 +37,14 @@ from dynamo_operator.features.takeover.plan import (
     are_same,
     is_of_earlier_operator,
     units,
-    with_kept_templates,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
-from dynamo_operator.graph.plan import GraphInputs, is_available, plan_graph, with_provider
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.decide import plan_graph
+from dynamo_operator.graph.decision import GraphInputs
+from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.read import components_of, service_snapshot
-from dynamo_operator.graph.render import graph_objects
+from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.names import is_on_grove
 from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
@@ -191,7 +189,8 @@ def _of_graph(
     facts = _facts(stored, cache)
     types = (DynamoComponentDeployment, PodCliqueSet)
     owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
-    inputs = GraphInputs(facts, children=frozenset(child.KIND.name for child in owned))
+    live = {(child.KIND.name, child.key): child for child in owned}
+    inputs = GraphInputs(facts, live)
     graph = with_provider(stored, inputs.facts, inputs.children)
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
@@ -200,40 +199,16 @@ def _of_graph(
         inputs,
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
+        pods=_assumed_pods(graph.spec.services),
+        set_origin=next(filter(None, (origins.get(key) for _, key in live)), Origin.OUTDATED),
     )
-    plan = plan_graph(stored, inputs, settings, datetime.now(UTC))
-    if is_on_grove(graph):
-        yield from _of_set(plan.step.graph, facts, settings, cache, origins)
-        return
-    rendered = graph_objects(plan.step.graph, facts, settings, plan.rollout.workers)
-    for body in adopted_components(rendered, _live(rendered, cache)):
-        if body["kind"] == DynamoComponentDeployment.KIND.name:
+    decision = plan_graph(stored, inputs, settings, datetime.now(UTC))
+    rendered = {(body["kind"], key_of(body)): body for body in decision.rendered}
+    for body in decision.objects:
+        if body["kind"] in WORKLOADS:
+            yield body, rendered[body["kind"], key_of(body)]
+        elif body["kind"] == DynamoComponentDeployment.KIND.name:
             yield from _of_component(_read_back(body, graph), cache, settings)
-
-
-def _of_set(
-    graph: DynamoGraphDeployment,
-    facts: Facts,
-    settings: RenderSettings,
-    cache: Cache,
-    origins: Mapping[Key, Origin],
-) -> _Pairs:
-    name = grove_names_of(graph).set
-    present = cache.get(PodCliqueSet, Key(graph.metadata.namespace, name))
-    if present is None:
-        return
-    live, origin = {(present.KIND.name, present.key): present}, origins.get(present.key)
-
-    def pairs(running: Mapping[str, NamespaceDefaults]) -> list[tuple[Object, Object]]:
-        rendered = graph_objects(graph, replace(facts, running_defaults=running), settings)
-        return [
-            (with_kept_templates(body, content_of(present), origin or Origin.OUTDATED), body)
-            for body in rendered
-            if body["kind"] in WORKLOADS
-        ]
-
-    members = grove_members(graph, facts, settings, _assumed_pods(graph.spec.services))
-    yield from _as_running(pairs, members, live, facts)
 
 
 def _of_component(

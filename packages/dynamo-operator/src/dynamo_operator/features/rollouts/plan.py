@@ -12,9 +12,19 @@ from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment, is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_on_grove
+from dynamo_operator.shared.cluster import ReplicasSpec
 from kube_runtime.kind import Key, Object
 from kube_runtime.times import seconds_between
-from kube_runtime.types.meta import condition
+from kube_runtime.types.meta import Resource, condition
+
+
+class ComponentScale(Resource):
+    """The scale subresource of a component. Its own type keeps it out of the cache of components."""
+
+    KIND = DynamoComponentDeployment.KIND
+
+    spec: ReplicasSpec = ReplicasSpec()
+
 
 MANAGED, NATIVE = "managed", "native"
 MODES = (MANAGED, NATIVE)

@@ -21,7 +21,7 @@ from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAda
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapterSpec as AdapterSpec,
 )
-from dynamo_operator.features.scaling.plan import AdapterPlan, Adapters, adapter_names
+from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan, adapter_names
 from dynamo_operator.features.scaling.status import ScalingHold, acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.replicas import base_replicas
@@ -83,18 +83,6 @@ def scaling_watch(cache: Cache) -> Watches:
                 yield adapter.key
 
     return Watches(DynamoGraphDeployment, keys)
-
-
-@dataclass(frozen=True, slots=True)
-class AdapterInputs:
-    """The adapters of a graph: `present` are those that it controls or whose names it needs.
-
-    `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
-    """
-
-    present: Adapters
-    unreadable: Mapping[str, DecodeError]
-    refused: frozenset[str] = frozenset()
 
 
 def read_adapters(

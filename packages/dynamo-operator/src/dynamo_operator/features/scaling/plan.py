@@ -15,11 +15,29 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.replicas import Observed, base_replicas
 from dynamo_operator.names import is_paused
 from kube_runtime.apply.result import controls
+from kube_runtime.errors import DecodeError
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import condition
 
 Adapters: TypeAlias = Mapping[str, DynamoGraphDeploymentScalingAdapter]
 """By name: those that a graph controls, and foreign ones that occupy a name that it needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterInputs:
+    """The adapters of a graph: `present` are those that it controls or whose names it needs.
+
+    `unreadable` cannot be decoded. `refused` are names whose creation the API server refused a moment ago.
+    """
+
+    present: Adapters = field(default_factory=dict)
+    unreadable: Mapping[str, DecodeError] = field(default_factory=dict[str, DecodeError])
+    refused: frozenset[str] = frozenset()
+
+    @property
+    def not_created(self) -> frozenset[str]:
+        """The names of adapters that cannot be created or read now."""
+        return self.refused.union(self.unreadable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,23 +50,26 @@ def adopted_components(desired: Sequence[Object], live: LiveObjects) -> tuple[Ob
     return tuple(annotated(body, live.get((body["kind"], key_of(body)))) for body in desired)
 
 
-async def adopted_set(
-    graph: DynamoGraphDeployment, desired: Sequence[Object], live: LiveObjects, client: Client
-) -> tuple[Object, ...]:
-    """Return the objects of a graph on Grove; its set keeps an earlier operator's templates where possible.
+def adopted_set(desired: Sequence[Object], live: LiveObjects, origin: Origin) -> tuple[Object, ...]:
+    """The objects of a graph on Grove; its set keeps an earlier operator's templates where possible.
 
-    Reads the graph and its set from the API server once, before the set is taken over.
+    `origin` is that of the set, as `read_set_origin` returns it.
+    """
+    return tuple(_adopted(body, live, origin) for body in desired)
+
+
+async def read_set_origin(
+    graph: DynamoGraphDeployment, live: LiveObjects, client: Client
+) -> Origin:
+    """The origin of an earlier operator's set: the graph and the set are read once, before it is taken over.
 
     Raises: OperatorError if that fails.
     """
-    origin = Origin.OUTDATED
-    for body in desired:
-        running = _running(body, live)
-        if isinstance(running, PodCliqueSet) and is_of_earlier_operator(
-            running.metadata.annotations
-        ):
-            origin = await _set_origin(graph, running, client)
-    return tuple(_adopted(body, live, origin) for body in desired)
+    for running in live.values():
+        is_set = isinstance(running, PodCliqueSet)
+        if is_set and is_of_earlier_operator(running.metadata.annotations):
+            return await _set_origin(graph, running, client)
+    return Origin.OUTDATED
 
 
 def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
@@ -167,7 +170,7 @@ def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
     return desired
 
 
-async def _set_origin(graph: DynamoGraphDeployment, live: PodCliqueSet, client: Client) -> Origin:
+async def _set_origin(graph: DynamoGraphDeployment, live: Resource, client: Client) -> Origin:
     try:
         bodies = [await client.get_raw(it.KIND, it.key) for it in (graph, live)]
     except NotFound:

@@ -1,106 +1,25 @@
-"""What a graph's reconcile decides, from inputs that are values: no cluster, no cache."""
+"""Which provider runs a graph, and what of that is recorded."""
 
-from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import pytest
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
-from dynamo_operator.features.rollouts.plan import MANAGED
-from dynamo_operator.features.scaling.api import (
-    DynamoGraphDeploymentScalingAdapter,
-    DynamoGraphDeploymentScalingAdapterSpec,
-    ServiceReference,
-)
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
-from dynamo_operator.graph.plan import (
-    GraphInputs,
-    GraphPlan,
+from dynamo_operator.graph.providers import (
     has_begun,
-    is_available,
-    plan_graph,
     runs_on_withheld_grove,
     to_record,
     workload_provider,
 )
-from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.graph.status import is_available
 from dynamo_operator.names import COMPONENT, GROVE
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import Facts, PodCliqueSet
-from kube_runtime.types.meta import Condition, Metadata, OwnerReference, ScaledMetadata
-from specs import a_graph, a_service
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SCALED: dict[str, Any] = {"scalingAdapter": {"enabled": True}}
-RUNNING = {"W": ServiceObserved(exists=True, desired=5, replicas=5, ready=5)}
-
-
-def graph(**service: Any) -> DynamoGraphDeployment:
-    return a_graph({"W": a_service(replicas=2, **service)}, metadata={"uid": "uid"})
-
-
-def adapter(replicas: int, *, owner: str = "uid") -> DynamoGraphDeploymentScalingAdapter:
-    reference = OwnerReference("DynamoGraphDeployment", "chat", uid=owner, controller=True)
-    return DynamoGraphDeploymentScalingAdapter(
-        ScaledMetadata("chat-w", "prod", "adapter", owner_references=(reference,)),
-        DynamoGraphDeploymentScalingAdapterSpec(replicas, ServiceReference("chat", "W")),
-    )
-
-
-def planned(found: DynamoGraphDeployment, **inputs: Any) -> GraphPlan:
-    return plan_graph(found, GraphInputs(Facts(), **inputs), RenderSettings(), NOW)
-
-
-def replicas(plan: GraphPlan) -> int | None:
-    return plan.step.graph.spec.services["W"].replicas
-
-
-def test_an_adapter_to_create_asks_for_what_the_service_has() -> None:
-    plan = planned(graph(**SCALED), services=RUNNING)
-    (desired,) = plan.adapters.desired
-    assert ("chat-w", 5) == (desired["metadata"]["name"], desired["spec"]["replicas"])
-    assert 5 == replicas(plan), "creating it changes nothing"
-
-
-def test_an_adapter_that_exists_asks_for_its_own_number() -> None:
-    plan = planned(graph(**SCALED), services=RUNNING, adapters={"chat-w": adapter(7)})
-    assert 7 == replicas(plan)
-
-
-@pytest.mark.parametrize(
-    "inputs",
-    [
-        {"adapters_not_created": frozenset({"chat-w"})},
-        {"adapters": {"chat-w": adapter(7, owner="another")}},
-    ],
-    ids=["refused", "of another"],
-)
-def test_without_an_adapter_the_number_of_the_service_counts(inputs: dict[str, Any]) -> None:
-    assert 2 == replicas(planned(graph(**SCALED), services=RUNNING, **inputs))
-
-
-def test_an_adapter_that_is_not_enabled_any_more_is_an_orphan() -> None:
-    plan = planned(graph(), adapters={"chat-w": adapter(7)})
-    assert ["chat-w"] == [each.metadata.name for each in plan.adapters.orphans]
-    assert 2 == replicas(plan)
-
-
-def test_a_new_graph_is_planned_with_the_rollouts_that_it_is_to_record() -> None:
-    settings = RenderSettings(worker_rollout="managed")
-    plan = plan_graph(graph(componentType="worker"), GraphInputs(Facts()), settings, NOW)
-    assert {labels.WORKER_ROLLOUT: MANAGED} == dict(plan.record)
-    assert plan.rollout.workers.suffix, "its first workers have the name of their revision"
-
-
-def test_what_is_written_first_is_the_metadata_of_everything_after_it() -> None:
-    plan = planned(graph())
-    metadata = graph().metadata
-    written = plan.as_written(metadata)
-    assert metadata is written.graph.metadata is written.step.graph.metadata
-
+from kube_runtime.types.meta import Condition, Metadata
 
 WITH_GROVE, WITHOUT = Facts(grove_served=True), Facts()
 DCD, SET = "DynamoComponentDeployment", "PodCliqueSet"

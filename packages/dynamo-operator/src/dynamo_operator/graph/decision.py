@@ -1,0 +1,150 @@
+"""What a reconcile of a graph is made of: what it reads, what it decides, and who adds to the decision."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import msgspec
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.pods import ServiceView
+from dynamo_operator.component.read import LiveObjects
+from dynamo_operator.features.grove.status import GroveMember
+from dynamo_operator.features.history import History
+from dynamo_operator.features.restart import RestartPlan
+from dynamo_operator.features.rollouts.plan import Revisions, Rollout
+from dynamo_operator.features.scaling.plan import AdapterInputs, AdapterPlan
+from dynamo_operator.features.suspension import Suspension
+from dynamo_operator.features.takeover.plan import Origin
+from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
+from dynamo_operator.graph.replicas import Observed
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.conditions import Stop
+from dynamo_operator.shared.patches import Write
+from kube_runtime.apply.result import Applied, Blocked
+from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import ControllerRevision, Pod
+from kube_runtime.types.meta import Metadata, Resource
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInputs:
+    """Everything beside the graph and the settings that a decision depends on; by default an empty cluster.
+
+    `live` are the objects that the graph owns, `components` its DynamoComponentDeployments, `former` its
+    ControllerRevisions, `services` the observed state of its services. `leaving` counts the pods that have
+    not ended, by component. `members` and `pods` are its services on Grove and their pods, by service, and
+    `set_origin` is that of an earlier operator's PodCliqueSet. `ssh_keys` are the copies that it needs, of
+    `ssh_key_types`.
+    """
+
+    facts: Facts
+    live: LiveObjects = field(default_factory=dict)
+    services: Observed = field(default_factory=dict)
+    components: tuple[DynamoComponentDeployment, ...] = ()
+    former: tuple[ControllerRevision, ...] = ()
+    leaving: Mapping[str, int] = field(default_factory=dict[str, int])
+    adapters: AdapterInputs = field(default_factory=AdapterInputs)
+    members: Mapping[str, GroveMember] = field(default_factory=dict[str, GroveMember])
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict[str, tuple[Pod, ...]])
+    set_origin: Origin = Origin.OUTDATED
+    ssh_keys: tuple[Object, ...] = ()
+    ssh_key_types: tuple[type[Resource], ...] = ()
+
+    @property
+    def children(self) -> frozenset[str]:
+        """The kinds of the objects that the graph owns."""
+        return frozenset(kind for kind, _ in self.live)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to write for a graph now.
+
+    `graph` is the user's graph with the annotations of `record`, which are written first. With a `stop`
+    nothing else is. `effective` is the graph to render: its replicas are those of its adapters and of a
+    suspension, its services have the ids of their restarts; `sized` is the same with replicas in every
+    service, to compare with the workloads.
+
+    `rendered` are the objects to control, and `objects` the same as they are applied: running pods keep
+    equivalent templates, and what the administrator does not allow is `blocked`, its keys `spared`. `claims`
+    are the PersistentVolumeClaims to create, `accounts` and `models` what it shares with other graphs, and
+    `history` has the revisions of its spec. `before` and `after` are the other writes, before and after the
+    objects; `closing` are annotations of the graph that are written last, None to remove one.
+    """
+
+    graph: DynamoGraphDeployment
+    inputs: GraphInputs
+    settings: RenderSettings
+    now: datetime
+    provider: "Provider | None" = None
+    features: "tuple[Feature, ...]" = ()
+    record: Mapping[str, str] = field(default_factory=dict[str, str])
+    stop: Stop | None = None
+    effective: DynamoGraphDeployment = field(default_factory=DynamoGraphDeployment)
+    sized: DynamoGraphDeployment = field(default_factory=DynamoGraphDeployment)
+    history: History = field(default_factory=History)
+    adapters: AdapterPlan = field(default_factory=AdapterPlan)
+    restart: RestartPlan = field(default_factory=RestartPlan)
+    suspension: Suspension = field(default_factory=Suspension)
+    revisions: Revisions = field(default_factory=Revisions)
+    rollout: Rollout | None = None
+    rendered: tuple[Object, ...] = ()
+    objects: tuple[Object, ...] = ()
+    spared: frozenset[tuple[str, Key]] = frozenset()
+    blocked: tuple[Blocked, ...] = ()
+    claims: tuple[Object, ...] = ()
+    accounts: tuple[Object, ...] = ()
+    models: tuple[Object, ...] = ()
+    before: tuple[Write, ...] = ()
+    after: tuple[Write, ...] = ()
+    closing: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+
+    def as_written(self, metadata: Metadata) -> "Decision":
+        """The decision with the metadata that the API server returned after the record was written."""
+
+        def renewed(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
+            return msgspec.structs.replace(graph, metadata=metadata)
+
+        graphs = (self.graph, self.effective, self.sized)
+        graph, effective, sized = map(renewed, graphs)
+        return replace(self, graph=graph, effective=effective, sized=sized)
+
+
+def _unchanged(decision: Decision) -> Decision:
+    return decision
+
+
+def _same_status(
+    _: Decision, __: Applied, status: DynamoGraphDeploymentStatus
+) -> DynamoGraphDeploymentStatus:
+    return status
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What one part of a graph that not every graph has adds to the decision.
+
+    `applies` sees the user's graph with its record. `plan` comes before the replicas of the services are
+    known, `settle` after that, `render` after the objects are rendered, `status` after all is applied.
+    """
+
+    applies: Callable[[DynamoGraphDeployment, GraphInputs], bool]
+    plan: Callable[[Decision], Decision] = _unchanged
+    settle: Callable[[Decision], Decision] = _unchanged
+    render: Callable[[Decision], Decision] = _unchanged
+    status: Callable[
+        [Decision, Applied, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus
+    ] = _same_status
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """What runs the services of a graph: components of this operator, or Grove.
+
+    `render` fills in the objects of a decision. `views` are the services as they are after it was applied.
+    """
+
+    render: Callable[[Decision], Decision]
+    views: Callable[[Decision, Applied, datetime], Mapping[str, ServiceView]]

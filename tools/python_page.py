@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import get_type_hints
 
 import dynamo_graphs
-import dynamoctl.client
 from dynamo_graphs import __all__ as exported
 from dynamo_graphs.objects import ComponentFields, GraphFields, ServiceOptions
 from dynamo_graphs.others import RequestFields
@@ -20,8 +19,7 @@ HEAD = """\
 
 <!-- Written by `make docs` from the docstrings of the modules that it names. Do not edit. -->
 
-What to import from `dynamo_graphs`, `dynamoctl.client` and `dynamo_profiler.study`. A tutorial:
-[Graphs in Python](python.md).
+What to import from `dynamo_graphs` and `dynamo_profiler.study`. A tutorial: [Graphs in Python](python.md).
 """
 _LONGEST = 72
 """Maximum length of a signature on one line."""
@@ -38,10 +36,6 @@ def page() -> str:
     parts = [HEAD, "## dynamo_graphs\n"]
     parts += [_described(getattr(dynamo_graphs, name), name) for name in exported]
     parts += ["### Keyword arguments\n", *(_fields(declared) for declared in FIELDS)]
-    parts.append("## dynamoctl.client\n")
-    parts += [
-        _described(getattr(dynamoctl.client, name), name) for name in dynamoctl.client.__all__
-    ]
     parts.append("## dynamo_profiler.study\n")
     parts += [
         _described(documented, documented.__name__) for documented in (study, Study, Candidate)
@@ -64,8 +58,10 @@ def _described(documented: Callable[..., object], name: str) -> str:
 
 def _members(class_: type, owner: str) -> Iterator[str]:
     """The sections of the public properties and methods."""
-    # Bases that are not exported belong to the class.
-    parts = [base for base in class_.__mro__ if base is class_ or base.__name__ not in exported]
+    # Bases that are not exported belong to the class, unless an exported base has them.
+    others = [base for base in class_.__mro__[1:] if base.__name__ in exported]
+    inherited = {part for base in others for part in base.__mro__[:-1]}
+    parts = [base for base in class_.__mro__ if base not in inherited]
     own = {name: member for base in reversed(parts[:-1]) for name, member in vars(base).items()}
     for name, member in sorted(own.items()):
         plain = member.__func__ if isinstance(member, classmethod) else member

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, get_args
 import pytest
 import yaml
 
+from dynamo_graphs.engines import ENGINES, RELEASE, Role
 from dynamo_graphs.graph import Graph
 from dynamo_graphs.objects import Backend
 from dynamo_graphs.offline import expanded
-from dynamo_graphs.others import ENGINES, RELEASE, Role
 from dynamo_operator.settings import installed_settings
 from dynamo_operator.shared.cluster import Facts
 from dynamo_profiler.base import BACKENDS, base_graph

@@ -25,7 +25,7 @@ NOT_WITH_THE_IMPORT = (
 """What only a step that needs it may import: `from dynamo_graphs import Graph` should be quick."""
 
 USER = """\
-from dynamo_graphs import Graph, InvalidObject, Latency, Model, Problem, Request
+from dynamo_graphs import Cluster, Graph, InvalidObject, Latency, Model, Problem, Request
 from dynamo_operator.component.api import SharedMemory
 
 graph: Graph = Graph("chat", replicas=2, labels={"team": "a"}).frontend(routing="kv")
@@ -42,10 +42,16 @@ try:
     graph.without("x")
 except InvalidObject as error:
     text: str = error.problems[0].path
+
+
+def lines(cluster: Cluster) -> list[str]:
+    ready: Graph = cluster.wait("chat", seconds=60, seen=print)
+    graph.apply(cluster, force=True)
+    return [line.text for _, line in cluster.logs(ready, "decode", tail=3).lines]
 """
 
 WRONG = """\
-from dynamo_graphs import Graph
+from dynamo_graphs import Cluster, Graph
 
 Graph("chat").worker("decode", model="m", gpus="two")
 Graph("chat").worker("decode", model="m", replicas="two")
@@ -53,6 +59,8 @@ Graph("chat").worker("decode", model="m", replics=2)
 Graph("chat").worker("decode", model="m", backend="vlm")
 Graph("chat").worker("decode")
 Graph("chat").specs
+Cluster().scale("chat", "decode", "two")
+Cluster().graphs().name
 """
 """A mistake on each line but the first two."""
 

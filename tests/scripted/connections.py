@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from dynamoctl.cluster import target
+from dynamo_graphs import reader
 from kube_runtime.client.client import Transport
 
 
@@ -14,4 +14,4 @@ def connect_to(server: Transport, monkeypatch: pytest.MonkeyPatch) -> None:
     async def connect(*_: object, **__: object) -> nullcontext[Transport]:
         return nullcontext(server)
 
-    monkeypatch.setattr(target, "connect", connect)
+    monkeypatch.setattr(reader, "connect", connect)

@@ -14,9 +14,9 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.person import Person
 from cluster.world import PATIENCE_SECONDS, World
+from dynamo_graphs.reader import Missing
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamoctl.client import Cluster
-from dynamoctl.cluster.target import Missing
 from kube_runtime.kind import Kind
 from kube_runtime.types.kinds import Pod, Service
 

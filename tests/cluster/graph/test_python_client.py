@@ -11,11 +11,11 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import IMAGE
 from cluster.world import World
 from dynamo_graphs import Graph, InvalidObject, Model
+from dynamo_graphs.reader import Missing
 from dynamo_operator.component.api import ExtraPodMetadata
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamoctl.client import AsyncCluster, Cluster, NotReady
-from dynamoctl.cluster.target import Missing
 from kube_runtime.errors import Conflict
 
 # What only a client imports and compiles, once, takes longer than a step of an operator may.

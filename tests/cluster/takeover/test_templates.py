@@ -22,6 +22,7 @@ from cluster.takeover.test_takeover import (
 from cluster.world import World
 from conformance.modes import MODES
 from conformance.takeover import settings_of
+from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.shared.cluster import (
@@ -32,7 +33,6 @@ from dynamo_operator.shared.cluster import (
     PodGroup,
 )
 from dynamoctl.installation.checks import CheckResult, Finding
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.upgrade import pods
 from kube_runtime.client.connect import connect
 from kube_runtime.kind import Kind, Object

@@ -1,23 +1,28 @@
-"""DynamoGraphDeployments from manifest to objects and status, as pure functions.
+"""Graphs as Python objects, and the clusters that they run in.
 
 `from dynamo_graphs import Graph` is the library for Python users. Each name is imported with its first use.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dynamo_graphs.graph import Graph
-    from dynamo_graphs.objects import ApiObject, InvalidObject
+    from dynamo_graphs.graph import ApiObject, AsyncCluster, Cluster, Graph, NotReady
+    from dynamo_graphs.logs import Logs
+    from dynamo_graphs.objects import InvalidObject
     from dynamo_graphs.others import Component, Latency, Model, Request, ScalingAdapter
     from dynamo_operator.settings import installed_settings
     from dynamo_operator.shared.problems import Problem
 
 __all__ = [
     "ApiObject",
+    "AsyncCluster",
+    "Cluster",
     "Component",
     "Graph",
     "InvalidObject",
     "Latency",
+    "Logs",
     "Model",
+    "NotReady",
     "Problem",
     "Request",
     "ScalingAdapter",
@@ -25,9 +30,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "ApiObject": "dynamo_graphs.objects",
-    "Graph": "dynamo_graphs.graph",
+    **dict.fromkeys(
+        ("ApiObject", "AsyncCluster", "Cluster", "Graph", "NotReady"), "dynamo_graphs.graph"
+    ),
     "InvalidObject": "dynamo_graphs.objects",
+    "Logs": "dynamo_graphs.logs",
     "Problem": "dynamo_operator.shared.problems",
     "installed_settings": "dynamo_operator.settings",
 }

@@ -1,139 +1,90 @@
-"""`Graph`: a DynamoGraphDeployment, built service by service."""
+"""`Graph`, and the clusters that it runs in: `AsyncCluster`, and `Cluster` for programs without asyncio.
 
-import re
+What talks to a cluster is imported with the first call, so that declaring graphs stays quick.
+"""
+
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Literal, Protocol, Unpack, cast, get_args
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack, aclosing
+from functools import partial, update_wrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
-from dynamo_graphs.objects import (
-    ApiObject,
-    Backend,
-    GraphFields,
-    InvalidObject,
-    ObjectClient,
-    ServiceOptions,
-    client,
-    misfits,
-    over,
-    wire_fields,
-    with_fields,
-    with_options,
-)
-from dynamo_graphs.others import ENGINES, Engine, Role, worker_args
-from dynamo_operator.component.framework import LORA_VARIABLE
-from dynamo_operator.graph.api import (
-    DynamoGraphDeployment,
-    DynamoGraphDeploymentSpec,
-    DynamoGraphDeploymentStatus,
-)
-from dynamo_operator.shared.problems import Problem, ProblemKind
-from kube_runtime.kind import Object
+from dynamo_graphs.builder import GraphBuilder
+from dynamo_graphs.objects import InvalidObject, OfflineObject
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from kube_runtime.errors import ApiError, ConfigError, OperatorError
+from kube_runtime.kind import Key, Object
 
-Routing = Literal["kv", "round-robin", "random"]
-"""How a frontend chooses a worker: by cached prefixes, in turn, or at random."""
-
-_SERVICES = "spec.services"
-_NO_MODEL = re.compile(r"-|\s*$")
-"""Values that an engine would not read as the name of a model."""
+if TYPE_CHECKING:
+    from dynamo_graphs.changes import Applied, Change
+    from dynamo_graphs.edits import Edited
+    from dynamo_graphs.explanation import Explanation
+    from dynamo_graphs.frontend import Completion
+    from dynamo_graphs.logs import Logs
+    from dynamo_graphs.reader import Connection, Target
 
 Seen = Callable[["Graph"], object]
 """A function that is called with the graph whenever it changes in the cluster, such as `print`."""
 
-
-class Explanation(Protocol):
-    """The state of a graph, the summary first, and advice."""
-
-    @property
-    def said(self) -> Sequence[str]: ...
-    @property
-    def advice(self) -> Sequence[str]: ...
+P = ParamSpec("P")
+T = TypeVar("T")
+_WRITTEN = ("name", "namespace", "labels", "annotations", "finalizers")
+"""Metadata that users write."""
 
 
-class Logs(Protocol):
-    """Log lines of pods; `unread` has the errors of pods whose log could not be read."""
+class ApiObject(OfflineObject):
+    """An object of one of our kinds. It never changes: what edits it returns a new object."""
 
-    @property
-    def unread(self) -> Sequence[str]: ...
+    def diff(self, cluster: "Cluster | None" = None, *, force: bool = False) -> "Change":
+        """What `apply` would change, and the pods that it would restart. Nothing is changed.
 
+        Raises: as `apply`.
+        """
+        return (cluster or Cluster()).diff(self, force=force)
 
-class Scaled(Protocol):
-    """What was written, as a sentence, and the obstacles that keep it from taking effect."""
+    def apply(self, cluster: "Cluster | None" = None, *, force: bool = False) -> "Applied":
+        """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
 
-    @property
-    def said(self) -> str: ...
-    @property
-    def obstacles(self) -> Sequence[str]: ...
+        `force` takes over fields of other field managers. It needs `dynamo-graphs[cluster]`.
 
-
-class Completion(Protocol):
-    """A model's answer, and the seconds until its first token and its last."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def first_seconds(self) -> float | None: ...
-    @property
-    def seconds(self) -> float: ...
+        Raises:
+            InvalidObject: it has problems; nothing was asked of the cluster.
+            ImportError: a package that talks to clusters is not installed.
+            kube_runtime.errors.Conflict: other field managers own fields that would change.
+        """
+        return (cluster or Cluster()).apply(self, force=force)
 
 
-class ClusterClient(ObjectClient, Protocol):
-    """A cluster. `dynamoctl.client.Cluster` implements it; a test compares the two."""
+class Graph(GraphBuilder, ApiObject):
+    """An inference graph: frontends, workers and planners that belong together.
 
-    def wait(
-        self, graph: "Graph | str", *, seconds: float = 1200, seen: Seen | None = None
-    ) -> "Graph": ...
-    def why(self, graph: "Graph | str") -> Explanation: ...
-    def logs(
-        self, graph: "Graph | str", service: str = "", *, tail: int = 100, container: str = "main"
-    ) -> Logs: ...
-    def scale(self, graph: "Graph | str", service: str, replicas: int) -> Scaled: ...
-    def delete(self, graph: "Graph | str", *, seconds: float = 300) -> None: ...
-    def chat(
-        self, graph: "Graph | str", prompt: str, *, model: str = "", max_tokens: int = 512
-    ) -> Completion: ...
+    Each method returns a new graph, and raises `InvalidObject` for what would be refused:
 
+        Graph("chat").frontend().worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm")
 
-class AsyncClusterClient(Protocol):
-    """A cluster for asynchronous programs, such as `dynamoctl.client.AsyncCluster`."""
-
-    async def wait(
-        self, graph: "Graph | str", *, seconds: float = 1200, seen: Seen | None = None
-    ) -> "Graph": ...
-
-
-class GraphActions(ApiObject):
-    """Actions on a graph in a cluster: by default that of kubectl's current context.
-
-    They need the package dynamoctl, else they raise `ImportError`. In Jupyter they work as they do elsewhere.
+    Actions are by default on the cluster of kubectl's current context. In Jupyter they work as elsewhere.
     """
-
-    @property
-    def _graph(self) -> "Graph":
-        """The graph: `Graph` is the only subclass."""
-        return cast("Graph", self)
 
     def wait(
         self,
-        cluster: ClusterClient | None = None,
+        cluster: "Cluster | None" = None,
         *,
         seconds: float = 1200,
         seen: Seen | None = None,
     ) -> "Graph":
         """The graph with its status once it is ready; `seen=print` shows the progress, Jupyter draws it.
 
-        Raises: `dynamoctl.client.NotReady` with the reason, after that many seconds.
+        Raises: `dynamo_graphs.NotReady` with the reason, after that many seconds.
         """
-        seen = seen or redrawn(self._graph)
-        return (cluster or _current()).wait(self._graph, seconds=seconds, seen=seen)
+        seen = seen or redrawn(self)
+        return (cluster or Cluster()).wait(self, seconds=seconds, seen=seen)
 
     async def wait_async(
         self,
-        cluster: AsyncClusterClient | None = None,
+        cluster: "AsyncCluster | None" = None,
         *,
         seconds: float = 1200,
         seen: Seen | None = None,
@@ -142,51 +93,51 @@ class GraphActions(ApiObject):
 
         Raises: as `wait`.
         """
-        seen = seen or redrawn(self._graph)
+        seen = seen or redrawn(self)
         if cluster is not None:
-            return await cluster.wait(self._graph, seconds=seconds, seen=seen)
-        async with _connecting() as connected:
-            return await connected.wait(self._graph, seconds=seconds, seen=seen)
+            return await cluster.wait(self, seconds=seconds, seen=seen)
+        async with AsyncCluster() as connected:
+            return await connected.wait(self, seconds=seconds, seen=seen)
 
-    def why(self, cluster: ClusterClient | None = None) -> Explanation:
+    def why(self, cluster: "Cluster | None" = None) -> "Explanation":
         """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it."""
-        return (cluster or _current()).why(self._graph)
+        return (cluster or Cluster()).why(self)
 
     def logs(
         self,
         service: str = "",
-        cluster: ClusterClient | None = None,
+        cluster: "Cluster | None" = None,
         *,
         tail: int = 100,
         container: str = "main",
-    ) -> Logs:
+    ) -> "Logs":
         """The last lines of each pod of the graph, or of one service; `tail` -1 is all of them."""
-        return (cluster or _current()).logs(self._graph, service, tail=tail, container=container)
+        return (cluster or Cluster()).logs(self, service, tail=tail, container=container)
 
-    def scale(self, service: str, replicas: int, cluster: ClusterClient | None = None) -> Scaled:
+    def scale(self, service: str, replicas: int, cluster: "Cluster | None" = None) -> "Edited":
         """Set the replicas of a service in the cluster, as `dynamoctl scale` does; not in this object."""
-        return (cluster or _current()).scale(self._graph, service, replicas)
+        return (cluster or Cluster()).scale(self, service, replicas)
 
-    def delete(self, cluster: ClusterClient | None = None, *, seconds: float = 300) -> None:
+    def delete(self, cluster: "Cluster | None" = None, *, seconds: float = 300) -> None:
         """Delete the graph in the cluster with all that belongs to it, and wait until it is gone.
 
         Raises: `TimeoutError` if it is still there after that many seconds.
         """
-        (cluster or _current()).delete(self._graph, seconds=seconds)
+        (cluster or Cluster()).delete(self, seconds=seconds)
 
     def chat(
         self,
         prompt: str,
-        cluster: ClusterClient | None = None,
+        cluster: "Cluster | None" = None,
         *,
         model: str = "",
         max_tokens: int = 512,
-    ) -> Completion:
+    ) -> "Completion":
         """The model's answer to a prompt, with its times; by default of the only model that is served."""
-        return (cluster or _current()).chat(self._graph, prompt, model=model, max_tokens=max_tokens)
+        return (cluster or Cluster()).chat(self, prompt, model=model, max_tokens=max_tokens)
 
 
-def redrawn(graph: "Graph") -> Seen | None:
+def redrawn(graph: Graph) -> Seen | None:
     """In a Jupyter kernel, draw the graph and return a function that updates the drawing; else None.
 
     The display must be created in the thread of the cell; updates may come from other threads.
@@ -198,327 +149,318 @@ def redrawn(graph: "Graph") -> Seen | None:
     return shown
 
 
-def _current() -> ClusterClient:
-    """The cluster of kubectl's current context.
+class NotReady(OperatorError):
+    """A graph was not ready in time; `explanation` has the cause and what to do about it."""
 
-    Raises:
-        ImportError: dynamoctl is not installed.
-    """
-    return cast("ClusterClient", client("Cluster")())
-
-
-def _connecting() -> AbstractAsyncContextManager[AsyncClusterClient]:
-    """A connection to the cluster of kubectl's current context, for `async with`.
-
-    Raises:
-        ImportError: dynamoctl is not installed.
-    """
-    return cast("AbstractAsyncContextManager[AsyncClusterClient]", client("AsyncCluster")())
+    def __init__(self, graph: Key, seconds: float, explanation: "Explanation") -> None:
+        lines = (f"{graph} was not ready within {seconds:g} s", *explanation.lines)
+        super().__init__("\n".join(lines))
+        self.explanation = explanation
 
 
-class Graph(GraphActions):
-    """An inference graph: frontends, workers and planners that belong together.
+def ignore(_text: str) -> None:
+    """Drop the pieces of an answer that is used as a whole."""
 
-    Each method returns a new graph, and raises `InvalidObject` for what would be refused:
 
-        Graph("chat").frontend().worker("decode", model="Qwen/Qwen3-8B", gpus=2, backend="vllm")
+class AsyncCluster:
+    """A cluster of a kubeconfig, for `async with`. Graphs are given as `Graph` or by name.
+
+    All methods raise `OperatorError`: `Missing` for what does not exist, `ApiError` for what is refused.
     """
 
-    TYPE = DynamoGraphDeployment
-
-    def __init__(self, name: str, *, namespace: str = "", **spec: Unpack[GraphFields]) -> None:
-        """A graph without services. `spec` are fields that all services share.
-
-        Raises: InvalidObject.
-        """
-        self._start(name, namespace, wire_fields(DynamoGraphDeploymentSpec, spec, "spec"))
-
-    @property
-    def typed(self) -> DynamoGraphDeployment:
-        """The whole graph as structs, with the defaults of the API server.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
-        return self._typed(DynamoGraphDeployment)
-
-    @property
-    def spec(self) -> DynamoGraphDeploymentSpec:
-        """Its desired state as structs, such as `graph.spec.services["Worker"].replicas`."""
-        return self.typed.spec
-
-    @property
-    def status(self) -> DynamoGraphDeploymentStatus:
-        """Its observed state; empty unless it was read from a cluster."""
-        return self.typed.status
-
-    def with_spec(self, **spec: Unpack[GraphFields]) -> "Graph":
-        """The graph with these fields of its spec; None takes a field away.
-
-        Raises: InvalidObject.
-        """
-        fields = wire_fields(DynamoGraphDeploymentSpec, spec, "spec")
-        return self._edited({**self._document, "spec": with_fields(self._part("spec"), fields)})
-
-    def with_metadata(
-        self,
-        *,
-        namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
-        annotations: Mapping[str, str] | None = None,
-    ) -> "Graph":
-        """The graph with these labels and annotations beside its own, and in that namespace.
-
-        Raises: InvalidObject.
-        """
-        metadata = self._part("metadata")
-        for key, given in (("labels", labels), ("annotations", annotations)):
-            if given:
-                metadata[key] = {**(metadata.get(key) or {}), **given}
-        if namespace is not None:
-            metadata["namespace"] = namespace
-        return self._edited({**self._document, "metadata": metadata})
-
-    def service(self, name: str, **options: Unpack[ServiceOptions]) -> "Graph":
-        """The graph with that service, or with these fields of the one that it has; None takes a field away.
-
-        Raises: InvalidObject.
-        """
-        services, path = self._services(), f"{_SERVICES}.{name}"
-        current = services.get(name) or {}
-        if not isinstance(current, dict):
-            raise InvalidObject(self._step_problems(self._document))
-        service = with_options(current, options, path)
-        return self._with_services({**services, name: service}, misfits(dict(options), path))
-
-    def without(self, name: str) -> "Graph":
-        """The graph without that service.
+    def __init__(
+        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+    ) -> None:
+        """A cluster as kubectl finds it: by default the current context and its namespace.
 
         Raises:
-            InvalidObject: it has no such service.
+            ConfigError: the namespace is not a valid name.
+            ImportError: a package that talks to clusters is not installed.
         """
-        services = self._services()
-        if name not in services:
-            from dynamo_operator.shared.problems import nearest
-
-            message = f'service "{name}" not found{nearest(name, services)}'
-            raise InvalidObject([Problem(_SERVICES, message)])
-        return self._with_services(
-            {key: service for key, service in services.items() if key != name}
-        )
-
-    def frontend(
-        self,
-        name: str = "Frontend",
-        *,
-        routing: Routing | None = None,
-        backend: Backend = "vllm",
-        **options: Unpack[ServiceOptions],
-    ) -> "Graph":
-        """The graph with a frontend: the HTTP server in the form of OpenAI's, which routes to workers.
-
-        Its default image is that of the backend. Without `routing` the runtime decides, today in turn.
-
-        Raises: InvalidObject.
-        """
-        path = self._new(name)
-        env = (
-            {}
-            if routing is None
-            else {"DYN_ROUTER_MODE": _one_of(routing, get_args(Routing), path)}
-        )
-        defaults: ServiceOptions = {
-            "component_type": "frontend",
-            "replicas": 1,
-            "image": _engine(backend, path).image,
-            "env": env,
-        }
-        return self.service(name, **over(defaults, options))
-
-    def worker(
-        self,
-        name: str = "Worker",
-        *,
-        model: str,
-        role: Role = "",
-        backend: Backend = "vllm",
-        lora: bool = False,
-        **options: Unpack[ServiceOptions],
-    ) -> "Graph":
-        """The graph with a worker, which computes the answers of `model`; one GPU, unless `gpus` says more.
-
-        The engine's parallelism follows from `gpus` and `nodes`. `role` is "" for a worker that does prefill
-        and decode. `lora` lets DynamoModels load LoRAs into it. `args` are added to the engine's own.
-
-        Raises: InvalidObject.
-        """
-        path = self._new(name)
-        engine = _engine(backend, path)
-        _one_of(role, get_args(Role), path)
-        if _NO_MODEL.match(str(model)):
-            message = f'invalid model "{model}" (expected a name, for example "Qwen/Qwen3-0.6B")'
-            raise InvalidObject([Problem(path, message)])
-        gpus, nodes = _count(options.get("gpus", 1)), _count(options.get("nodes", 1))
-        args = worker_args(engine, model, role, gpus=gpus, nodes=nodes)
-        defaults: ServiceOptions = {
-            "component_type": "worker",
-            "replicas": 1,
-            "gpus": 1,
-            "image": engine.image,
-            "command": engine.command,
-            "args": [*args, *(engine.lora if lora else ())],
-            "env": {LORA_VARIABLE: "true"} if lora else {},
-            "extra_pod_spec": {"mainContainer": {"workingDir": engine.folder}},
-        }
-        given = over(defaults, options)
-        if role:
-            given.setdefault("sub_component_type", role)
-        if lora:
-            from dynamo_operator.component.api import ModelReference
-
-            given.setdefault("model_ref", ModelReference(model))
-        return self.service(name, **given)
-
-    def prefill(
-        self,
-        name: str = "Prefill",
-        *,
-        model: str,
-        backend: Backend = "vllm",
-        lora: bool = False,
-        **options: Unpack[ServiceOptions],
-    ) -> "Graph":
-        """The graph with a worker that computes prompts, for workers that `decode`. See `worker`.
-
-        Raises: InvalidObject.
-        """
-        return self.worker(name, model=model, role="prefill", backend=backend, lora=lora, **options)
-
-    def decode(
-        self,
-        name: str = "Decode",
-        *,
-        model: str,
-        backend: Backend = "vllm",
-        lora: bool = False,
-        **options: Unpack[ServiceOptions],
-    ) -> "Graph":
-        """The graph with a worker that computes answers, of prompts that `prefill` computed. See `worker`.
-
-        Raises: InvalidObject.
-        """
-        return self.worker(name, model=model, role="decode", backend=backend, lora=lora, **options)
-
-    def planner(
-        self,
-        name: str = "Planner",
-        *,
-        profile: str = "planner-profile-data",
-        interval_seconds: int = 60,
-        backend: Backend = "vllm",
-        **options: Unpack[ServiceOptions],
-    ) -> "Graph":
-        """The graph with a planner, which sets the replicas of the workers every `interval_seconds`.
-
-        `profile` is the ConfigMap with the results of profiling.
-
-        Raises: InvalidObject.
-        """
-        path = self._new(name)
-        folder = "/workspace/profiling_results"
-        mount = {"name": "profile", "mountPath": folder, "readOnly": True}
-        defaults: ServiceOptions = {
-            "component_type": "planner",
-            "replicas": 1,
-            "image": _engine(backend, path).image,
-            "command": ("python3", "-m", "planner_sla"),
-            "args": (
-                "--environment=kubernetes",
-                f"--backend={backend}",
-                f"--adjustment-interval={interval_seconds}",
-                f"--profile-results-dir={folder}",
-            ),
-            "extra_pod_spec": {
-                "mainContainer": {
-                    "workingDir": "/workspace/components/src/dynamo/planner",
-                    "volumeMounts": [mount],
-                },
-                "volumes": [{"name": "profile", "configMap": {"name": profile}}],
-            },
-        }
-        return self.service(name, **over(defaults, options))
-
-    def svg(self) -> str:
-        """A drawing of its services with their GPUs, and of their state if it was read from a cluster."""
-        from dynamo_graphs.drawing import graph_svg
-
-        return graph_svg(self.typed)
-
-    def __repr__(self) -> str:
-        from dynamo_graphs.drawing import summary
-
         try:
-            return f"<Graph {self.name}: {summary(self.typed)}>"
-        except ValueError:  # a document with problems
-            return super().__repr__()
+            from dynamo_graphs.reader import NAME, connected
+        except ModuleNotFoundError as error:
+            message = "actions on a cluster need the packages of dynamo-graphs[cluster]"
+            raise ImportError(f"{message}: {error}", name=error.name) from error
+        if namespace and not NAME.fullmatch(namespace):
+            raise ConfigError("namespace", f'invalid name "{namespace}" (for example prod)')
+        self._connect = partial(
+            connected, namespace, context, Path(kubeconfig) if kubeconfig else None
+        )
+        self._stack = AsyncExitStack()
+        self._connection: Connection | None = None
 
-    def _repr_html_(self) -> str:
-        return self.svg()
+    async def __aenter__(self) -> "AsyncCluster":
+        """Connect.
 
-    def _services(self) -> Object:
-        services = self._part("spec").get("services")
-        if services is None or isinstance(services, dict):
-            return dict(services or {})
-        raise InvalidObject(self._step_problems(self._document))
+        Raises:
+            OperatorError: there are no usable credentials.
+        """
+        self._connection = await self._stack.enter_async_context(self._connect())
+        return self
 
-    def _with_services(self, services: Object, wrong: Iterable[Problem] = ()) -> "Graph":
-        spec = {**self._part("spec"), "services": services}
-        return self._edited({**self._document, "spec": spec}, wrong)
+    async def __aexit__(self, *_: object) -> None:
+        self._connection = None
+        await self._stack.aclose()
 
-    def _new(self, name: str) -> str:
-        """The path of a new service.
+    async def get(self, graph: Graph | str) -> Graph:
+        """The graph as it is in the cluster, with its status: a notebook draws it with its state.
+
+        Raises: Missing.
+        """
+        return Graph.from_dict(await self._target(graph).raw())
+
+    async def graphs(self) -> list[Graph]:
+        """All graphs of the namespace, by name."""
+        at = self._at
+        bodies = await at.reading.all_raw(DynamoGraphDeployment.KIND, at.namespace)
+        return sorted(map(Graph.from_dict, bodies), key=lambda graph: graph.name)
+
+    async def apply(self, wanted: ApiObject, *, force: bool = False) -> "Applied":
+        """Apply an object, as `dynamoctl apply` does. `force` takes over fields of other field managers.
+
+        Raises:
+            InvalidObject: it has problems; no request was sent.
+            Conflict: other field managers own fields that would change.
+        """
+        from dynamo_graphs.changes import applied
+
+        body = await self._placed(wanted)
+        return await applied(self._at.reading, wanted.TYPE.KIND, body, force=force)
+
+    async def diff(self, wanted: ApiObject, *, force: bool = False) -> "Change":
+        """What `apply` would change, and the pods that it would restart; changes nothing.
+
+        Raises: as `apply`.
+        """
+        from dynamo_graphs.changes import planned_changes
+
+        body = await self._placed(wanted)
+        (change,) = await planned_changes(self._at.reading, [(wanted.TYPE.KIND, body)], force=force)
+        return change
+
+    async def watch(self, graph: Graph | str) -> AsyncGenerator[Graph, None]:
+        """The graph now and after each change, until it is deleted."""
+        from dynamo_graphs.watching import states
+
+        at = self._target(graph)
+        async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
+            async for state in stream:
+                head = {"apiVersion": at.type_.KIND.api_version, "kind": at.type_.KIND.name}
+                yield Graph.from_dict({**head, **msgspec.to_builtins(state)})
+
+    async def wait(
+        self,
+        graph: Graph | str,
+        *,
+        seconds: float = 1200,
+        seen: Seen | None = None,
+    ) -> Graph:
+        """The graph once it is ready: all replicas run the newest spec. `seen` is called at each change.
+
+        Raises:
+            NotReady: it is not ready within that many seconds; with the cause.
+            Missing: it was deleted.
+        """
+        from asyncio import timeout
+
+        from dynamo_operator.shared.conditions import is_ready
+
+        at = self._target(graph)
+        try:
+            async with timeout(seconds), aclosing(self.watch(graph)) as stream:
+                async for state in stream:
+                    if seen is not None:
+                        seen(state)
+                    if is_ready(state.typed):
+                        return await self.get(graph)
+        except TimeoutError:
+            raise NotReady(at.key, seconds, await self.why(graph)) from None
+        raise at.missing()
+
+    async def why(self, graph: Graph | str) -> "Explanation":
+        """Why the graph is not ready, and what to do about it, as `dynamoctl why` prints it.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.explanation import explained
+
+        at = self._target(graph)
+        return await explained(at.reading, await at.get())
+
+    async def logs(
+        self, graph: Graph | str, service: str = "", *, tail: int = 100, container: str = "main"
+    ) -> "Logs":
+        """The last lines of each pod of the graph, or of one service; `tail` -1 is all of them.
+
+        Raises: Missing.
+        """
+        from dynamo_graphs.logs import Logs, PodLog, log_query, pod_selector, pods_of
+
+        at = self._target(graph)
+        query = log_query(container, tail)
+        selector = pod_selector(await at.get(), service)
+        logs = Logs()
+        for pod in await pods_of(at, service, selector):
+            try:
+                await PodLog(at.reading.transport, pod, query, logs.write).print()
+            except ApiError as error:
+                logs.unread.append(f"{pod.metadata.name}: {error}")
+        return logs
+
+    async def scale(self, graph: Graph | str, service: str, replicas: int) -> "Edited":
+        """Set the replicas of a service, as `dynamoctl scale` does.
+
+        Raises:
+            Missing: there is no such graph or service.
+            Unwritable: the number is not a multiple of the graph's `spec.replicas`.
+        """
+        from dynamo_graphs.edits import scaled
+
+        if replicas < 0:
+            raise ConfigError("replicas", f"invalid number {replicas} (expected at least 0)")
+        return await scaled(self._target(graph), service, replicas)
+
+    async def delete(self, graph: Graph | str, *, seconds: float = 300) -> None:
+        """Delete the graph and all that it owns, and wait until it is gone.
+
+        Raises:
+            Missing: it does not exist.
+            TimeoutError: it is still there after that many seconds.
+        """
+        from asyncio import timeout
+
+        from dynamo_graphs.watching import states
+
+        at = self._target(graph)
+        client, uid = at.reading.client, (await at.get()).metadata.uid
+        await client.delete(at.type_, at.key, uid=uid)
+        async with timeout(seconds), aclosing(states(client, at.type_, at.key)) as left:
+            async for state in left:
+                if state.metadata.uid != uid:
+                    return
+
+    async def chat(
+        self,
+        graph: Graph | str,
+        prompt: str,
+        *,
+        model: str = "",
+        max_tokens: int = 512,
+        write: Callable[[str], None] = ignore,
+    ) -> "Completion":
+        """The model's answer, with its times. `write` gets each piece of text as it arrives.
+
+        Raises:
+            Missing: there is no frontend, or it serves no such model.
+            ApiError: the frontend answers with an error.
+        """
+        from dynamo_graphs.frontend import completion, frontend_of, served_model
+
+        frontend = await frontend_of(self._target(graph))
+        chosen = await served_model(frontend, model)
+        messages: list[Object] = [{"role": "user", "content": prompt}]
+        return await completion(frontend, chosen, messages, max_tokens=max_tokens, write=write)
+
+    @property
+    def _at(self) -> "Connection":
+        if self._connection is None:
+            raise RuntimeError("expected a connection: use `async with AsyncCluster() as cluster`")
+        return self._connection
+
+    def _target(self, graph: Graph | str) -> "Target[DynamoGraphDeployment]":
+        from dynamo_graphs.reader import NAME, Target
+
+        name = graph if isinstance(graph, str) else graph.name
+        own = "" if isinstance(graph, str) else graph.namespace
+        if not NAME.fullmatch(name):
+            raise ConfigError("graph", f'invalid name "{name}" (expected a name, for example chat)')
+        key = Key(own or self._at.namespace, name)
+        return Target(self._at.reading, DynamoGraphDeployment, key)
+
+    async def _placed(self, resource: ApiObject) -> Object:
+        """The object in its namespace, without fields that the API server writes.
 
         Raises: InvalidObject.
         """
-        path = f"{_SERVICES}.{name}"
-        if name in self._services():
-            message = f'duplicate service "{name}" (to change it, use `service`)'
-            raise InvalidObject([Problem(path, message, ProblemKind.DUPLICATE)])
-        return path
+        from asyncio import to_thread
 
-    def _step_problems(self, document: Object) -> tuple[Problem, ...]:
-        """The problems of its schema, else those of its rules, except that a service is missing."""
-        from dynamo_operator.crds import defaulted
-        from dynamo_operator.graph.validate import graph_problems
-        from dynamo_operator.settings import installed_settings
-
-        if problems := super()._step_problems(document):
-            return problems
-        graph = msgspec.convert(defaulted(document), DynamoGraphDeployment)
-        return tuple(
-            problem
-            for problem in graph_problems(graph, installed_settings())
-            if graph.spec.services
-            or (problem.path, problem.kind) != (_SERVICES, ProblemKind.REQUIRED)
-        )
+        if problems := await to_thread(resource.problems):
+            raise InvalidObject(problems)
+        body = resource.to_dict()
+        body.pop("status", None)
+        metadata = {key: value for key, value in body["metadata"].items() if key in _WRITTEN}
+        return {**body, "metadata": {"namespace": self._at.namespace, **metadata}}
 
 
-def _engine(backend: str, path: str) -> Engine:
-    return ENGINES[_one_of(backend, ENGINES, path, noun="backend")]
+def _blocking(
+    method: Callable[Concatenate[AsyncCluster, P], Awaitable[T]],
+) -> "Callable[Concatenate[Cluster, P], T]":
+    """The method of `Cluster` that connects, runs this one of `AsyncCluster`, and disconnects."""
+
+    def call(self: "Cluster", /, *given: P.args, **options: P.kwargs) -> T:
+        async def connected() -> T:
+            async with self._new() as at:
+                return await method(at, *given, **options)
+
+        return _finished(connected())
+
+    update_wrapper(call, method)
+    return call
 
 
-def _one_of(value: str, options: Collection[str], path: str, noun: str = "value") -> str:
-    """The value, if it is one of the options.
+class Cluster:
+    """A cluster of a kubeconfig. Graphs are given as `Graph` or by name.
 
-    Raises: InvalidObject.
+    The methods are those of `AsyncCluster` but for `watch`, and raise the same errors. Each call opens and
+    closes a connection of its own.
     """
-    if value not in options:
-        expected = ", ".join(f'"{option}"' for option in options)
-        message = f'unsupported {noun} "{value}" (expected one of {expected})'
-        raise InvalidObject([Problem(path, message, ProblemKind.NOT_SUPPORTED)])
-    return value
+
+    def __init__(
+        self, *, namespace: str = "", context: str = "", kubeconfig: Path | str | None = None
+    ) -> None:
+        """A cluster as kubectl finds it: by default the current context and its namespace.
+
+        Raises:
+            ConfigError: the namespace cannot be one.
+        """
+        self._new = partial(
+            AsyncCluster, namespace=namespace, context=context, kubeconfig=kubeconfig
+        )
+        self._new()  # checks the namespace at once
+
+    get = _blocking(AsyncCluster.get)
+    graphs = _blocking(AsyncCluster.graphs)
+    apply = _blocking(AsyncCluster.apply)
+    diff = _blocking(AsyncCluster.diff)
+    wait = _blocking(AsyncCluster.wait)
+    why = _blocking(AsyncCluster.why)
+    logs = _blocking(AsyncCluster.logs)
+    scale = _blocking(AsyncCluster.scale)
+    delete = _blocking(AsyncCluster.delete)
+    chat = _blocking(AsyncCluster.chat)
 
 
-def _count(value: object) -> int:
-    """A number of GPUs or nodes; 1 for an invalid one, which validation reports."""
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if is_count and isinstance(value, int) else 1
+def _finished(work: Coroutine[Any, Any, T]) -> T:
+    """Run the work to its end. Jupyter's thread already runs an event loop: the work gets another thread."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop = runner.get_loop()
+
+    def run() -> T:
+        with runner:
+            return runner.run(work)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(run)
+        try:
+            return done.result()
+        except KeyboardInterrupt:  # of a notebook: stop the thread as well
+            loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
+            raise

@@ -1,12 +1,11 @@
-"""The base class of all kinds: the document, its problems, YAML, rendering and applying.
+"""The base class of all kinds: the document, its problems, YAML and rendering.
 
 An object holds its document, so unknown fields survive. It is immutable: each edit returns a new one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from io import StringIO
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypedDict, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, TypedDict, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from dynamo_operator.settings import RenderSettings
     from dynamo_operator.shared.cluster import Facts
 
-A = TypeVar("A", bound="ApiObject")
+A = TypeVar("A", bound="OfflineObject")
 
 
 class InvalidObject(ValueError):
@@ -45,46 +44,8 @@ class InvalidObject(ValueError):
         super().__init__(lines(self.problems))
 
 
-class Applied(Protocol):
-    """An applied object; `verb` is `created`, `configured` or `unchanged`."""
-
-    @property
-    def verb(self) -> str: ...
-    @property
-    def body(self) -> Object: ...
-
-
-class Effect(Protocol):
-    """An effect on the pods of a service, which is restarted, scaled, created or deleted."""
-
-    @property
-    def service(self) -> str: ...
-    @property
-    def verb(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
-class Change(Protocol):
-    """The result of a diff: the `verb` `create`, `change` or `unchanged`, lines, and effects on pods."""
-
-    @property
-    def verb(self) -> str: ...
-    @property
-    def lines(self) -> Sequence[str]: ...
-    @property
-    def effects(self) -> Sequence[Effect]: ...
-
-
-class ObjectClient(Protocol):
-    """The part of a cluster client that objects of all kinds use."""
-
-    def apply(self, wanted: "ApiObject", *, force: bool = False) -> Applied: ...
-    def diff(self, wanted: "ApiObject", *, force: bool = False) -> Change: ...
-
-
-class ApiObject:
-    """An object of one of our kinds. It never changes: what edits it returns a new object."""
+class OfflineObject:
+    """The part of an object of one of our kinds that needs no cluster."""
 
     TYPE: ClassVar[type[Resource]]
     """The struct of its kind."""
@@ -229,25 +190,6 @@ class ApiObject:
             raise InvalidObject(expansion.problems)
         return expansion.objects
 
-    def diff(self, cluster: ObjectClient | None = None, *, force: bool = False) -> Change:
-        """What `apply` would change, and the pods that it would restart. Nothing is changed.
-
-        Raises: as `apply`.
-        """
-        return (cluster or _current()).diff(self, force=force)
-
-    def apply(self, cluster: ObjectClient | None = None, *, force: bool = False) -> Applied:
-        """Apply it, as `dynamoctl apply` does: by default to the cluster of kubectl's current context.
-
-        `force` takes over fields of other field managers. It needs the package dynamoctl.
-
-        Raises:
-            InvalidObject: it has problems; nothing was asked of the cluster.
-            ImportError: dynamoctl is not installed.
-            kube_runtime.errors.Conflict: other field managers own fields that would change.
-        """
-        return (cluster or _current()).apply(self, force=force)
-
     def _part(self, field: str) -> Object:
         """A copy of `metadata` or `spec`.
 
@@ -295,7 +237,7 @@ class ApiObject:
         """Whether both are of one kind and have the same document."""
         from dynamo_graphs.yaml_editor import is_same
 
-        if not isinstance(other, ApiObject) or type(self) is not type(other):
+        if not isinstance(other, OfflineObject) or type(self) is not type(other):
             return False
         return is_same(self._document, other._document)
 
@@ -305,31 +247,6 @@ class ApiObject:
         metadata = self._document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         return f"<{type(self).__name__} {name}>"
-
-
-def _current() -> ObjectClient:
-    """The cluster of kubectl's current context.
-
-    Raises:
-        ImportError: dynamoctl is not installed.
-    """
-    return cast("ObjectClient", client("Cluster")())
-
-
-def client(name: str) -> Callable[[], object]:
-    """Return a class of `dynamoctl.client`, which depends on this package and is imported on demand.
-
-    Raises:
-        ImportError: dynamoctl is not installed.
-    """
-    try:
-        module = import_module("dynamoctl.client")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "dynamoctl":
-            raise
-        message = "actions on a cluster need the package dynamoctl, which is not installed"
-        raise ImportError(message, name="dynamoctl") from error
-    return cast("Callable[[], object]", getattr(module, name))
 
 
 def wire_fields(type_: type[msgspec.Struct], given: Mapping[str, object], path: str) -> Object:

@@ -1,12 +1,12 @@
-"""The other kinds as Python objects: components, models, requests, scaling adapters; and the engines."""
+"""The other kinds as Python objects: components, models, requests, scaling adapters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from dynamo_graphs.objects import ApiObject, Backend, ComponentFields, wire_fields
+from dynamo_graphs.graph import ApiObject
+from dynamo_graphs.objects import Backend, ComponentFields, wire_fields
 from dynamo_operator.component.api import DynamoComponentDeployment, DynamoComponentDeploymentSpec
-from dynamo_operator.component.framework import LORA_FLAG
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import (
@@ -233,113 +233,3 @@ class ScalingAdapter(ApiObject):
         Raises: InvalidObject, if a value has the wrong type.
         """
         return self._typed(DynamoGraphDeploymentScalingAdapter)
-
-
-IMAGES = "nvcr.io/nvidia/ai-dynamo"
-"""Registry and project of NVIDIA's runtime images."""
-
-RELEASE = "0.9.0"
-"""Version of Dynamo of these images and flags."""
-
-Role: TypeAlias = Literal["", "prefill", "decode"]
-"""The half of each request that a worker computes; "" for both."""
-
-_MODE = "--disaggregation-mode"
-_SGLANG_APART = (
-    *("--disaggregation-transfer-backend", "nixl"),
-    *("--disaggregation-bootstrap-port", "12345", "--host", "0.0.0.0"),  # noqa: S104  in a pod
-)
-
-
-# The builders of graphs and the profiler's base graphs share it. Source: the backends' examples for
-# Dynamo 0.9, which are also in `examples/`.
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """One inference engine of Dynamo.
-
-    `prefill` and `decode` are the flags of workers for one half of a request, `aggregated` those of
-    workers on one GPU for both, `common` those of all, `lora` those of workers that load LoRAs.
-    `tensor_parallel` is the flag for the GPUs that
-    share each layer.
-    """
-
-    name: str
-    image: str
-    folder: str
-    model_flags: tuple[str, ...]
-    tensor_parallel: str
-    common: tuple[str, ...] = ()
-    aggregated: tuple[str, ...] = ()
-    prefill: tuple[str, ...] = ()
-    decode: tuple[str, ...] = ()
-    lora: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """The command of a worker's container."""
-        return ("python3", "-m", f"dynamo.{self.name}")
-
-    def model_args(self, model: str) -> list[str]:
-        """The flags that name the model."""
-        return [word for flag in self.model_flags for word in (flag, model)]
-
-
-def engine_file(name: str) -> tuple[str, str]:
-    """The flag of a TensorRT-LLM worker for one of the engine configurations in its image."""
-    return "--extra-engine-args", f"./examples/backends/trtllm/engine_configs/qwen3/{name}.yaml"
-
-
-ENGINES = {
-    engine.name: engine
-    for engine in (
-        Engine(
-            name="vllm",
-            image=f"{IMAGES}/vllm-runtime:{RELEASE}",
-            folder="/workspace/examples/backends/vllm",
-            model_flags=("--model",),
-            tensor_parallel="--tensor-parallel-size",
-            prefill=("--is-prefill-worker",),
-            lora=(LORA_FLAG,),
-        ),
-        Engine(
-            name="sglang",
-            image=f"{IMAGES}/sglang-runtime:{RELEASE}",
-            folder="/workspace/examples/backends/sglang",
-            model_flags=("--model-path", "--served-model-name"),
-            tensor_parallel="--tp",
-            common=("--page-size", "16"),
-            prefill=(_MODE, "prefill", *_SGLANG_APART),
-            decode=(_MODE, "decode", *_SGLANG_APART),
-        ),
-        Engine(
-            name="trtllm",
-            image=f"{IMAGES}/tensorrtllm-runtime:{RELEASE}",
-            folder="/workspace",
-            model_flags=("--model-path", "--served-model-name"),
-            tensor_parallel="--tensor-parallel-size",
-            aggregated=engine_file("agg"),
-            prefill=(*engine_file("prefill"), _MODE, "prefill"),
-            decode=(*engine_file("decode"), _MODE, "decode"),
-        ),
-    )
-}
-"""By the value of `spec.backendFramework`."""
-
-
-def worker_args(engine: Engine, model: str, role: Role, *, gpus: int, nodes: int) -> list[str]:
-    """The arguments of a worker whose replicas have `gpus` GPUs on each of `nodes` nodes."""
-    args = [*engine.model_args(model), *engine.common]
-    flags = {"": engine.aggregated, "prefill": engine.prefill, "decode": engine.decode}[role]
-    match engine.name:
-        case "vllm":
-            if gpus > 1:
-                args += (engine.tensor_parallel, str(gpus))
-            if nodes > 1:
-                args += ("--pipeline-parallel-size", str(nodes))
-        case "sglang":
-            args += (engine.tensor_parallel, str(gpus * nodes))
-        case _ if gpus * nodes > 1 and role:  # the file of the role sets a size of its own
-            args += ("--override-engine-args", f'{{"tensor_parallel_size": {gpus * nodes}}}')
-        case _ if gpus * nodes > 1:  # the file is for one GPU
-            return [*args, engine.tensor_parallel, str(gpus * nodes)]
-    return [*args, *flags]

@@ -3,8 +3,8 @@
 from typing import get_args
 
 from dynamo_graphs import ApiObject, Component, Graph, Model, Request, ScalingAdapter
+from dynamo_graphs.engines import ENGINES
 from dynamo_graphs.objects import Backend
-from dynamo_graphs.others import ENGINES
 from dynamo_operator.component.api import NAMES
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.models.api import DynamoWorkerMetadata

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dynamo_graphs.others import ENGINES, Engine
+from dynamo_graphs.engines import ENGINES, Engine
 from dynamo_operator.component.api import GROUP, VERSION
 from dynamo_profiler import Refusal
 from dynamo_profiler.engine import Layout

@@ -6,9 +6,8 @@ rich reads `NO_COLOR` and `FORCE_COLOR`. Cells come from a cluster, so control c
 import json
 import re
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from io import StringIO
 
 from cyclopts import CycloptsError
@@ -150,103 +149,14 @@ def _text(cell: Cell) -> Text:
     return Text(visible(cell), style=_STYLES.get(cell, ""))
 
 
-LINE_BYTES = 64 * 1024
-"""Most bytes of a line that are kept, so that one line cannot fill the memory."""
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_NANOSECONDS = 9
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-
-
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line, and when it was written: RFC 3339, UTC, as the kubelet prints it; "" without a time."""
-
-    time: str
-    text: str
-
-    @property
-    def order(self) -> str:
-        """The time in a form that sorts: the kubelet leaves out zeros at the end of a fraction."""
-        whole, _, fraction = self.time.removesuffix("Z").partition(".")
-        return f"{whole}.{fraction.ljust(_NANOSECONDS, '0')}" if whole else ""
-
-
-async def bounded_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    """Split chunks into lines of at most `LINE_BYTES`; the last one may lack its line end."""
-    begun = b""
-    async for chunk in chunks:
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            yield (begun + end[:LINE_BYTES])[:LINE_BYTES]
-            begun = b""
-        begun = (begun + rest[:LINE_BYTES])[:LINE_BYTES]
-    if begun:
-        yield begun
-
-
-def log_line(raw: bytes) -> LogLine:
-    """Decode a line that the kubelet wrote with its time; colours and control characters are removed."""
-    text = raw.decode("utf-8", "replace").rstrip("\r")
-    time, space, rest = text.partition(" ")
-    if not _TIME.fullmatch(time):
-        time, rest = "", text
-    elif not space:
-        rest = ""
-    return LogLine(time, visible(_COLOUR.sub("", rest)))
-
-
 def visible_lines(text: str) -> str:
     """The text without control characters other than line ends."""
     return "\n".join(map(visible, text.split("\n")))
 
 
-_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-
 _LONGEST_INTERVAL = 3600
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def age(time: str | None, now: datetime) -> timedelta | None:
-    """The time since `time`; None if it is unknown or has no time zone."""
-    try:
-        return now - datetime.fromisoformat(time) if time else None
-    except (ValueError, TypeError):
-        return None
-
-
-def since(time: str | None, now: datetime) -> str:
-    """` since TIME (5 minutes)`; "" without a time."""
-    length = _length(age(time, now))
-    return f" since {time}{f' ({length})' if length else ''}" if time else ""
-
-
-def ago(time: str | None, now: datetime) -> str:
-    """` at TIME (5 minutes ago)`; "" without a time."""
-    length = _length(age(time, now))
-    return f" at {time}{f' ({length} ago)' if length else ''}" if time else ""
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 minute`, `2 minutes`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _length(passed: timedelta | None) -> str:
-    if passed is None:
-        return ""
-    seconds = max(int(passed.total_seconds()), 0)
-    size, name = next((unit for unit in _UNITS if seconds >= unit[0]), _UNITS[-1])
-    count = seconds // size
-    return counted(count, name)
-
-
-def short_age(time: str | None, now: datetime) -> str:
-    """The time since `time` as `kubectl get` shows it, such as `5m`; `-` if it is unknown."""
-    length = _length(age(time, now))
-    count, _, unit = length.partition(" ")
-    return f"{count}{unit[0]}" if length else "-"
 
 
 def seconds(duration: str) -> int:

@@ -2,11 +2,10 @@
 
 import pytest
 
+from dynamo_graphs.reader import Connection, Reading, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import Stated
 from dynamoctl.change.apply import _ready
-from dynamoctl.cluster.target import Cluster, Target
-from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.commandline import ExitCode
 from kube_runtime.kind import Key, Object
 from kube_runtime.url_path import path_of
@@ -29,7 +28,7 @@ def test_objects_that_are_not_ready_in_time_are_a_problem(
         graph = KIND.manifest({"name": "chat", "namespace": "n"}, spec={}, status=reported)
         server.storage.create(path_of(KIND), graph)
         target: Target[Stated] = Target(reading, DynamoGraphDeployment, Key("n", "chat"))
-        assert code == await _ready(Cluster(reading, "n"), [target], 60)
+        assert code == await _ready(Connection(reading, "n"), [target], 60)
 
     waits()
     late = "error: not ready within 60 s"

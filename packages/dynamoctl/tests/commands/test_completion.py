@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dynamoctl.cluster import target
+from dynamo_graphs import reader
 from dynamoctl.commands.completion import SCRIPTS, candidates
 from dynamoctl.main import app, kubectl_completion
 from kube_runtime.errors import Unreachable
@@ -64,7 +64,7 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     async def refused(*_: object, **__: object) -> Server:
         raise Unreachable("nothing listens")
 
-    monkeypatch.setattr(target, "connect", refused)
+    monkeypatch.setattr(reader, "connect", refused)
     assert [] == words("status", "")
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dynamoctl.cluster.target import parse_service
 from dynamoctl.main import app
+from dynamoctl.target import parse_service
 from kube_runtime.commandline import execute
 from scripted.connections import connect_to
 from simulated.server import Server

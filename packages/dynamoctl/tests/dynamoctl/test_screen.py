@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from cyclopts import CycloptsError
 
-from dynamoctl.screen import LINE_BYTES, bounded_lines, log_line, seconds
+from dynamo_graphs.logs import LINE_BYTES, bounded_lines, log_line
+from dynamoctl.screen import seconds
 
 
 async def chunks(*parts: bytes) -> AsyncIterator[bytes]:

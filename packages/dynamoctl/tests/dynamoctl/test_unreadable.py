@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.shared.patches import FINALIZER
 from dynamoctl.change.uninstall import uninstall
-from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.top import print_top
 from dynamoctl.inspect.tree import print_reasons
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import DecodeError

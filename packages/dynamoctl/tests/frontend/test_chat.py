@@ -16,11 +16,11 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
+from dynamo_graphs.frontend import Completion, Frontend, completion, frontend_of, served_model
+from dynamo_graphs.reader import Missing, Reading, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.cluster.target import Missing, Target
-from dynamoctl.frontend.chat import Completion, completion, served_model, typed_line
-from dynamoctl.frontend.forward import Frontend, application_of, frontend_of
-from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.frontend.chat import typed_line
+from dynamoctl.frontend.forward import application_of
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid, NotFound, ServerFailure
 from kube_runtime.kind import Key, Object

@@ -5,8 +5,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from dynamoctl.cluster.target import Missing
-from dynamoctl.inspect.logs import LogPrinter, PodLog, log_query, pod_selector
+from dynamo_graphs.logs import PodLog, pod_selector
+from dynamo_graphs.reader import Missing
+from dynamoctl.inspect.logs import LogPrinter, log_query
 from dynamoctl.options import LogOptions
 from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request

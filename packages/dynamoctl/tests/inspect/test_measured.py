@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.requests.api import (
@@ -15,9 +16,7 @@ from dynamo_operator.requests.api import (
     annotation,
     with_spec,
 )
-from dynamoctl.cluster.target import Missing
 from dynamoctl.inspect.measured import Measured, document, measured, parts
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.screen import plain
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import ConfigError

@@ -6,12 +6,11 @@ from contextlib import aclosing
 
 import pytest
 
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.cluster.target import Missing
 from dynamoctl.frontend.load import Load, load_of, sample_of
 from dynamoctl.inspect.top import Row, rows
-from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.kind import Object
 from simulated.clock import on_simulated_clock

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from dynamo_graphs.reader import Members, members
 from dynamo_operator.shared.cluster import LeaderWorkerSet, PodClique, PodCliqueScalingGroup
-from dynamoctl.cluster.target import Members, members
 from dynamoctl.inspect.tree import TreeNode, drawn, tree_json, tree_of
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.kind import Key, Object

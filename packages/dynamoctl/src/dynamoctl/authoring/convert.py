@@ -104,7 +104,7 @@ async def convert_cluster(where: Where, choices: ConvertOptions) -> ExitCode:
     Raises: OperatorError; ExceptionGroup of ConfigError.
     """
     from dynamo_operator.documents import documents
-    from dynamoctl.cluster.target import cluster
+    from dynamoctl.target import cluster
     from kube_runtime.types.kinds import ConfigMap
 
     values: list[Object] = []

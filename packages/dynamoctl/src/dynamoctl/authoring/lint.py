@@ -18,6 +18,7 @@ from cyclopts import CycloptsError
 from rich.console import RenderableType
 from rich.text import Text
 
+from dynamo_graphs.ages import counted
 from dynamo_graphs.schema import closed, schema_problems, without
 from dynamo_legacy.admission import LEGACY_RULES
 from dynamo_legacy.api import RESOURCES as LEGACY
@@ -39,7 +40,7 @@ from dynamoctl.authoring.render import (
     selected,
 )
 from dynamoctl.installation.manifests import render_settings
-from dynamoctl.screen import Styled, counted, show, show_json, table
+from dynamoctl.screen import Styled, show, show_json, table
 from kube_runtime.commandline import ExitCode
 from kube_runtime.decode import decode
 from kube_runtime.errors import ConfigError, DecodeError

@@ -4,37 +4,27 @@ import asyncio
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-import msgspec
-
+from dynamo_graphs.changes import applied
+from dynamo_graphs.explanation import explained
+from dynamo_graphs.reader import STATED, Connection, Reading, Target
 from dynamo_operator.shared.conditions import Stated, is_ready
 from dynamo_operator.shared.problems import later_version
 from dynamoctl.authoring.render import Manifest
-from dynamoctl.change.edits import MANAGER
-from dynamoctl.cluster.target import STATED, Cluster, Target, cluster
-from dynamoctl.inspect.tree import explained, once_ready, print_explanation
-from dynamoctl.installation.cluster_reader import Reading
+from dynamoctl.inspect.tree import once_ready, print_explanation
 from dynamoctl.options import Where
-from kube_runtime.client.client import APPLY_PATCH, Request
+from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ConfigError, Conflict, NotFound
+from kube_runtime.errors import ConfigError, NotFound
 from kube_runtime.kind import Kind, Object, key_of
-from kube_runtime.url_path import path_of
 
 _VERSION = re.compile(r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[a-z0-9]+")
 _PATH_SEGMENT = re.compile(r"(?!\.{1,2}$)[^/%?#\s]+")
 """What may be a name in a URL; with anything else the request would be about another object."""
 
-_KNOWN_LATER = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
-"""Metadata that the API server writes."""
-
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
 
 async def bodies_of(
-    manifests: Sequence[Manifest], at: Cluster, where: Where
+    manifests: Sequence[Manifest], at: Connection, where: Where
 ) -> list[tuple[Kind, Object]]:
     """The objects with their kinds, each in its namespace.
 
@@ -86,64 +76,6 @@ async def _kind_of(reading: Reading, manifest: Manifest) -> Kind:
     raise manifest.problem("kind", f"{version} {name} is not served by the cluster")
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """An object after an apply, and the effect in kubectl's words."""
-
-    verb: Literal["created", "configured", "unchanged"]
-    body: Object
-
-
-async def applied(reading: Reading, kind: Kind, body: Object, *, force: bool) -> Applied:
-    """Apply an object.
-
-    Raises: as `server_apply`.
-    """
-    live = await reading.raw(kind, key_of(body))
-    after = await server_apply(reading, kind, body, is_dry=False, force=force)
-    if live is None:
-        return Applied("created", after)
-    versions = (live["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"])
-    return Applied("unchanged" if versions[0] == versions[1] else "configured", after)
-
-
-async def server_apply(
-    reading: Reading, kind: Kind, body: Object, *, is_dry: bool, force: bool
-) -> Object:
-    """Apply an object; the result, with `is_dry` of a dry run.
-
-    Raises:
-        Conflict: another manager owns a field that would change, and `force` is not set.
-        ApiError: it is refused.
-    """
-    query = {"fieldManager": MANAGER, "force": "true" if force else "false"}
-    if is_dry:
-        query["dryRun"] = "All"
-    path = path_of(kind, *key_of(body))
-    request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
-    try:
-        return await reading.send(request, kind, key_of(body))
-    except Conflict as error:
-        error.message += "; --force-conflicts takes these fields over"
-        raise
-
-
-def comparable(body: Object | None) -> Object:
-    """An object without its status and the fields that the API server writes; {} for None."""
-    if body is None:
-        return {}
-    metadata = {k: v for k, v in body["metadata"].items() if k not in _KNOWN_LATER}
-    notes = {k: v for k, v in metadata.pop("annotations", {}).items() if k != _LAST_APPLIED}
-    if notes:
-        metadata["annotations"] = notes
-    rest = {k: v for k, v in body.items() if k not in ("metadata", "status")}
-    return {
-        "apiVersion": rest.pop("apiVersion"),
-        "kind": rest.pop("kind"),
-        "metadata": metadata,
-    } | rest
-
-
 _GOES_ON = "stopped waiting; the objects stay, and the operator continues: dynamoctl get --watch"
 
 _TYPES = {type_.KIND.name: type_ for type_ in STATED}
@@ -171,7 +103,7 @@ async def print_applied(
 
 
 async def _ready(
-    at: Cluster, targets: Sequence[Target[Stated]], timeout_seconds: float
+    at: Connection, targets: Sequence[Target[Stated]], timeout_seconds: float
 ) -> ExitCode:
     try:
         async with asyncio.timeout(timeout_seconds):

@@ -12,6 +12,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from dynamo_graphs.ages import short_age
+from dynamo_graphs.changes import changes_of, differences
+from dynamo_graphs.edits import Edited, Unwritable, obstacles
+from dynamo_graphs.reader import GRAPHS, MANAGER, Target
 from dynamo_operator import labels
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.features.history import (
@@ -22,12 +26,10 @@ from dynamo_operator.features.history import (
     without_sizes,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.change.apply import comparable
-from dynamoctl.change.diff import Change, print_changes, with_effects
-from dynamoctl.change.edits import MANAGER, Unwritable, differences, obstacles, print_edit
-from dynamoctl.cluster.target import GRAPHS, Target, target_of
+from dynamoctl.change.diff import print_changes
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, short_age, show, show_json, table
+from dynamoctl.screen import Cell, Styled, show, show_json, table
+from dynamoctl.target import target_of
 from kube_runtime.client.client import MERGE_PATCH, Request
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import ControllerRevision
@@ -68,27 +70,32 @@ async def print_history(name: str, where: Where, output: str, number: int | None
         show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), _rows(revisions, now)))
 
 
-async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> None:
-    """Return to the spec of a revision, or to the one before the current.
+async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> Edited | None:
+    """Return to the spec of a revision, or of the one before the current; with `is_dry` print what changes.
 
     Raises: CycloptsError; OperatorError.
     """
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
-        chosen = (
-            _numbered(graph, revisions, number) if number is not None else _before(graph, revisions)
-        )
+        if number is not None:
+            chosen = _numbered(graph, revisions, number)
+        elif len(revisions) > 1:
+            chosen = revisions[-2]
+        else:
+            only = f"{revisions[0].number}: there is nothing to return to"
+            raise Unwritable(f"graph {graph.key} has one revision only, {only}")
         present = spec_of(graph)
         patch = merge_patch(present, undone(present, chosen.spec))
         if not patch:
-            print(f"{graph.key} already has the spec of revision {chosen.number}.")
-            return
-        if is_dry:
-            await _print_effects(at, graph, patch)
-            return
-        await _patched(at, graph, patch, is_dry=False)
-    print_edit(f"Rolling back {graph.key} to revision {chosen.number}", obstacles(graph))
+            return Edited(f"{graph.key} already has the spec of revision {chosen.number}", ())
+        if not is_dry:
+            await _patched(at, graph, patch, is_dry=False)
+            text = f"Rolling back {graph.key} to revision {chosen.number}"
+            return Edited(text, tuple(obstacles(graph)))
+        pair = await at.raw(), await _patched(at, graph, patch, is_dry=True)
+        print_changes(await changes_of(at.reading, [pair]))
+    return None
 
 
 def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
@@ -160,16 +167,6 @@ async def _revisions(
     )
 
 
-async def _print_effects(
-    at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object
-) -> None:
-    """Print what the API server would store, and the effects on the pods."""
-    live = await at.reading.raw(DynamoGraphDeployment.KIND, graph.key)
-    after = await _patched(at, graph, patch, is_dry=True)
-    change = Change(f"{DynamoGraphDeployment.KIND.name} {graph.key}", "change")
-    print_changes([await with_effects(at.reading, change, comparable(live), comparable(after))])
-
-
 async def _patched(
     at: Target[DynamoGraphDeployment], graph: DynamoGraphDeployment, patch: Object, *, is_dry: bool
 ) -> Object:
@@ -188,15 +185,6 @@ def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], numbe
             return revision
     numbers = ", ".join(str(revision.number) for revision in revisions)
     raise Unwritable(f"graph {graph.key}: revision {number} not found (revisions: {numbers})")
-
-
-def _before(graph: DynamoGraphDeployment, revisions: Sequence[Revision]) -> Revision:
-    """The revision before the current one."""
-    if len(revisions) > 1:
-        return revisions[-2]
-    raise Unwritable(
-        f"graph {graph.key} has one revision only, {revisions[0].number}: there is nothing to return to"
-    )
 
 
 def _revision(body: Object) -> Revision:

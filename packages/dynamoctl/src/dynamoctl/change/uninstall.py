@@ -7,14 +7,14 @@ and components. Without an operator nothing removes it, and the object and its n
 import sys
 from dataclasses import dataclass, field
 
+from dynamo_graphs.ages import counted
+from dynamo_graphs.operators import ELECTION_LEASE, operators
+from dynamo_graphs.reader import Reading, StoredObject, stored_type
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.shared.patches import FINALIZER
-from dynamoctl.cluster.target import cluster
-from dynamoctl.installation.cluster_reader import Reading, StoredObject, stored_type
-from dynamoctl.installation.upgrade import ELECTION_LEASE, operators
 from dynamoctl.options import Where
-from dynamoctl.screen import counted
+from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound
 from kube_runtime.kind import Object

@@ -1,6 +1,5 @@
-"""The commands of dynamoctl for Python, with graphs of `dynamo_graphs`."""
+"""What talks to a cluster from Python; `dynamo_graphs` exports the same."""
 
-from dynamoctl.client.asynchronous import AsyncCluster, Logs, NotReady
-from dynamoctl.client.blocking import Cluster
+from dynamo_graphs import AsyncCluster, Cluster, Logs, NotReady
 
 __all__ = ["AsyncCluster", "Cluster", "Logs", "NotReady"]

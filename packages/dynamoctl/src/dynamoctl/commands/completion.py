@@ -12,11 +12,12 @@ from typing import Any
 
 from cyclopts import App
 
+from dynamo_graphs.reader import Namespace
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
-from dynamoctl.cluster.target import Namespace, cluster
 from dynamoctl.options import Where
+from dynamoctl.target import cluster
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Resource, metadata_type

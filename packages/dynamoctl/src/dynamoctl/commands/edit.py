@@ -1,10 +1,11 @@
 """Commands that change objects in the cluster."""
 
 import re
+import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, CycloptsError, Parameter, Token
 
 from dynamoctl.options import (
     ANYWHERE,
@@ -16,7 +17,10 @@ from dynamoctl.options import (
     WhereAll,
     run,
 )
-from kube_runtime.commandline import application
+from kube_runtime.commandline import application, visible
+
+if TYPE_CHECKING:
+    from dynamo_graphs.edits import Edited
 
 _LARGEST = 2**31 - 1
 _Revision = Annotated[int | None, Parameter(metavar="NUMBER", show_default=False)]
@@ -30,7 +34,7 @@ def _count(_type: type, tokens: Sequence[Token]) -> int:
     return int(text)
 
 
-def scale(
+async def scale(
     name: Annotated[str, Parameter(name="GRAPH/SERVICE")],
     /,
     *,
@@ -51,30 +55,52 @@ def scale(
     replicas
         Desired number of replicas.
     """
-    from dynamoctl.change import edits
+    from dynamo_graphs import edits
+    from dynamo_graphs.reader import GRAPHS
+    from dynamoctl.target import parse_service, target_of
 
-    run(edits.scale(name, replicas, where))
+    graph, service = parse_service(name)
+    if not service:
+        raise CycloptsError(
+            f'invalid target "{name}" (expected GRAPH/SERVICE, for example chat/Decode)'
+        )
+    async with target_of(graph, where, GRAPHS) as at:
+        print_edited(await edits.scaled(at, service, replicas))
 
 
-def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
+def print_edited(done: "Edited") -> None:
+    """Print the change, and on stderr what prevents it."""
+    print(visible(f"{done.said}."))
+    for obstacle in done.obstacles:
+        print(visible(f"note: {obstacle}"), file=sys.stderr)
+
+
+async def _mark(name: str, where: Where, *, suspends: bool, is_on: bool) -> None:
+    from dynamo_graphs import edits
+    from dynamo_graphs.reader import GRAPHS, STATED
+    from dynamo_operator import labels
+    from dynamoctl.target import target_of
+
+    key = labels.SUSPEND if suspends else labels.PAUSED
+    async with target_of(name, where, GRAPHS if suspends else STATED) as at:
+        print_edited(await edits.mark(at, key, is_on=is_on))
+
+
+async def suspend(name: GraphName, /, *, where: Where = HERE) -> None:
     """Scale all services of a graph to zero, workers first.
 
     The spec keeps its numbers; volumes, Services and configuration stay.
     Example: dynamoctl suspend chat
     """
-    from dynamoctl.change import edits
-
-    run(edits.suspend(name, where, is_on=True))
+    await _mark(name, where, suspends=True, is_on=True)
 
 
-def resume(name: GraphName, /, *, where: Where = HERE) -> None:
+async def resume(name: GraphName, /, *, where: Where = HERE) -> None:
     """Restore the replicas of a suspended graph, frontends first.
 
     Example: dynamoctl resume chat
     """
-    from dynamoctl.change import edits
-
-    run(edits.suspend(name, where, is_on=False))
+    await _mark(name, where, suspends=True, is_on=False)
 
 
 def rollout() -> App:
@@ -106,38 +132,37 @@ def _status(
     return run(print_status(name, where, output, watch=True))
 
 
-def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
+async def _pause(name: ObjectName, /, *, where: Where = HERE) -> None:
     """Pause the reconciliation of an object until `rollout resume`.
 
     Running pods keep running, and Kubernetes keeps working on existing objects. A
     paused graph can be edited and deleted.
     Example: dynamoctl rollout pause chat
     """
-    from dynamoctl.change import edits
-
-    run(edits.pause(name, where, is_on=True))
+    await _mark(name, where, suspends=False, is_on=True)
 
 
-def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
+async def _resume(name: ObjectName, /, *, where: Where = HERE) -> None:
     """Resume the reconciliation of an object and roll out pending changes at once.
 
     Example: dynamoctl rollout resume chat
     """
-    from dynamoctl.change import edits
-
-    run(edits.pause(name, where, is_on=False))
+    await _mark(name, where, suspends=False, is_on=False)
 
 
-def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
+async def _restart(name: GraphName, /, *, where: Where = HERE) -> None:
     """Restart the services of a graph, in the order of `spec.restart.strategy`.
 
     It sets `spec.restart.id` to the current time. It is refused during a managed
     rollout, which replaces the workers anyway.
     Example: dynamoctl rollout restart chat
     """
-    from dynamoctl.change import edits
+    from dynamo_graphs import edits
+    from dynamo_graphs.reader import GRAPHS
+    from dynamoctl.target import target_of
 
-    run(edits.restart(name, where))
+    async with target_of(name, where, GRAPHS) as at:
+        print_edited(await edits.restart(at))
 
 
 def _history(
@@ -164,7 +189,7 @@ def _history(
     run(print_history(name, where, output, revision))
 
 
-def _undo(
+async def _undo(
     name: GraphName,
     /,
     *,
@@ -187,7 +212,8 @@ def _undo(
     """
     from dynamoctl.change.history import undo
 
-    run(undo(name, where, to_revision, is_dry=dry_run))
+    if done := await undo(name, where, to_revision, is_dry=dry_run):
+        print_edited(done)
 
 
 def uninstall(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:

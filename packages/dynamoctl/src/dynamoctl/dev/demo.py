@@ -17,12 +17,12 @@ from rich.tree import Tree
 
 from devcluster.instance import Instance
 from devcluster.progress import ProgressReporter, shown
+from dynamo_graphs.reader import members
+from dynamo_graphs.watching import states
 from dynamo_operator import user_agent
 from dynamo_operator.documents import ShallowLoader
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.shared.conditions import is_ready, summary
-from dynamoctl.cluster.target import members
-from dynamoctl.cluster.watching import states
 from dynamoctl.dev.commands import print_next, program
 from dynamoctl.dev.playground import Playground
 from dynamoctl.inspect.tree import drawn, tree_of

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from dynamo_graphs.frontend import Frontend
+from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.names import label_value
-from dynamoctl.frontend.forward import Frontend
-from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.errors import OperatorError
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod

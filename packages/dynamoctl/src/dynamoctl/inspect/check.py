@@ -8,6 +8,8 @@ from typing import TypeVar
 from cyclopts import CycloptsError
 from rich.text import Text
 
+from dynamo_graphs.operators import ELECTION_LEASE, operators, running_settings
+from dynamo_graphs.reader import NAME, Reading
 from dynamo_operator import labels
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -21,7 +23,6 @@ from dynamo_operator.shared.cluster import (
     PullSecret,
 )
 from dynamo_operator.shared.transforms import registries_only
-from dynamoctl.cluster.target import NAME, cluster
 from dynamoctl.installation import checks, permissions, upgrade
 from dynamoctl.installation.checks import (
     PROJECTS,
@@ -31,11 +32,11 @@ from dynamoctl.installation.checks import (
     ResourceQuota,
     StorageClass,
 )
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.installation.permissions import MARKER_LEASE
-from dynamoctl.installation.upgrade import ELECTION_LEASE, PULL_SECRETS, operators, running_settings
+from dynamoctl.installation.upgrade import PULL_SECRETS
 from dynamoctl.options import CheckOptions, Where
 from dynamoctl.screen import show, show_json
+from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
 from kube_runtime.kind import Kind, Object

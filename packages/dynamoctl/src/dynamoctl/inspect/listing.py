@@ -13,36 +13,23 @@ from cyclopts import CycloptsError
 from rich.console import RenderableType
 from rich.text import Text
 
-from dynamo_operator.graph.replicas import Service, services
-from dynamo_operator.names import is_paused
-from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
-from dynamoctl.cluster.target import (
+from dynamo_graphs.ages import ago, short_age, since
+from dynamo_graphs.reader import (
     GRAPHS,
     NOUNS,
     STATED,
-    Cluster,
+    Connection,
     absent_namespace,
-    cluster,
     members,
-    namespace_in_words,
     not_served,
-    target_of,
-    type_named,
+    stored_type,
 )
-from dynamoctl.installation.cluster_reader import stored_type
+from dynamo_operator.graph.replicas import Service, services
+from dynamo_operator.names import is_paused
+from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where
-from dynamoctl.screen import (
-    Cell,
-    Styled,
-    ago,
-    redrawing,
-    short_age,
-    show,
-    show_json,
-    since,
-    table,
-    warn,
-)
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.crd import Column
 from kube_runtime.errors import NotFound
@@ -129,10 +116,10 @@ def value_at(path: str, value: object) -> object:
 
 
 async def _watched(
-    at: Cluster, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
+    at: Connection, kind: Kind, namespace: str, selector: str, columns: Sequence[Column]
 ) -> None:
     """Draw the table in place on each change; on a pipe, print each changed row."""
-    from dynamoctl.cluster.watching import snapshots
+    from dynamo_graphs.watching import snapshots
     from kube_runtime.cache.watch import Selector
 
     changes = snapshots(at.reading.client, stored_type(kind), Selector(namespace, labels=selector))

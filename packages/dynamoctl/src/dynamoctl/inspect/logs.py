@@ -5,29 +5,23 @@ Lines are printed as they arrive and not kept, so long logs need no memory.
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 
 from cyclopts import CycloptsError
 from rich.console import Console
 from rich.text import Text
 
-from dynamo_operator import labels
+from dynamo_graphs import logs
+from dynamo_graphs.logs import LogLine, PodLog, pod_selector, pods_of
+from dynamo_graphs.reader import GRAPHS, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import label_value
-from dynamoctl.cluster.target import GRAPHS, Missing, Target, parse_service, service_of, target_of
 from dynamoctl.options import LogOptions, Where
-from dynamoctl.screen import LogLine, bounded_lines, console, log_line, seconds, warn
-from kube_runtime.client.client import Request, Transport, error_of_answer
-from kube_runtime.commandline import ExitCode, visible
-from kube_runtime.errors import ApiError, NotFound, Unreachable
-from kube_runtime.kind import Key
+from dynamoctl.screen import console, seconds, warn
+from dynamoctl.target import parse_service, target_of
+from kube_runtime.commandline import ExitCode
+from kube_runtime.errors import ApiError
 from kube_runtime.types.kinds import Pod
-from kube_runtime.url_path import path_of
-
-_AGAIN_SECONDS = 1.0
-"""Pause before the next request for the log of a container that ended or has not started."""
 
 _COLOURS = (
     "cyan",
@@ -39,7 +33,6 @@ _COLOURS = (
     "bright_green",
     "bright_magenta",
 )
-_OK = 200
 
 
 def log_query(options: LogOptions) -> dict[str, str]:
@@ -51,15 +44,13 @@ def log_query(options: LogOptions) -> dict[str, str]:
         raise CycloptsError(f"invalid --tail {options.tail} (expected a number of lines, or -1)")
     if options.previous and options.follow:
         raise CycloptsError("--previous and --follow exclude each other")
-    query = {"container": options.container, "timestamps": "true"}
-    if options.tail >= 0:
-        query["tailLines"] = str(options.tail)
-    if options.since:
-        query["sinceSeconds"] = str(seconds(options.since))
-    for name, is_on in (("previous", options.previous), ("follow", options.follow)):
-        if is_on:
-            query[name] = "true"
-    return query
+    return logs.log_query(
+        options.container,
+        options.tail,
+        since_seconds=seconds(options.since) if options.since else None,
+        previous=options.previous,
+        follow=options.follow,
+    )
 
 
 async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
@@ -76,7 +67,7 @@ async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
             await _follow(at, selector, query, printer)
             return ExitCode.OK
         results = [
-            await _printed(PodLog(at.reading.transport, pod, query, printer.write))
+            await _printed(PodLog(at.reading.transport, pod, query, printer.write, _warn))
             for pod in await pods_of(at, service, selector)
         ]
     return ExitCode.OK if any(results) else ExitCode.PROBLEMS
@@ -102,102 +93,12 @@ class LogPrinter:
         self._screen.print(text, soft_wrap=True)
 
 
-async def log_of(
-    transport: Transport, pod: Key, query: Mapping[str, str], *, timeout_seconds: float | None
-) -> AsyncGenerator[LogLine, None]:
-    """Read the log of a container line by line.
-
-    Raises:
-        ApiError: there is no such log, or it may not be read.
-        Unreachable: the connection was cut.
-    """
-    path = path_of(Pod.KIND, *pod, "log")
-    request = Request("GET", path, query, timeout_seconds=timeout_seconds, accept="*/*")
-    answer = await transport.send(request)
-    try:
-        if answer.status != _OK:
-            raise error_of_answer(answer.status, answer.headers, await answer.read_error())
-        async with aclosing(bounded_lines(answer.body)) as lines:
-            async for line in lines:
-                yield log_line(line)
-    finally:
-        await answer.aclose()
-
-
-@dataclass(slots=True)
-class PodLog:
-    """The log of one container. `write` gets the pod's name and each line; `printed` is the last one."""
-
-    transport: Transport
-    pod: Pod
-    query: Mapping[str, str]
-    write: Callable[[str, LogLine], None]
-    printed: LogLine = field(default_factory=lambda: LogLine("", ""))
-
-    async def print(self) -> None:
-        """Print the log up to now, or until the container ends if the query follows it.
-
-        Raises:
-            ApiError: there is no such log, or it may not be read.
-            Unreachable: the connection was cut.
-        """
-        stream = log_of(self.transport, self.pod.key, self.query, timeout_seconds=None)
-        async with aclosing(stream) as lines:
-            async for line in lines:
-                if not line.time or line.order > self.printed.order:
-                    self.write(self.pod.metadata.name, line)
-                    self.printed = line if line.time else self.printed
-
-    async def follow(self) -> None:
-        """Print the log until the pod is gone, through container restarts and lost connections."""
-        reported = ""
-        while True:
-            try:
-                await self.print()
-            except NotFound:
-                return
-            except (ApiError, Unreachable) as error:
-                if str(error) != reported:  # not every second
-                    reported = str(error)
-                    _warn(self.pod, error)
-            await asyncio.sleep(_AGAIN_SECONDS)
-            if self.printed.time:
-                rest = {key: value for key, value in self.query.items() if key != "tailLines"}
-                rest.pop("sinceSeconds", None)
-                self.query = {**rest, "sinceTime": self.printed.time}
-
-
-def pod_selector(graph: DynamoGraphDeployment, service: str) -> str:
-    """The label selector of the pods of a graph, or of one of its services.
-
-    Raises:
-        Missing: there is no such service.
-    """
-    selector = f"{labels.GRAPH}={label_value(graph.metadata.name)}"
-    if not service:
-        return selector
-    service_of(graph, service)  # raises Missing
-    return f"{selector},{labels.COMPONENT}={label_value(service)}"
-
-
-async def pods_of(at: Target[DynamoGraphDeployment], service: str, selector: str) -> list[Pod]:
-    """The pods of a graph, or of one of its services, by name.
-
-    Raises:
-        Missing: there are none.
-    """
-    pods = await at.reading.all(Pod, namespace=at.key.namespace, labels=selector)
-    if not pods:
-        raise Missing(f"{visible(f'{at.key}/{service}'.rstrip('/'))} has no pods")
-    return sorted(pods, key=lambda it: it.metadata.name)
-
-
 async def _printed(log: PodLog) -> bool:
     """Print a log; False, after a warning, if it cannot be read."""
     try:
         await log.print()
     except ApiError as error:
-        _warn(log.pod, error)
+        _warn(log.pod.metadata.name, error)
         return False
     return True
 
@@ -205,7 +106,7 @@ async def _printed(log: PodLog) -> bool:
 async def _follow(
     at: Target[DynamoGraphDeployment], selector: str, query: Mapping[str, str], printer: LogPrinter
 ) -> None:
-    from dynamoctl.cluster.watching import snapshots
+    from dynamo_graphs.watching import snapshots
     from kube_runtime.cache.watch import Selector
 
     selection = Selector(at.key.namespace, labels=selector)
@@ -215,7 +116,7 @@ async def _follow(
         async for pods in states:
             for pod in pods.values():
                 if pod.metadata.uid not in followed:
-                    log = PodLog(at.reading.transport, pod, query, printer.write)
+                    log = PodLog(at.reading.transport, pod, query, printer.write, _warn)
                     followed[pod.metadata.uid] = together.create_task(log.follow())
             uids = {pod.metadata.uid for pod in pods.values()}
             for uid in followed.keys() - uids:
@@ -223,5 +124,5 @@ async def _follow(
                     del followed[uid]
 
 
-def _warn(pod: Pod, error: Exception) -> None:
-    warn(f"{pod.metadata.name}: {error}")
+def _warn(pod: str, error: Exception) -> None:
+    warn(f"{pod}: {error}")

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from rich.console import RenderableType
 from rich.table import Table
 
+from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.component.api import is_worker
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest, accepted_spec
 from dynamo_profiler.configuration import Section, Targets, targets_of
-from dynamoctl.cluster.target import Missing, target_of
 from dynamoctl.frontend.load import Load, frontends, load_of, samples
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, show, show_json, table, warn
+from dynamoctl.target import target_of
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Object

@@ -11,21 +11,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from dynamo_graphs.reader import GRAPHS, Connection, Missing, Reading, absent_namespace
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
-from dynamoctl.cluster.target import (
-    GRAPHS,
-    Cluster,
-    Missing,
-    absent_namespace,
-    cluster,
-    namespace_in_words,
-    parse_object,
-)
 from dynamoctl.frontend.load import Load, PodName, Sample, frontends, load_of, samples
-from dynamoctl.installation.cluster_reader import Reading
 from dynamoctl.options import Where
 from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.target import cluster, namespace_in_words, parse_object
 from kube_runtime.commandline import visible
 from kube_runtime.times import loop_time
 
@@ -93,7 +85,7 @@ async def rows(
 
 
 async def _print(
-    at: Cluster, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
+    at: Connection, namespace: str, graph_rows: Sequence[Row], problems: Sequence[str], output: str
 ) -> None:
     if output == "json":
         show_json([asdict(row) for row in graph_rows])

@@ -13,6 +13,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from dynamo_graphs.ages import short_age
+from dynamo_graphs.reader import GRAPHS, NOUNS, ORDER, STATED, Target, members, not_served
 from dynamo_operator.component import pods
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import deployment_readiness
@@ -26,27 +28,19 @@ from dynamo_operator.shared.cluster import (
     PodClique,
     PodCliqueScalingGroup,
 )
-from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, summary
-from dynamoctl.cluster.target import (
-    GRAPHS,
-    NOUNS,
-    ORDER,
-    STATED,
-    Target,
-    cluster,
-    not_served,
-    target_of,
-    type_named,
-)
-from dynamoctl.inspect.listing import RAW, print_raw
-from dynamoctl.installation.cluster_reader import Reading
+from dynamo_operator.shared.conditions import Stated, is_ready, summary
+from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, short_age, show, show_json, table, warn
+from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.target import cluster, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, DeploymentSpec, Pod, ReplicaSet
 from kube_runtime.types.meta import Resource
+
+if TYPE_CHECKING:
+    from dynamo_graphs.explanation import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,17 +169,11 @@ def _pod(pod: Pod, now: datetime) -> str:
     return f"{pod.status.phase}; {container}{blockage.word}{message}"
 
 
-if TYPE_CHECKING:
-    from dynamoctl.inspect.explanation import Explanation
-
-
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
     """Print the objects of a graph; 0 if it is ready.
 
     Raises: CycloptsError; OperatorError, or a group of them.
     """
-    from dynamoctl.cluster.target import members
-
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)
@@ -222,6 +210,8 @@ async def print_reasons(
 
     Raises: CycloptsError; OperatorError.
     """
+    from dynamo_graphs.explanation import explained
+
     if bool(name) == every:
         raise CycloptsError("expected either NAME or --all")
     if everywhere and not every:
@@ -245,8 +235,7 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
         Missing: it was deleted.
         OperatorError: it may not be watched, or the API server does not answer.
     """
-    from dynamoctl.cluster.watching import states
-    from dynamoctl.inspect.listing import overview
+    from dynamo_graphs.watching import states
 
     is_drawn = output == "text" and sys.stdout.isatty()
     async with aclosing(states(at.reading.client, at.type_, at.key)) as stream:
@@ -266,6 +255,8 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 
 
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
+    from dynamo_graphs.explanation import explained
+
     late: list[tuple[Stated, Explanation]] = []
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
@@ -292,19 +283,6 @@ async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
     return _code(not summary)
 
 
-async def explained(reading: Reading, stated: Stated) -> "Explanation":
-    """Why an object is not ready.
-
-    Raises: OperatorError.
-    """
-    from dynamoctl.inspect.explanation import changed_at, explanation
-
-    changed = None
-    if is_behind(stated):
-        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
-    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
-
-
 def print_explanation(explanation: "Explanation") -> None:
     """Print why an object is not ready, for people."""
     show(*map(visible, explanation.lines))
@@ -322,8 +300,6 @@ def _reasons_json(stated: Stated, explanation: "Explanation") -> Object:
 
 
 def _print_status(stated: Stated, output: str) -> None:
-    from dynamoctl.inspect.listing import overview, overview_json
-
     if output == "json":
         show_json(overview_json(stated))
     else:
@@ -342,6 +318,8 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
 
     Raises: CycloptsError; OperatorError.
     """
+    from dynamo_graphs.explanation import explained
+
     async with target_of(name, where, (type_named(kind, STATED),)) as at:
         if output in RAW:
             body = await at.raw()

@@ -15,11 +15,11 @@ from enum import Enum
 
 from cryptography import x509
 
+from dynamo_graphs.ages import counted
 from dynamo_legacy.settings import LegacySettings
 from dynamo_operator import version
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import OPTIONAL_APIS, registry_of_image
-from dynamoctl.screen import counted
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.quantity import amount

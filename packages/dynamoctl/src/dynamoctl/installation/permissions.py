@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from dynamoctl.installation.cluster_reader import Reading
+from dynamo_graphs.reader import Reading
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import SelfSubjectAccessReview, SubjectAccessReview, question
 

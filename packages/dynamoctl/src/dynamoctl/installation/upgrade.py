@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import LiveObjects, read_facts
@@ -45,7 +46,6 @@ from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.read import components_of, service_snapshot
 from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
-from dynamo_operator.process.flags import canonical, read_settings
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,
@@ -62,14 +62,13 @@ from dynamo_operator.shared.cluster import (
 )
 from dynamo_operator.shared.transforms import registries_only
 from dynamoctl.installation.checks import CheckResult, Definition, Finding
-from dynamoctl.installation.cluster_reader import Reading
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
-from kube_runtime.errors import ApiError, ConfigError
+from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.kinds import Deployment, Pod
-from kube_runtime.types.meta import OwnerReference, Resource, Struct
+from kube_runtime.types.meta import OwnerReference, Resource
 
 PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
 _OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
@@ -356,81 +355,3 @@ async def _is_changed(reading: Reading, template: Foreseen) -> bool:
         return False
     after = await reading.applied(template.live.KIND, template.desired)
     return units(before).get(template.unit) != units(after).get(template.unit)
-
-
-_RESTRICTED = ("restricted-namespace", "restrictedNamespace")
-"""Both spellings of the flag; `canonical` keeps the Go operator's."""
-
-ELECTION_LEASE = Key("kube-system", "dynamo.nvidia.com")
-"""The Lease of cluster-wide operators."""
-
-SELECTOR = "control-plane=controller-manager,app.kubernetes.io/part-of=dynamo-operator"
-
-_MANAGER = "manager"
-"""The name of the operator's container, in both charts."""
-
-
-class _Container(Struct):
-    name: str = ""
-    args: tuple[str, ...] = ()
-
-
-class _PodSpec(Struct):
-    service_account_name: str = ""
-    containers: tuple[_Container, ...] = ()
-
-
-class _Template(Struct):
-    spec: _PodSpec = _PodSpec()
-
-
-class _Spec(Struct):
-    template: _Template = _Template()
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """An operator in a cluster. `namespace` is what it is restricted to, or "".
-
-    `account` is its ServiceAccount, `elects` whether it takes part in leader election.
-    """
-
-    account: Key
-    namespace: str
-    elects: bool = True
-
-
-async def operators(reading: Reading) -> list[Running]:
-    """The operators in a cluster, by their Deployments. Raises: ApiError, Unreachable."""
-    running = []
-    for deployment in await reading.all(Deployment, labels=SELECTOR):
-        spec = msgspec.json.decode(deployment.spec, type=_Spec).template.spec
-        given = _given(spec)
-        account = Key(deployment.metadata.namespace, spec.service_account_name or "default")
-        namespaces = (given.get(flag, "") for flag in _RESTRICTED)
-        elects = given.get("leader-elect", "false") != "false"
-        running.append(Running(account, next(filter(None, namespaces), ""), elects))
-    return running
-
-
-def _given(spec: _PodSpec) -> dict[str, str]:
-    """The operator's flags by name. The Go operator's pod also has a proxy with flags of its own."""
-    named = [
-        container for container in spec.containers if container.name == _MANAGER
-    ] or spec.containers
-    arguments = [flag for container in named for flag in container.args]
-    words = (argument.removeprefix("--").partition("=") for argument in canonical(arguments))
-    return {name: value or "true" for name, _, value in words}
-
-
-async def running_settings(reading: Reading) -> RenderSettings:
-    """The render settings of the running operator.
-
-    Raises: ConfigError unless there is just one; ApiError; ExceptionGroup of ConfigError for its flags.
-    """
-    deployments = await reading.all(Deployment, labels=SELECTOR)
-    if len(deployments) != 1:
-        names = ", ".join(str(deployment.key) for deployment in deployments) or "none"
-        raise ConfigError("operator", f"expected one Deployment in the cluster, found {names}")
-    spec = msgspec.json.decode(deployments[0].spec, type=_Spec)
-    return read_settings(_given(spec.template.spec), environment={}).render

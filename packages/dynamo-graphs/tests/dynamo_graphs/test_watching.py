@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from dynamo_graphs.watching import states
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.cluster.watching import states
 from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.errors import DecodeError, Forbidden
 from kube_runtime.kind import Key, Object

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.explanation import Explanation, changed_at, explanation
 from dynamo_operator.catalog import MEANINGS, REQUEST_MEANINGS, meaning
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
-from dynamoctl.inspect.explanation import Explanation, changed_at, explanation
 from kube_runtime.types.meta import Condition
 from stated import (
     NOW,

@@ -3,13 +3,14 @@
 import pytest
 from cyclopts import CycloptsError
 
+from dynamo_graphs.reader import GRAPHS, STATED
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import Stated
-from dynamoctl.cluster.target import GRAPHS, STATED, parse_object
+from dynamoctl.target import parse_object
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dynamo_operator import labels
-from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
-from dynamoctl.change import edits
-from dynamoctl.change.edits import (
+from dynamo_graphs.edits import (
     Edit,
     Unwritable,
     adapter_of,
@@ -22,7 +18,11 @@ from dynamoctl.change.edits import (
     replicas_by_graph,
     restarted,
 )
-from dynamoctl.cluster.target import Missing, service_of
+from dynamo_graphs.reader import Missing, service_of
+from dynamo_operator import labels
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment, RollingUpdateStatus
+from dynamoctl.commands import edit
 from dynamoctl.options import Where
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Conflict
@@ -70,7 +70,7 @@ def test_a_graph_that_changes_meanwhile_is_read_again(
 ) -> None:
     cluster = Cluster({"metadata": {"labels": {"a": "b"}}}, {"spec": {"services": {"X": {}}}})
     connect_to(cluster, monkeypatch)
-    asyncio.run(edits.scale("chat/Decode", 3, HERE))
+    asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
     assert {"Decode": {"replicas": 3}, "Frontend": {"replicas": 1}, "X": {}} == cluster.services()
 
 
@@ -80,7 +80,7 @@ def test_a_service_that_goes_meanwhile_is_not_made_again(
     cluster = Cluster({"spec": {"services": {"Decode": None}}})
     connect_to(cluster, monkeypatch)
     with pytest.raises(Missing, match='service "Decode" not found'):
-        asyncio.run(edits.scale("chat/Decode", 3, HERE))
+        asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
     assert {"Frontend": {"replicas": 1}} == cluster.services()
 
 
@@ -90,16 +90,16 @@ def test_a_graph_that_never_stands_still_is_given_up(
     cluster = Cluster(*({"metadata": {"labels": {"a": str(each)}}} for each in range(99)))
     connect_to(cluster, monkeypatch)
     with pytest.raises(Conflict):
-        asyncio.run(edits.scale("chat/Decode", 3, HERE))
+        asyncio.run(edit.scale("chat/Decode", replicas=3, where=HERE))
     assert len(cluster.requests) < 20
 
 
 def test_what_is_so_already_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster()
     connect_to(cluster, monkeypatch)
-    asyncio.run(edits.suspend("chat", HERE, is_on=True))
-    asyncio.run(edits.suspend("chat", HERE, is_on=True))
-    asyncio.run(edits.scale("chat/Decode", 1, HERE))
+    asyncio.run(edit.suspend("chat", where=HERE))
+    asyncio.run(edit.suspend("chat", where=HERE))
+    asyncio.run(edit.scale("chat/Decode", replicas=1, where=HERE))
     assert ["GET", "PATCH", "GET", "GET"] == [each.method for each in cluster.requests]
 
 

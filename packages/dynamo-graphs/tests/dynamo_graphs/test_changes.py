@@ -4,10 +4,9 @@ import copy
 
 import pytest
 
+from dynamo_graphs.changes import Effect, comparable, differences, effects, workloads
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
-from dynamoctl.change.apply import comparable
-from dynamoctl.change.edits import Effect, differences, effects, workloads
 from kube_runtime.kind import Object
 
 GRAPH: Object = {

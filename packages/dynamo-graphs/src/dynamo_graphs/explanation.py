@@ -1,4 +1,4 @@
-"""Why an object is not ready: the text of `dynamoctl why`. Pure.
+"""Why an object is not ready: the text of `dynamoctl why`.
 
 Each fact appears once, although conditions repeat reasons and a graph's message joins those of its services.
 The advice comes from the catalog that docs/status.md is generated from.
@@ -8,8 +8,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
+from dynamo_graphs.ages import age, ago, since
+from dynamo_graphs.reader import Reading
 from dynamo_operator.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
@@ -31,7 +33,6 @@ from dynamo_operator.shared.conditions import (
     seen_generation,
     summary,
 )
-from dynamoctl.screen import age, ago, since
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, condition
 
@@ -87,6 +88,17 @@ class Explanation:
     def lines(self) -> list[str]:
         """The findings, then the advice, each after an arrow."""
         return [*self.said, *(f"→ {remedy}" for remedy in self.advice)]
+
+
+async def explained(reading: Reading, stated: Stated) -> Explanation:
+    """Why an object is not ready.
+
+    Raises: OperatorError.
+    """
+    changed = None
+    if is_behind(stated):
+        changed = changed_at(await reading.raw(stated.KIND, stated.key) or {})
+    return explanation(stated, now=datetime.now(UTC), changed_at=changed)
 
 
 def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None) -> Explanation:

@@ -1,0 +1,412 @@
+"""A connection to a cluster, its objects, and the object that an action is about.
+
+All writes here are dry runs.
+"""
+
+import asyncio
+import re
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from dynamo_operator import FIELD_MANAGER, labels, names, user_agent
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.models.api import DynamoModel
+from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
+from dynamo_operator.shared.cluster import (
+    SET_NAME,
+    InferencePool,
+    LeaderWorkerSet,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGroup,
+    VirtualService,
+)
+from dynamo_operator.shared.conditions import Stated
+from dynamo_operator.shared.problems import nearest
+from kube_runtime.client.client import APPLY_PATCH, Client, Request, Transport, once
+from kube_runtime.client.connect import connect, default_namespace
+from kube_runtime.commandline import visible
+from kube_runtime.decode import UNREADABLE, key_in
+from kube_runtime.errors import ApiError, DecodeError, Forbidden, NotFound, OperatorError
+from kube_runtime.kind import Key, Kind, Object, key_of
+from kube_runtime.types.kinds import (
+    ConfigMap,
+    Deployment,
+    EndpointSlice,
+    Ingress,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    ReplicaSet,
+    Role,
+    RoleBinding,
+    Service,
+    ServiceAccount,
+    StatefulSet,
+)
+from kube_runtime.types.meta import R, Resource
+from kube_runtime.url_path import path_of
+
+S = TypeVar("S", bound=Stated)
+
+NAME = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+"""A name that the API server accepts."""
+
+MANAGER = "dynamoctl"
+"""The field manager of what a person applies or edits."""
+
+GRAPHS = (DynamoGraphDeployment,)
+STATED: tuple[type[Stated], ...] = (
+    DynamoGraphDeployment,
+    DynamoComponentDeployment,
+    DynamoGraphDeploymentScalingAdapter,
+    DynamoModel,
+    DynamoGraphDeploymentRequest,
+)
+
+NOUNS: Mapping[type[Resource], str] = {
+    DynamoGraphDeployment: "graph",
+    DynamoComponentDeployment: "component",
+    DynamoGraphDeploymentScalingAdapter: "scaling adapter",
+    DynamoModel: "model",
+    DynamoGraphDeploymentRequest: "request",
+}
+
+
+_DRY = {"dryRun": "All", "fieldManager": FIELD_MANAGER}
+
+
+def warn(text: str) -> None:
+    """Write a warning to stderr."""
+    sys.stderr.write(f"warning: {visible(text)}\n")
+
+
+class StoredObject(Resource):
+    """An object whose spec and status are JSON values, so that it decodes whatever is in them."""
+
+    READ_LEVELS = 5  # what columns show: the fields of a condition or of an endpoint are in level 4
+
+    spec: Any = None
+    status: Any = None
+
+
+@cache
+def stored_type(kind: Kind) -> type[StoredObject]:
+    """The type of the stored objects of a kind."""
+    return type(f"Stored{kind.name}", (StoredObject,), {"KIND": kind, "__module__": __name__})
+
+
+class Reading:
+    """Reads of one API server. Every method raises `ApiError`, `DecodeError` and `Unreachable`.
+
+    `unreadable` are the objects that lists left out, in words; a warning names each of them once.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
+        self.unreadable: dict[str, None] = {}
+        self.client = Client(transport, field_manager=FIELD_MANAGER, waits=False)
+
+    async def all(
+        self, type_: type[R], *, namespace: str = "", labels: str = "", fields: str = ""
+    ) -> list[R]:
+        """Every object of a kind that fits its type; an empty namespace means all."""
+        objects: list[R] = []
+        async for page in self.client.pages(
+            type_, namespace=namespace, labels=labels, fields=fields
+        ):
+            objects += page.items
+            for error in page.broken:
+                self._report(error)
+        return objects
+
+    async def one(self, type_: type[R], key: Key) -> R | None:
+        """The object; None if it does not exist."""
+        try:
+            return await self.client.get(type_, key)
+        except NotFound:
+            return None
+
+    async def all_raw(self, kind: Kind, namespace: str, *, labels: str = "") -> list[Object]:
+        """Every object of a kind as it is stored; an empty namespace means all."""
+        bodies: list[Object] = []
+        async for page in self.client.raw_pages(kind, namespace=namespace, labels=labels):
+            for item in page:
+                try:
+                    body = decoded(item, kind, key_in(item))
+                except DecodeError as error:
+                    self._report(error)
+                else:
+                    bodies.append({"apiVersion": kind.api_version, "kind": kind.name, **body})
+        return bodies
+
+    async def tried(self, kind: Kind, body: Object) -> str:
+        """Dry-run the creation of an object; the error of the API server, "" if it accepts it."""
+        path = path_of(kind, key_of(body).namespace)
+        try:
+            await self.send(Request("POST", path, _DRY, msgspec.json.encode(body)), kind)
+        except ApiError as error:
+            return str(error)
+        return ""
+
+    async def applied(self, kind: Kind, body: Object) -> Object:
+        """Dry-run a forced apply; the object as it would be."""
+        path = path_of(kind, *key_of(body))
+        query = {**_DRY, "force": "true"}
+        request = Request("PATCH", path, query, msgspec.json.encode(body), APPLY_PATCH)
+        return await self.send(request, kind)
+
+    async def raw(self, kind: Kind, key: Key) -> Object | None:
+        """The whole object; None if it does not exist."""
+        try:
+            return await self.send(Request("GET", path_of(kind, *key)), kind, key)
+        except NotFound:
+            return None
+
+    async def send(self, request: Request, kind: Kind, key: Key | None = None) -> Object:
+        """Send a request about a kind or one of its objects; the JSON of the answer."""
+        return decoded(await once(self.transport, request, kind, key), kind, key)
+
+    def _report(self, error: DecodeError) -> None:
+        text = str(error)
+        if text not in self.unreadable:
+            self.unreadable[text] = None
+            warn(f"left out: {text}")
+
+
+def decoded(body: bytes | msgspec.Raw, kind: Kind, key: Key | None) -> Object:
+    """The JSON of an object.
+
+    Raises: DecodeError.
+    """
+    try:
+        return msgspec.json.decode(body, type=Object)
+    except UNREADABLE as error:
+        raise DecodeError(kind, key, str(error)) from error
+
+
+class Missing(OperatorError):
+    """An object, its kind, or a part of it does not exist."""
+
+
+class Namespace(Resource):
+    """A namespace; only whether it exists matters."""
+
+    KIND = Kind("", "v1", "Namespace", "namespaces", namespaced=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connected cluster, and the chosen namespace or that of the context."""
+
+    reading: Reading
+    namespace: str
+
+
+@asynccontextmanager
+async def connected(
+    namespace: str = "", context: str = "", kubeconfig: Path | None = None
+) -> AsyncIterator[Connection]:
+    """Connect to a cluster as kubectl finds it.
+
+    Raises: OperatorError: there are no usable credentials.
+    """
+    async with await connect(kubeconfig, context or None, user_agent=user_agent()) as transport:
+        yield Connection(Reading(transport), namespace or await default_namespace(transport))
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Generic[S]):
+    """An object of a cluster: its type and key."""
+
+    reading: Reading
+    type_: type[S]
+    key: Key
+
+    async def get(self) -> S:
+        """The object.
+
+        Raises:
+            Missing: it does not exist; the message suggests similar names or names a missing namespace.
+        """
+        try:
+            return await self.reading.client.get(self.type_, self.key)
+        except NotFound as error:
+            if (error.details or {}).get("name") == self.key.name:
+                hint = await self._hint()
+                raise Missing(f"{self.missing()}{hint}") from None
+            raise not_served(self.type_) from None
+
+    async def raw(self) -> Object:
+        """The object as it is stored.
+
+        Raises: Missing, as `get`.
+        """
+        body = await self.reading.raw(self.type_.KIND, self.key)
+        if body is None:
+            await self.get()  # raises with a hint
+            raise self.missing()
+        return body
+
+    def missing(self) -> Missing:
+        """The error for an object that does not exist."""
+        return Missing(
+            f"{NOUNS[self.type_]} {self.key.name} not found in namespace {self.key.namespace}"
+        )
+
+    async def _hint(self) -> str:
+        """A hint at what the user may have meant; "" if nothing is similar or visible to the user."""
+        name, namespace = self.key.name, self.key.namespace
+        kind = stored_type(self.type_.KIND)
+        text = await absent_namespace(self.reading, namespace)
+        try:
+            every = await self.reading.all(kind, namespace="")
+        except Forbidden:
+            try:
+                every = [] if text else await self.reading.all(kind, namespace=namespace)
+            except Forbidden:
+                every = []
+        beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})
+        elsewhere = [str(it.key) for it in every if it.metadata.name == name]
+        if elsewhere:
+            return f"{text}; there is {', '.join(sorted(elsewhere)[:3])}"
+        return f"{text}{nearest(name, beside)}"
+
+
+def not_served(type_: type[Resource]) -> Missing:
+    """The error for a kind that the cluster does not serve."""
+    return Missing(f"{type_.KIND} is not served; `dynamoctl check` reports what is")
+
+
+async def absent_namespace(reading: Reading, namespace: str) -> str:
+    """`: namespace NAME does not exist`; "" if it exists or the user may not read it."""
+    try:
+        if await reading.one(Namespace, Key("", namespace)) is None:
+            return f": namespace {namespace} does not exist"
+    except ApiError:  # only a hint; the error that led here is reported either way
+        return ""
+    return ""
+
+
+def service_of(graph: DynamoGraphDeployment, name: str) -> ComponentSpec:
+    """The service of that name.
+
+    Raises:
+        Missing: the graph has none; the message names those that it has.
+    """
+    services = graph.spec.services
+    if name not in services:
+        listing = f" (services: {', '.join(sorted(services))})" if services else ""
+        hint = nearest(name, services) or listing
+        raise Missing(f'graph {graph.key}: service "{name}" not found{hint}')
+    return services[name]
+
+
+_OF_GRAPH = f"{labels.GRAPH}={{graph}}"
+_OURS = f"{labels.APP_MANAGED_BY}={labels.MANAGER}"
+_OF_MODEL = f"{labels.MANAGED_BY}={labels.MANAGER}"
+"""The Service of a base model belongs to every graph that serves it, so it has no graph's label."""
+
+_SELECTED: tuple[tuple[type[Resource], str], ...] = (
+    (ServiceAccount, _OURS),
+    (Role, _OURS),
+    (RoleBinding, _OURS),
+    (PersistentVolumeClaim, ""),
+    (DynamoGraphDeploymentScalingAdapter, ""),
+    (DynamoComponentDeployment, _OF_GRAPH),
+    (PodCliqueSet, ""),
+    (PodCliqueScalingGroup, ""),
+    (PodClique, ""),
+    (Deployment, _OF_GRAPH),
+    (ReplicaSet, _OF_GRAPH),
+    (PodGroup, ""),
+    (LeaderWorkerSet, _OF_GRAPH),
+    (StatefulSet, SET_NAME),
+    (Pod, _OF_GRAPH),
+    (Service, _OF_GRAPH),
+    (Service, _OF_MODEL),
+    (EndpointSlice, _OF_GRAPH),
+    (EndpointSlice, _OF_MODEL),
+    (ConfigMap, _OF_GRAPH),
+    (Ingress, _OF_GRAPH),
+    (VirtualService, _OF_GRAPH),
+    (InferencePool, _OF_GRAPH),
+    (PodDisruptionBudget, _OF_GRAPH),
+)
+"""Each kind with the selector of its objects, in the order of a tree."""
+
+ORDER: Mapping[type[Resource], int] = {
+    type_: position for position, (type_, _) in enumerate(_SELECTED)
+}
+"""Position of a kind in a tree."""
+
+
+# A namespace may have the pods of a hundred graphs, so each kind is listed by its labels. Objects
+# of Grove and PVCs have none of our labels: there are few of them, and they are listed completely.
+# Kinds of other projects are listed only where they are served.
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The objects by the uid of each owner, and a line for whatever could not be read."""
+
+    by_owner: Mapping[str, list[Resource]]
+    unread: tuple[str, ...]
+
+
+async def members(client: Client, graph: Key) -> Members:
+    """Read the objects that may belong to the graph; a kind that the user may not list is reported.
+
+    Raises:
+        ExceptionGroup: of ApiError and Unreachable.
+    """
+    groups = await served_groups(client)
+    value = names.label_value(graph.name)
+    async with asyncio.TaskGroup() as together:
+        lists = [
+            together.create_task(
+                _listed(client, type_, graph.namespace, selector.format(graph=value))
+            )
+            for type_, selector in _SELECTED
+            if type_.KIND.group in groups
+        ]
+    by_owner: dict[str, list[Resource]] = defaultdict(list)
+    unread: dict[str, None] = {}
+    for resources, notes in (task.result() for task in lists):
+        unread.update(dict.fromkeys(notes))
+        for resource in resources:
+            for owner in {owner.uid for owner in resource.metadata.owner_references}:
+                by_owner[owner].append(resource)
+    return Members(by_owner, tuple(unread))
+
+
+async def served_groups(client: Client) -> set[str]:
+    """The API groups of the cluster; "" is the core group."""
+    answer = await client.get_json("apis")
+    return {"", *(group["name"] for group in answer["groups"])}
+
+
+async def _listed(
+    client: Client, type_: type[Resource], namespace: str, selector: str
+) -> tuple[list[Resource], list[str]]:
+    """The objects of a kind, and a line for whatever could not be read."""
+    resources: list[Resource] = []
+    notes: list[str] = []
+    try:
+        async for page in client.pages(type_, namespace=namespace, labels=selector):
+            resources += page.items
+            notes += (str(error) for error in page.broken)
+    except Forbidden as error:
+        notes.append(f"cannot list {type_.KIND}: {error.message}")
+    except NotFound:  # the group is served, but not this kind or version
+        return [], []
+    return resources, notes

@@ -1,1 +1,0 @@
-"""The cluster of a command line, and the objects that belong to a graph."""

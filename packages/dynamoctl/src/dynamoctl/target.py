@@ -1,0 +1,99 @@
+"""The cluster of a command line, and the object that a command is about: `chat` or `dgd/chat`."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from cyclopts import CycloptsError
+
+from dynamo_graphs.reader import NAME, Connection, S, Target, connected
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamoctl.options import Where
+from kube_runtime.kind import Key
+
+
+def parse_object(text: str, types: tuple[type[S], ...]) -> tuple[type[S], str]:
+    """The type and the name in `NAME` or `KIND/NAME`; without a kind, the first of the types.
+
+    Raises:
+        CycloptsError: it is another kind, or not a name.
+    """
+    kind, slash, name = text.rpartition("/")
+    if not NAME.fullmatch(name) or "/" in kind or (slash and not kind):
+        raise CycloptsError(
+            f'invalid name "{text}" (expected NAME or KIND/NAME, for example dgd/chat)'
+        )
+    if not slash:
+        return types[0], name
+    return type_named(kind, types), name
+
+
+def parse_service(text: str) -> tuple[str, str]:
+    """The graph and the service of `GRAPH/SERVICE` or `dgd/GRAPH/SERVICE`; "" as service of a graph alone.
+
+    Raises: CycloptsError.
+    """
+    kind, _, rest = text.partition("/")
+    target = rest if rest and kind.lower() in _names(DynamoGraphDeployment) else text
+    graph, slash, service = target.partition("/")
+    if not NAME.fullmatch(graph) or (slash and not service):
+        raise CycloptsError(
+            f'invalid target "{text}" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)'
+        )
+    return graph, service
+
+
+def type_named(kind: str, types: tuple[type[S], ...]) -> type[S]:
+    """The type by any name that kubectl accepts for its kind.
+
+    Raises: CycloptsError.
+    """
+    chosen = next((type_ for type_ in types if kind.lower() in _names(type_)), None)
+    if chosen is None:
+        names = [type_.DEFINITION.short_names[0] for type_ in types]
+        expected = f"one of {', '.join(names)}" if len(names) > 1 else names[0]
+        raise CycloptsError(f'unsupported kind "{kind}" (expected {expected})')
+    return chosen
+
+
+def _names(type_: Any) -> set[str]:
+    kind, definition = type_.KIND, type_.DEFINITION
+    full = {kind.name.lower(), kind.plural}
+    grouped = {
+        f"{name}{version}.{kind.group}" for name in full for version in ("", f".{kind.version}")
+    }
+    return {*definition.short_names, *full, *grouped}
+
+
+def namespace_in_words(namespace: str) -> str:
+    """A namespace in words; "" is any namespace."""
+    return f"namespace {namespace}" if namespace else "any namespace"
+
+
+@asynccontextmanager
+async def cluster(where: Where) -> AsyncIterator[Connection]:
+    """Connect to the cluster of a command line.
+
+    Raises:
+        CycloptsError: the namespace is not a valid name.
+        OperatorError: there are no usable credentials.
+    """
+    if where.namespace and not NAME.fullmatch(where.namespace):
+        raise CycloptsError(
+            f'invalid namespace "{where.namespace}" (expected a name, for example prod)'
+        )
+    async with connected(where.namespace, where.context, where.kubeconfig) as at:
+        yield at
+
+
+@asynccontextmanager
+async def target_of(
+    name: str, where: Where, types: tuple[type[S], ...]
+) -> AsyncIterator[Target[S]]:
+    """Connect to the cluster of the object with that name.
+
+    Raises: CycloptsError; OperatorError.
+    """
+    type_, plain = parse_object(name, types)
+    async with cluster(where) as at:
+        yield Target(at.reading, type_, Key(at.namespace, plain))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from typing import ClassVar
 
 import msgspec
@@ -30,7 +31,7 @@ from dynamo_operator.component.read import (
     read_facts,
 )
 from dynamo_operator.features.exposure import component_exposure
-from dynamo_operator.features.namespace_defaults import Member, kept_defaults, still_kept
+from dynamo_operator.features.namespace_defaults import Member, rendered_as_running
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, PodServiceAccount, VirtualService
@@ -210,11 +211,7 @@ class NimController:
 
         now = nim_namespace_defaults(inputs.facts)
         members = {nim.metadata.name: Member(DEPLOYMENT_UNIT, now, inputs.pods)}
-        if kept := kept_defaults(members, inputs.live, inputs.facts):
-            around, workloads = render(replace(inputs.facts, running_defaults=kept))
-            if still_kept(kept, members, workloads, inputs.live):
-                return around, workloads
-        return render(inputs.facts)
+        return rendered_as_running(render, itemgetter(1), members, inputs.live, inputs.facts)
 
 
 def _without_claim(nim: DynamoNimDeployment, inputs: NimInputs) -> Stop | None:

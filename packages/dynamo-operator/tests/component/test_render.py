@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dynamo_operator import labels
-from dynamo_operator.component.render import Groups, component_objects, component_shared_objects
+from dynamo_operator.component.render import component_objects, component_shared_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts, registry_of_credential, registry_of_image
 from kube_runtime.kind import Object
@@ -231,29 +231,15 @@ def test_components_of_one_model_share_its_service() -> None:
     assert ["dynamo-model-8a58cea0"] == [each["metadata"]["name"] for each in one]
 
 
-_TEMPLATE: Any = {"metadata": {"labels": {}, "annotations": {}}, "spec": {}}
-GROUPS = Groups("n", "c", 3, 2, {}, {}, leader=_TEMPLATE, worker=_TEMPLATE, digest="d")
-OBJECTS = tuple(GROUPS)
-
-
 def test_each_replica_has_two_objects() -> None:
-    assert ["PodGroup", "LeaderWorkerSet"] * 3 == [each["kind"] for each in OBJECTS]
-    names = [each["metadata"]["name"] for each in OBJECTS]
-    assert ["c-0", "c-0", "c-1", "c-1", "c-2", "c-2"] == names
-
-
-@pytest.mark.parametrize(
-    "index", [0, 1, 2, 4, -1, -5, slice(None), slice(1, 4), slice(None, None, -2)]
-)
-def test_it_has_the_objects_of_a_tuple(index: Any) -> None:
-    assert OBJECTS[index] == GROUPS[index]
-
-
-@pytest.mark.parametrize("index", [6, -7])
-def test_it_ends_where_its_groups_end(index: int) -> None:
-    with pytest.raises(IndexError):
-        GROUPS[index]
-    assert len(OBJECTS) == len(GROUPS)
+    component = a_component("c", replicas=3, multinode={"nodeCount": 2})
+    groups = [
+        (each["kind"], each["metadata"]["name"])
+        for each in component_objects(component, Facts(), SETTINGS)
+        if each["kind"] in ("PodGroup", "LeaderWorkerSet")
+    ]
+    assert ["PodGroup", "LeaderWorkerSet"] * 3 == [kind for kind, _ in groups]
+    assert ["c-0", "c-0", "c-1", "c-1", "c-2", "c-2"] == [name for _, name in groups]
 
 
 @pytest.mark.parametrize(

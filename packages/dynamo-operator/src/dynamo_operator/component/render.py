@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import overload
 
 import msgspec
 from msgspec.structs import replace
@@ -116,23 +114,47 @@ def _bound(text: str | None) -> object:
 DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
 
 
-def _groups(plan: ComponentPlan) -> "Groups":
-    """A PodGroup and a LeaderWorkerSet for each replica, in this order."""
+def _groups(plan: ComponentPlan) -> tuple[Object, ...]:
+    """A PodGroup and a LeaderWorkerSet for each replica, in this order.
+
+    All share the pod templates, which are nearly all of their size: there may be a thousand.
+    """
     group_hosts = hosts(plan.nodes)
     leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
     worker = _template(plan, GroupNode(is_leader=False, hosts=group_hosts))
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
-    return Groups(
-        namespace=plan.namespace,
-        component=plan.name,
-        replicas=plan.replicas,
-        nodes=plan.nodes,
-        labels=plan.labels,
-        annotations=plan.annotations | namespace_defaults_record(plan),
-        leader=both["leader"],
-        worker=both["worker"],
-        digest=names.short_hash(msgspec.json.encode(both).decode()),
-    )
+    digest = names.short_hash(msgspec.json.encode(both).decode())
+    own_annotations = _in_order(plan.annotations | namespace_defaults_record(plan))
+    objects: list[Object] = []
+    for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
+        own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
+        identity: Object = {"name": name, "namespace": plan.namespace}
+        pod_group = {
+            "apiVersion": PodGroup.KIND.api_version,
+            "kind": PodGroup.KIND.name,
+            "metadata": {"labels": own, **identity},
+            "spec": {"minMember": plan.nodes},
+        }
+        metadata = {"labels": _in_order(plan.labels | own), **identity}
+        if own_annotations:
+            metadata = {"annotations": own_annotations, **metadata}
+        template = {
+            "leaderTemplate": _marked(both["leader"], own, place | {labels.GROUP_HASH: digest}),
+            "size": plan.nodes,
+            "workerTemplate": _marked(both["worker"], own, place),
+        }
+        leader_worker_set = {
+            "apiVersion": LeaderWorkerSet.KIND.api_version,
+            "kind": LeaderWorkerSet.KIND.name,
+            "metadata": metadata,
+            "spec": {
+                "leaderWorkerTemplate": template,
+                "replicas": 1,
+                "startupPolicy": "LeaderCreated",
+            },
+        }
+        objects += pod_group, leader_worker_set
+    return tuple(objects)
 
 
 def group_names(component: DynamoComponentDeployment) -> list[str]:
@@ -158,83 +180,6 @@ def hosts(nodes: int) -> Hosts:
         rank_term="LWS_WORKER_INDEX",
         names_come_late=True,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Groups(Sequence[Object]):
-    """The objects of all groups of a component, each rendered when it is read.
-
-    They share the pod templates, which are nearly all of their size. `digest` is that of both templates. All
-    fields are plain values, so that a worker process can send them at little cost.
-    """
-
-    namespace: str
-    component: str
-    replicas: int
-    nodes: int
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    leader: Object
-    worker: Object
-    digest: str
-
-    def __len__(self) -> int:
-        return 2 * self.replicas
-
-    @overload
-    def __getitem__(self, index: int) -> Object: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Object, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Object | tuple[Object, ...]:
-        positions = range(len(self))[index]
-        if isinstance(positions, int):
-            return self._rendered(positions)
-        return tuple(map(self._rendered, positions))
-
-    def _rendered(self, index: int) -> Object:
-        group, is_leader_worker_set = divmod(index, 2)
-        return self._leader_worker_set(group) if is_leader_worker_set else self._pod_group(group)
-
-    def _pod_group(self, index: int) -> Object:
-        """The PodGroup of a group, whose pods Volcano places together or not at all."""
-        return {
-            "apiVersion": PodGroup.KIND.api_version,
-            "kind": PodGroup.KIND.name,
-            "metadata": self._metadata(index, {}, {}),
-            "spec": {"minMember": self.nodes},
-        }
-
-    def _leader_worker_set(self, index: int) -> Object:
-        own = {labels.INSTANCE: str(index)}
-        place = {labels.GROUP_NAME: names.group_name(self.component, index)}
-        marked = _marked(self.leader, own, place | {labels.GROUP_HASH: self.digest})
-        return {
-            "apiVersion": LeaderWorkerSet.KIND.api_version,
-            "kind": LeaderWorkerSet.KIND.name,
-            "metadata": self._metadata(index, self.labels, self.annotations),
-            "spec": {
-                "leaderWorkerTemplate": {
-                    "leaderTemplate": marked,
-                    "size": self.nodes,
-                    "workerTemplate": _marked(self.worker, own, place),
-                },
-                "replicas": 1,
-                "startupPolicy": "LeaderCreated",
-            },
-        }
-
-    def _metadata(
-        self, index: int, common: Mapping[str, str], annotations: Mapping[str, str]
-    ) -> Object:
-        own = {labels.INSTANCE: str(index)}
-        return {
-            **({"annotations": _in_order(annotations)} if annotations else {}),
-            "labels": _in_order({**common, **own}),
-            "name": names.group_name(self.component, index),
-            "namespace": self.namespace,
-        }
 
 
 def _template(plan: ComponentPlan, node: GroupNode) -> Object:
@@ -444,7 +389,7 @@ def component_objects(
 def component_parts(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
 ) -> tuple[Sequence[Object], Sequence[Object]]:
-    """Return the same in two parts: the other objects, and the workloads, rendered when they are read."""
+    """Return the same in two parts: the other objects, and the workloads."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)

@@ -15,15 +15,18 @@ from dynamo_operator.component.api import (
 from dynamo_operator.component.framework import declared_or_detected
 from dynamo_operator.component.plan import component_labels
 from dynamo_operator.component.pods import (
+    NO_DEPLOYMENT,
     UNKNOWN,
     Diagnosis,
     Readiness,
     cause,
+    deployment_readiness,
+    deployment_replicas,
     diagnosed,
     is_updating,
     unexplained,
 )
-from dynamo_operator.component.render import parent_graph
+from dynamo_operator.component.render import group_names, parent_graph
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.labels import GROUP_HASH
 from dynamo_operator.shared.cluster import (
@@ -45,9 +48,9 @@ from dynamo_operator.shared.conditions import (
     unobserved,
 )
 from dynamo_operator.shared.problems import Problem
-from kube_runtime.apply.result import Blocked, Obstacle
+from kube_runtime.apply.result import Applied, Blocked, Obstacle
 from kube_runtime.text import fitted
-from kube_runtime.types.kinds import PodTemplate, StatefulSet
+from kube_runtime.types.kinds import Deployment, PodTemplate, StatefulSet
 from kube_runtime.types.meta import Condition, Metadata, Resource, condition
 
 NO_ORCHESTRATOR = "no multinode orchestrator available"
@@ -216,6 +219,40 @@ def refused_status(
     invalid = new_condition(component, "Valid", "False", reason, text)
     availability = _availability(component, _unready(reason, text))
     return component.status.with_conditions([invalid, *availability])
+
+
+def applied_status(
+    component: DynamoComponentDeployment,
+    leaders: Mapping[str, StatefulSet],
+    applied: Applied,
+    diagnosis: Diagnosis,
+) -> DynamoComponentDeploymentStatus:
+    """The status of a component after an apply. `leaders` are the StatefulSets of its groups."""
+    blocked, name = applied.blocked, component.metadata.name
+    if component.spec.nodes > 1:
+        groups = _groups(component, leaders, applied)
+        replicas = groups_replicas(groups, names.group_name(name, 0))
+        return component_status(component, groups_readiness(groups), replicas, blocked, diagnosis)
+    deployment = applied.get(Deployment, names.workload_name(name))
+    if deployment is None:
+        return component_status(component, NO_DEPLOYMENT, None, blocked)
+    readiness, replicas = deployment_readiness(deployment), deployment_replicas(deployment)
+    return component_status(component, readiness, replicas, blocked, diagnosis)
+
+
+def _groups(
+    component: DynamoComponentDeployment, leaders: Mapping[str, StatefulSet], applied: Applied
+) -> dict[str, Group]:
+    """The groups that should exist, each with its live objects."""
+    sets, placements = applied.by_name(LeaderWorkerSet), applied.by_name(PodGroup)
+    return {
+        name: Group(
+            pods=sets.get(name),
+            leaders=leaders.get(name),
+            placement=placements.get(name),
+        )
+        for name in group_names(component)
+    }
 
 
 def component_status(

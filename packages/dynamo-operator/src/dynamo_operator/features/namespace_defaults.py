@@ -10,8 +10,9 @@ is not in it is taken at once where nothing runs that could be restarted: before
 where no pod of the template can pull its image.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ from kube_runtime.apply.drift import content_of, template_has_no_drift
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.kinds import Pod
 from kube_runtime.types.meta import Resource
+
+T = TypeVar("T")
 
 _DECODER = msgspec.json.Decoder(dict[str, NamespaceDefaults])
 
@@ -179,3 +182,19 @@ def still_kept(
         if still.keys() == kept.keys():
             break
     return still
+
+
+def rendered_as_running(
+    render: Callable[[Facts], T],
+    workloads_of: Callable[[T], Iterable[Object]],
+    members: Mapping[str, Member],
+    live: LiveObjects,
+    facts: Facts,
+) -> T:
+    """Render with the defaults of running pods, as far as a live workload does not change with them."""
+    kept = kept_defaults(members, live, facts)
+    rendered = render(replace(facts, running_defaults=kept))
+    if not kept:
+        return rendered
+    still = still_kept(kept, members, workloads_of(rendered), live)
+    return rendered if still == kept else render(replace(facts, running_defaults=still))

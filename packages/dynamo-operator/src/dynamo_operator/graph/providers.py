@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
+from operator import itemgetter
 
 import msgspec
 
@@ -10,7 +12,7 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import ServiceView, diagnose
 from dynamo_operator.features.grove.status import grove_views
-from dynamo_operator.features.namespace_defaults import grove_members, kept_defaults, still_kept
+from dynamo_operator.features.namespace_defaults import grove_members, rendered_as_running
 from dynamo_operator.features.rollouts.plan import (
     MANAGED,
     PLAIN,
@@ -31,7 +33,6 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import (
     Facts,
-    NamespaceDefaults,
     PodCliqueScale,
     PodCliqueScalingGroupScale,
     PodCliqueSet,
@@ -171,11 +172,9 @@ def _render_on_grove(decision: Decision) -> Decision:
     """The objects of a graph on Grove: its pods keep what their namespace gave them, and their templates."""
     graph, inputs = decision.effective, decision.inputs
     members = grove_members(graph, inputs.facts, decision.settings, inputs.pods)
-    kept = kept_defaults(members, inputs.live, inputs.facts)
-    rendered, objects = _set_with_defaults(decision, kept)
-    still = still_kept(kept, members, objects, inputs.live)
-    if still != kept:
-        rendered, objects = _set_with_defaults(decision, still)
+    rendered, objects = rendered_as_running(
+        partial(_set_with_facts, decision), itemgetter(1), members, inputs.live, inputs.facts
+    )
     return replace(
         decision,
         rendered=rendered,
@@ -185,12 +184,11 @@ def _render_on_grove(decision: Decision) -> Decision:
     )
 
 
-def _set_with_defaults(
-    decision: Decision, kept: Mapping[str, NamespaceDefaults]
+def _set_with_facts(
+    decision: Decision, facts: Facts
 ) -> tuple[tuple[Object, ...], tuple[Object, ...]]:
-    """The objects as rendered with these defaults of running pods, and as applied."""
+    """The objects as rendered with these facts, and as applied."""
     graph, inputs, settings = decision.effective, decision.inputs, decision.settings
-    facts = replace(inputs.facts, running_defaults=kept)
     rendered = graph_objects(graph, facts, settings)
     adopted = adopted_set(rendered, inputs.live, inputs.set_origin)
     if not set_starts_to_drain(adopted, inputs.live):

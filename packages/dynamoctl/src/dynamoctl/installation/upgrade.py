@@ -5,7 +5,7 @@ verified with a dry run, because only the API server adds defaults. The settings
 operator: effects of changed chart values are not previewed.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,19 +17,13 @@ import msgspec
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.read import LiveObjects, read_facts
+from dynamo_operator.component.decide import plan_component
+from dynamo_operator.component.read import ComponentInputs, LiveObjects, read_facts
 from dynamo_operator.component.render import component_objects
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
 from dynamo_operator.features.grove.read import live_templates
-from dynamo_operator.features.namespace_defaults import (
-    Member,
-    component_member,
-    kept_defaults,
-    still_kept,
-)
 from dynamo_operator.features.takeover.apply import (
-    adopted_workloads,
     set_origin,
 )
 from dynamo_operator.features.takeover.plan import (
@@ -50,7 +44,6 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,
     LeaderWorkerSet,
-    NamespaceDefaults,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
@@ -218,27 +211,10 @@ def _of_component(
         return
     live = _live(component_objects(component, facts, settings), cache)
 
-    def pairs(running: Mapping[str, NamespaceDefaults]) -> list[tuple[Object, Object]]:
-        objects = component_objects(component, replace(facts, running_defaults=running), settings)
-        rendered = [body for body in objects if body["kind"] in WORKLOADS]
-        return list(zip(adopted_workloads(component, rendered, live), rendered, strict=True))
-
     name = component.metadata.name
-    members = component_member(component, facts, settings, _assumed_pods([name])[name])
-    yield from _as_running(pairs, members, live, facts)
-
-
-def _as_running(
-    pairs: Callable[[Mapping[str, NamespaceDefaults]], list[tuple[Object, Object]]],
-    members: Mapping[str, Member],
-    live: LiveObjects,
-    facts: Facts,
-) -> list[tuple[Object, Object]]:
-    """The workloads as applied and as rendered, with what running pods keep from their namespace."""
-    kept = kept_defaults(members, live, facts)
-    first = pairs(kept)
-    still = still_kept(kept, members, [desired for desired, _ in first], live)
-    return first if still == kept else pairs(still)
+    inputs = ComponentInputs(facts, live, pods=_assumed_pods([name])[name])
+    decision = plan_component(component, inputs, settings)
+    yield from zip(decision.workloads, decision.rendered, strict=True)
 
 
 def _assumed_pods(names: Iterable[str]) -> dict[str, tuple[Pod, ...]]:

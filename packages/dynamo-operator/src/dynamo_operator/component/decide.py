@@ -1,0 +1,89 @@
+"""Decide what one reconcile of a component writes, from what was read: validate, render, what stays.
+
+The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.read import ComponentInputs
+from dynamo_operator.component.render import component_parts, component_shared_objects
+from dynamo_operator.component.status import component_stop
+from dynamo_operator.features.exposure import component_exposure
+from dynamo_operator.features.namespace_defaults import component_member, rendered_as_running
+from dynamo_operator.features.takeover.apply import (
+    adopted_workloads,
+    may_start_to_drain,
+    without_new_drains,
+)
+from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.conditions import Stop
+from dynamo_operator.shared.problems import Problem
+from kube_runtime.apply.result import Blocked
+from kube_runtime.kind import Key, Object
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentDecision:
+    """What to write for a component now; nothing with a `stop`.
+
+    `models` are the Services of models that it shares. `around` are the other objects that it controls,
+    before its workloads: `rendered`, and `workloads` as they are applied, where running pods keep equivalent
+    templates. What the administrator does not allow is `blocked`, and its keys are `spared`.
+    """
+
+    stop: Stop | None = None
+    models: tuple[Object, ...] = ()
+    around: Sequence[Object] = ()
+    rendered: Sequence[Object] = ()
+    workloads: Sequence[Object] = ()
+    spared: frozenset[tuple[str, Key]] = frozenset()
+    blocked: tuple[Blocked, ...] = ()
+
+
+def decide(
+    component: DynamoComponentDeployment,
+    inputs: ComponentInputs,
+    settings: RenderSettings,
+    problems_of: Callable[[DynamoComponentDeployment], tuple[Problem, ...]],
+) -> ComponentDecision:
+    """Decide what to write for a component. `problems_of` validates it."""
+    if stop := component_stop(component, problems_of(component), inputs.facts):
+        return ComponentDecision(stop)
+    return plan_component(component, inputs, settings)
+
+
+def plan_component(
+    component: DynamoComponentDeployment, inputs: ComponentInputs, settings: RenderSettings
+) -> ComponentDecision:
+    """Decide what to write for a valid component that can run."""
+    live = inputs.live
+
+    def render(facts: Facts) -> ComponentDecision:
+        around, rendered = component_parts(component, facts, settings)
+        workloads = tuple(adopted_workloads(component, rendered, live))
+        if may_start_to_drain(component, live):
+            earlier = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
+            _, undrained = component_parts(component, facts, earlier)
+            workloads = tuple(without_new_drains(workloads, undrained, live))
+        return ComponentDecision(None, (), around, rendered, workloads)
+
+    members = component_member(component, inputs.facts, settings, inputs.pods)
+    made = rendered_as_running(
+        render, lambda decision: decision.workloads, members, live, inputs.facts
+    )
+    exposure = component_exposure(component, made.around, settings)
+    models = component_shared_objects(component)
+    return ComponentDecision(
+        None,
+        models,
+        exposure.desired,
+        made.rendered,
+        made.workloads,
+        exposure.spared,
+        exposure.blocked,
+    )

@@ -93,7 +93,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
         header_style="bold",
     )
     count = len(head)
-    ready = [tuple(map(_text, row)) for row in rows]
+    ready = [
+        tuple(
+            Text(visible(cell.text), style=cell.style)
+            if isinstance(cell, Styled)
+            else Text(visible(cell), style=_STYLES.get(cell, ""))
+            for cell in row
+        )
+        for row in rows
+    ]
     for title in head or ("",) * max(map(len, ready), default=0):
         grid.add_column(title, overflow="fold")
     padded = [(*row, *(Text() for _ in range(count - len(row)))) for row in ready]
@@ -141,12 +149,6 @@ def warn(text: str) -> None:
 def redrawing() -> Live:
     """A display that is redrawn in place; its last state stays on the screen."""
     return Live(console=console(), auto_refresh=False, vertical_overflow="visible")
-
-
-def _text(cell: Cell) -> Text:
-    if isinstance(cell, Styled):
-        return cell.drawn()
-    return Text(visible(cell), style=_STYLES.get(cell, ""))
 
 
 def visible_lines(text: str) -> str:

@@ -29,7 +29,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 def words(*line: str) -> list[str]:
-    return [each.word for each in candidates(app(), line)]
+    return [*candidates(app(), line)]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_what_may_stand_at_the_cursor(line: tuple[str, ...], found: list[str]) -
 
 def test_every_command_has_a_text() -> None:
     found = candidates(app(), [""])
-    assert {"get", "logs", "chat", "dev"} <= {each.word for each in found}
-    assert [] == [each.word for each in found if not each.text]
+    assert {"get", "logs", "chat", "dev"} <= {*found}
+    assert [] == [word for word, text in found.items() if not text]
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:

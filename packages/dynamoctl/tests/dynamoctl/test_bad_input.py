@@ -1,7 +1,5 @@
 """Invalid command lines and files: each ends with a line that says what was expected."""
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -108,34 +106,3 @@ def test_an_object_whose_kind_is_no_text_is_of_no_kind_of_ours(
     file.write_text("apiVersion: 5\nkind: {}\n", encoding="utf-8")
     assert 0 == execute(app(), ["lint", str(file)])
     assert "0 objects in 1 file: 0 errors, 0 warnings\n" == capsys.readouterr().err
-
-
-def shell(line: str) -> tuple[int, str]:
-    """The exit code and the standard error of a line of a shell."""
-    done = subprocess.run(  # noqa: S603  our own program
-        ["/bin/sh", "-c", line], capture_output=True, check=False, timeout=120
-    )
-    return done.returncode, done.stderr.decode()
-
-
-def test_a_standard_input_that_is_closed_is_empty() -> None:
-    assert (1, "error: <stdin>: no objects found\n") == shell(f"{DYNAMOCTL} lint - <&-")
-
-
-def test_a_standard_output_that_is_closed_takes_everything() -> None:
-    assert (0, "") == shell(f"{DYNAMOCTL} explain >&-")
-
-
-def test_a_full_disk_is_one_line() -> None:
-    expected = "error: cannot write: No space left on device\n"
-    assert (1, expected) == shell(f"{DYNAMOCTL} crds > /dev/full")
-
-
-def test_an_argument_that_is_not_utf_8_is_refused() -> None:
-    done = subprocess.run(  # noqa: S603  our own program
-        [os.fsencode(DYNAMOCTL), b"images", b"--registry", b"\xff"],
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-    assert (2, b"error: expected arguments in UTF-8\n") == (done.returncode, done.stderr)

@@ -131,8 +131,12 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
     for manifest in manifests:
         place = _identity(manifest)
         if _is(manifest, DynamoNimRequest):
-            if image := _built(_decoded(manifest, DynamoNimRequest)):
-                images.setdefault(place, image)
+            request = _decoded(manifest, DynamoNimRequest)
+            exists = condition(request.status.conditions, "ImageExists")
+            made = exists.message if exists is not None and exists.status == "True" else ""
+            if image := request.spec.image or made:
+                spec = DynamoNimSpec(tag=request.spec.bento_tag, image=image)
+                images.setdefault(place, spec)
         elif _is(manifest, DynamoNim):
             images[place] = _decoded(manifest, DynamoNim).spec
         elif manifest.value.get("kind") == "ConfigMap":
@@ -144,14 +148,6 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
         render_settings(choices.settings), read_legacy_settings(os.environ), choices.suffix
     )
     return _Context(images, configurations, choices, at, graph)
-
-
-def _built(request: DynamoNimRequest) -> DynamoNimSpec | None:
-    """The image that a request names or has built."""
-    exists = condition(request.status.conditions, "ImageExists")
-    is_there = exists is not None and exists.status == "True"
-    image = request.spec.image or (exists.message if exists and is_there else "")
-    return DynamoNimSpec(tag=request.spec.bento_tag, image=image) if image else None
 
 
 def _converted(manifest: Manifest, context: _Context) -> Conversion:

@@ -49,7 +49,7 @@ def print_changes(changes: Sequence[Change]) -> None:
     """Print the diffs, then the effects on each service, and on stderr a summary."""
     for change in changes:
         if change.lines:
-            show(*(_line(line) for line in change.lines))
+            show(*(Text(visible(line), style=_STYLES.get(line[:1], "")) for line in change.lines))
     print()
     for change in changes:
         show(table((), [(Styled(change.name, "bold"), change.verb)]))
@@ -67,10 +67,6 @@ def print_changes(changes: Sequence[Change]) -> None:
             print("  no pod restarts")
     counts = [sum(change.verb == verb for change in changes) for verb in ("create", "change")]
     print(f"{counts[0]} to create, {counts[1]} to change", file=sys.stderr)
-
-
-def _line(line: str) -> Text:
-    return Text(visible(line), style=_STYLES.get(line[:1], ""))
 
 
 def _json(change: Change) -> Object:

@@ -6,7 +6,7 @@ undo`, replicas and `spec.restart` stay: scaling adapters, autoscalers and `dyna
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -64,10 +64,29 @@ async def print_history(name: str, where: Where, output: str, number: int | None
         else:
             write_yaml([spec], sys.stdout)
     elif output == "json":
-        show_json([_json(revision, paths) for revision, paths in _with_changes(revisions)])
+        show_json(
+            [
+                {
+                    "revision": revision.number,
+                    "created": revision.created,
+                    "cause": revision.cause,
+                    "changes": paths,
+                    "spec": revision.spec,
+                }
+                for revision, paths in _with_changes(revisions)
+            ]
+        )
     else:
-        now = datetime.now(UTC)
-        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), _rows(revisions, now)))
+        now, rows = datetime.now(UTC), list[Sequence[Cell]]()
+        for revision, paths in _with_changes(revisions):
+            more = len(paths) - _MOST_PATHS
+            texts = (*paths[:_MOST_PATHS], *([f"and {more} more"] if more > 0 else ()))
+            first: Cell = str(revision.number)
+            if revision is revisions[-1]:
+                first = Styled(f"{first} (current)", "bold")
+            age = short_age(revision.created, now)
+            rows.append((first, age, "; ".join(texts) or "-", revision.cause or "-"))
+        show(table(("REVISION", "AGE", "CHANGE", "CAUSE"), rows))
 
 
 async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> Edited | None:
@@ -100,25 +119,31 @@ async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> 
 
 def revisions_of(uid: str, bodies: Sequence[Object]) -> list[Revision]:
     """The revisions that an owner controls, by their numbers."""
-    owned = [
-        body
+    revisions = [
+        Revision(
+            body["revision"],
+            (body.get("data") or {}).get("spec", {}),
+            body["metadata"]["creationTimestamp"],
+            body["metadata"].get("annotations", {}).get(CHANGE_CAUSE, ""),
+        )
         for body in bodies
         if any(
             owner.get("controller") and owner["uid"] == uid
             for owner in body["metadata"].get("ownerReferences", ())
         )
     ]
-    return sorted((_revision(body) for body in owned), key=lambda revision: revision.number)
+    return sorted(revisions, key=lambda revision: revision.number)
 
 
 def undone(live: Object, revision: Object) -> Object:
-    """The spec of a revision with the live replicas and restart."""
+    """The spec of a revision with the live replicas and restart; a removed service keeps its own number."""
     kept = {name: live[name] for name in SIZES if name in live}
-    present = live.get("services", {})
-    services = {
-        key: _resized(service, present.get(key))
-        for key, service in revision.get("services", {}).items()
-    }
+    services = {}
+    for key, service in revision.get("services", {}).items():
+        present = live.get("services", {}).get(key, service)
+        size = {name: present[name] for name in (SIZE_OF_SERVICE,) if name in present}
+        rest = {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
+        services[key] = {**rest, **size}
     rest = {name: value for name, value in revision.items() if name not in SIZES}
     return {**rest, **kept, "services": services}
 
@@ -134,16 +159,6 @@ def merge_patch(before: Object, after: Object) -> Object:
         elif name not in before or present != value:
             patch[name] = value
     return patch
-
-
-def _resized(service: Object, present: Object | None) -> Object:
-    """A former service with its live replicas; one that was removed keeps its former number."""
-    if present is None:
-        return service
-    rest = {name: value for name, value in service.items() if name != SIZE_OF_SERVICE}
-    if SIZE_OF_SERVICE in present:
-        rest[SIZE_OF_SERVICE] = present[SIZE_OF_SERVICE]
-    return rest
 
 
 async def _revisions(
@@ -187,36 +202,9 @@ def _numbered(graph: DynamoGraphDeployment, revisions: Sequence[Revision], numbe
     raise Unwritable(f"graph {graph.key}: revision {number} not found (revisions: {numbers})")
 
 
-def _revision(body: Object) -> Revision:
-    metadata = body["metadata"]
-    cause = metadata.get("annotations", {}).get(CHANGE_CAUSE, "")
-    data = body.get("data") or {}
-    return Revision(body["revision"], data.get("spec", {}), metadata["creationTimestamp"], cause)
-
-
 def _with_changes(revisions: Sequence[Revision]) -> Iterator[tuple[Revision, list[str]]]:
     """Each revision with the fields that differ from the one before."""
     for number, revision in enumerate(revisions):
         before = revisions[number - 1].spec if number else None
         paths = differences(without_sizes(before), without_sizes(revision.spec)) if before else ()
         yield revision, list(paths)
-
-
-def _rows(revisions: Sequence[Revision], now: datetime) -> Iterator[Sequence[Cell]]:
-    for revision, paths in _with_changes(revisions):
-        is_current = revision is revisions[-1]
-        number = f"{revision.number} (current)" if is_current else str(revision.number)
-        more = [f"and {len(paths) - _MOST_PATHS} more"] if len(paths) > _MOST_PATHS else []
-        change = "; ".join((*paths[:_MOST_PATHS], *more)) or "-"
-        first: Cell = Styled(number, "bold") if is_current else number
-        yield first, short_age(revision.created, now), change, revision.cause or "-"
-
-
-def _json(revision: Revision, changes: Sequence[str]) -> Mapping[str, object]:
-    return {
-        "revision": revision.number,
-        "created": revision.created,
-        "cause": revision.cause,
-        "changes": list(changes),
-        "spec": revision.spec,
-    }

@@ -108,18 +108,15 @@ async def _release(reading: Reading, resource: StoredObject) -> None:
 def _print_release(resource: StoredObject, *, is_dry: bool) -> None:
     verb = "would remove" if is_dry else "removed"
     print(visible(f"{verb} the finalizer of {resource.KIND.name} {resource.key}"))
-    if resource.KIND == DynamoModel.KIND and (loaded := _loaded(resource.status)):
-        workers = f"{counted(loaded, 'worker')} {'keeps' if loaded == 1 else 'keep'}"
-        print(f"  {workers} its LoRA until {'it restarts' if loaded == 1 else 'they restart'}")
-
-
-def _loaded(status: object) -> int:
-    """How many endpoints of a model's status may have loaded it."""
-    endpoints = status.get("endpoints") if isinstance(status, dict) else None
-    return sum(
+    status = resource.status if isinstance(resource.status, dict) else {}
+    endpoints = status.get("endpoints") if resource.KIND == DynamoModel.KIND else None
+    loaded = sum(
         isinstance(endpoint, dict) and bool(endpoint.get("loadedName") or endpoint.get("triedName"))
         for endpoint in (endpoints if isinstance(endpoints, list) else ())
     )
+    if loaded:
+        workers = f"{counted(loaded, 'worker')} {'keeps' if loaded == 1 else 'keep'}"
+        print(f"  {workers} its LoRA until {'it restarts' if loaded == 1 else 'they restart'}")
 
 
 def _remaining(remains: _Remains) -> list[str]:

@@ -1,12 +1,24 @@
 """Commands that help to write objects and command lines."""
 
+import gc
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from dynamoctl.options import Name, ProfileOptions, TextOrJson, YamlOutput
+from dynamoctl.options import (
+    Files,
+    Name,
+    Namespace,
+    OptionalFile,
+    Paths,
+    ProfileOptions,
+    SettingsFile,
+    TextOrJson,
+    YamlOutput,
+    all_files,
+)
 
 
 def explain(
@@ -143,3 +155,75 @@ def new(
     from dynamoctl.authoring.profiling import print_new
 
     print_new(options, name, replicas)
+
+
+def render(
+    *paths: Paths,
+    files: Files = (),
+    orchestrator: Literal["deployment", "lws", "grove"] = "lws",
+    settings: SettingsFile = None,
+    facts: OptionalFile = None,
+    namespace: Namespace = "",
+    output: YamlOutput = "yaml",
+) -> None:
+    """Print the objects that the operator would create, without a cluster.
+
+    It renders graphs, components and requests with the operator's own plan and code
+    and prints other objects unchanged. Pull secrets, ServiceAccounts, ConfigMaps and
+    scaling adapters in the files count as objects of the cluster. On any error it
+    prints no object. It leaves out owner references, whose uids only a cluster knows,
+    and generated SSH keys.
+    Example: dynamoctl render -f graph.yaml
+
+    Parameters
+    ----------
+    orchestrator
+        Orchestrator of multinode services in the cluster.
+    facts
+        File with facts about the cluster, such as `kaiServed: true`.
+    namespace
+        Namespace of objects that name none (default: `default`); naming another one is an error.
+    output
+        Output format: `yaml` prints one document per object, `json` one List.
+    """
+    gc.disable()  # the process ends before a collection would pay
+    from dynamoctl.authoring.render import print_objects
+
+    print_objects(
+        all_files(paths, files),
+        orchestrator=orchestrator,
+        settings=settings,
+        facts=facts,
+        namespace=namespace,
+        output=output,
+    )
+
+
+def lint(
+    *paths: Paths,
+    files: Files = (),
+    settings: SettingsFile = None,
+    namespace: Namespace = "",
+    output: Annotated[
+        Literal["table", "json", "sarif"], Parameter(name=["--output", "-o"])
+    ] = "table",
+) -> int:
+    """Check manifests offline with the rules of the webhooks.
+
+    It prints all errors and warnings, and a summary on stderr. Exits with 1 if the
+    webhooks would refuse anything; warnings alone are fine. It skips objects of
+    other kinds.
+    Example: dynamoctl lint -f manifests/
+
+    Parameters
+    ----------
+    namespace
+        Namespace of objects that name none (default: `default`).
+    output
+        Output format: `table` for people, `json`, or `sarif` for code hosts that annotate changes.
+    """
+    from dynamoctl.authoring import lint as command
+
+    return command.lint(
+        all_files(paths, files), settings=settings, namespace=namespace, output=output
+    )

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, CycloptsError, Parameter, Token
 
 from dynamoctl.options import (
-    ANYWHERE,
     HERE,
     GraphName,
     ObjectName,
     TextOutput,
     Where,
-    WhereAll,
     run,
 )
 from kube_runtime.commandline import application, visible
@@ -214,20 +212,3 @@ async def _undo(
 
     if done := await undo(name, where, to_revision, is_dry=dry_run):
         print_edited(done)
-
-
-def uninstall(*, where: WhereAll = ANYWHERE, dry_run: bool = False) -> int:
-    """Remove the finalizers of a removed operator and list what remains.
-
-    Run it after `helm uninstall`. It deletes nothing: no graph, no PVC, no CRD.
-    While an operator still runs there, it exits with 1 and changes nothing.
-    Example: dynamoctl uninstall --dry-run
-
-    Parameters
-    ----------
-    dry_run
-        Show what would change, without changing it.
-    """
-    from dynamoctl.change.uninstall import uninstall as remove_finalizers
-
-    return run(remove_finalizers(where, is_dry=dry_run))

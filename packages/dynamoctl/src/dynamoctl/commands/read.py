@@ -12,6 +12,7 @@ from dynamoctl.options import (
     GraphName,
     LogOptions,
     Name,
+    ObjectName,
     TextOrJson,
     TextOutput,
     Watch,
@@ -63,6 +64,76 @@ def get(
     return run(
         print_list(kind, where, output, everywhere=everywhere, selector=selector, watch=watch)
     )
+
+
+def why(
+    name: ObjectName = "",
+    /,
+    *,
+    where: Where = HERE,
+    every: Annotated[bool, Parameter(name="--all")] = False,
+    everywhere: Everywhere = False,
+    output: TextOutput = "text",
+) -> int:
+    """Explain why a graph is not ready: the cause, since when, and what to do.
+
+    Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
+    cluster does not answer.
+    Example: dynamoctl why chat
+
+    Parameters
+    ----------
+    every
+        Explain everything in the namespace that is not ready, instead of one object.
+    everywhere
+        With --all: in all namespaces.
+    """
+    from dynamoctl.inspect.tree import print_reasons
+
+    return run(print_reasons(name, where, output, every=every, everywhere=everywhere))
+
+
+def status(
+    name: ObjectName,
+    /,
+    *,
+    where: Where = HERE,
+    watch: Watch = False,
+    output: TextOutput = "text",
+) -> int:
+    """Show the status of a graph: its services and conditions.
+
+    Exits with 0 if it is ready, 1 if it is not ready or not found, 3 if the
+    cluster does not answer.
+    Example: dynamoctl status chat --watch
+
+    Parameters
+    ----------
+    watch
+        Show it again on each change until it is ready.
+    """
+    from dynamoctl.inspect.tree import print_status
+
+    return run(print_status(name, where, output, watch=watch))
+
+
+def tree(
+    name: GraphName,
+    /,
+    *,
+    where: Where = HERE,
+    output: TextOutput = "text",
+) -> int:
+    """Show all objects of a graph down to its pods, their readiness, and what blocks a pod.
+
+    Kinds that you cannot list are named on stderr and left out. Exits with 0 if
+    the graph is ready, 1 if it is not ready or not found, 3 if the cluster does
+    not answer.
+    Example: dynamoctl tree chat
+    """
+    from dynamoctl.inspect.tree import print_tree
+
+    return run(print_tree(name, where, output))
 
 
 def models(

@@ -61,7 +61,11 @@ async def print_answer(
         answer = await frontend.send(verb, path, body=body)
         try:
             async for chunk in answer.body:
-                sys.stdout.buffer.write(_printed(chunk))
+                if sys.stdout.isatty():  # without control characters
+                    text = visible_lines(chunk.decode("utf-8", "replace"))
+                    sys.stdout.buffer.write(text.encode())
+                else:
+                    sys.stdout.buffer.write(chunk)
                 sys.stdout.buffer.flush()
         finally:
             await answer.aclose()
@@ -76,7 +80,12 @@ async def typed_line() -> str | None:
     if sys.stdin.isatty():
         print("> ", end="", file=sys.stderr, flush=True)
         # A terminal has whole lines. In a thread, the read would outlive Ctrl-C and delay the exit.
-        await _readable()
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(sys.stdin, ready.set)
+        try:
+            await ready.wait()
+        finally:
+            loop.remove_reader(sys.stdin)
         line = sys.stdin.readline()
     else:
         try:
@@ -84,16 +93,6 @@ async def typed_line() -> str | None:
         except UnicodeDecodeError as error:
             raise ConfigError("<stdin>", "expected UTF-8 text") from error
     return line.strip() if line else None
-
-
-async def _readable() -> None:
-    """Wait until standard input has data or ends."""
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(sys.stdin, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(sys.stdin)
 
 
 async def _answer(
@@ -136,10 +135,3 @@ def body_of(data: str | None) -> bytes | None:
         return Path(data[1:]).read_bytes()
     except OSError as error:
         raise ConfigError(data[1:], f"cannot read it: {error.strerror}") from error
-
-
-def _printed(chunk: bytes) -> bytes:
-    """The chunk for a file or a pipe; on a terminal as text without control characters."""
-    if not sys.stdout.isatty():
-        return chunk
-    return visible_lines(chunk.decode("utf-8", "replace")).encode()

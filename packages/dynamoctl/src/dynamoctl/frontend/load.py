@@ -14,7 +14,6 @@ from dynamo_operator import labels
 from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.names import label_value
 from kube_runtime.errors import OperatorError
-from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Pod
 from kube_runtime.url_path import path_of
 
@@ -57,23 +56,34 @@ def sample_of(text: str) -> Sample:
     for line in text.splitlines():
         if not line.startswith(_PREFIX):
             continue
-        name, value = _parts(line)
+        # Labels may contain spaces, and a time may follow the value.
+        name, brace, rest = line.partition("{")
+        if brace:
+            rest = rest.rpartition("}")[2]
+        else:
+            name, _, rest = line.partition(" ")
         key = name.removeprefix(_PREFIX)
-        if key in _READ and (number := _number(value)) is not None:
+        if key not in _READ:
+            continue
+        try:
+            number = float(rest.strip().partition(" ")[0])
+        except ValueError:
+            continue
+        if math.isfinite(number):
             values[key] = values.get(key, 0.0) + number
     return values
 
 
-def load_of(pairs: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
+def load_of(samples: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
     """The load on several frontends, each with two scrapes that many seconds apart."""
-    measured = [(before, after) for before, after in pairs if after]
+    measured = [(before, after) for before, after in samples if after]
     if not measured or seconds <= 0:
         return Load()
 
     def passed(key: str) -> float:
-        return sum(
-            _increase(before.get(key, 0.0), after.get(key, 0.0)) for before, after in measured
-        )
+        pairs = [(before.get(key, 0.0), after.get(key, 0.0)) for before, after in measured]
+        # A counter restarts at 0 with its process.
+        return sum(after - before if after >= before else after for before, after in pairs)
 
     def mean(key: str) -> float | None:
         count = passed(f"{key}_count")
@@ -82,28 +92,6 @@ def load_of(pairs: Iterable[tuple[Sample, Sample]], seconds: float) -> Load:
     in_flight = sum(after.get(_IN_FLIGHT, 0.0) for _, after in measured)
     means = (mean(metric) for metric in (_TTFT, _ITL, _ISL, _OSL))
     return Load(passed(_REQUESTS) / seconds, in_flight, *means)
-
-
-def _increase(before: float, after: float) -> float:
-    """The increase of a counter, which restarts at 0 with its process."""
-    return after - before if after >= before else after
-
-
-def _parts(line: str) -> tuple[str, str]:
-    """The name and the value of a line; labels may contain spaces, and a time may follow the value."""
-    name, brace, rest = line.partition("{")
-    if not brace:
-        name, _, rest = line.partition(" ")
-        return name, rest.strip().partition(" ")[0]
-    return name, rest.rpartition("}")[2].strip().partition(" ")[0]
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 _AT_ONCE = 16
@@ -139,14 +127,10 @@ async def frontends(
         if body.get("status", {}).get("phase") == "Running" and "deletionTimestamp" not in metadata:
             graph = (metadata["namespace"], metadata["labels"][labels.GRAPH])
             pod = (metadata["namespace"], metadata["name"])
-            by_graph.setdefault(graph, []).append((pod, _port(body)))
+            ports = [port for it in body["spec"]["containers"] for port in it.get("ports", ())]
+            http = (port["containerPort"] for port in ports if port.get("name") == "http")
+            by_graph.setdefault(graph, []).append((pod, next(http, HTTP_PORT)))
     return by_graph
-
-
-def _port(pod: Object) -> int:
-    """The port named `http`, where frontends serve their metrics."""
-    ports = (port for container in pod["spec"]["containers"] for port in container.get("ports", ()))
-    return next((it["containerPort"] for it in ports if it.get("name") == "http"), HTTP_PORT)
 
 
 async def samples(

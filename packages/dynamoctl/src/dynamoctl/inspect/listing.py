@@ -2,9 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +23,7 @@ from dynamo_graphs.reader import (
     not_served,
     stored_type,
 )
-from dynamo_operator.graph.replicas import Service, services
+from dynamo_operator.graph.replicas import services
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import Stated, is_behind, is_ready, seen_generation
 from dynamoctl.options import Where
@@ -33,9 +32,9 @@ from dynamoctl.target import cluster, namespace_in_words, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.crd import Column
 from kube_runtime.errors import NotFound
-from kube_runtime.kind import Fields, Key, Kind, Object
+from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.types.kinds import Event
-from kube_runtime.types.meta import Condition, Resource
+from kube_runtime.types.meta import Resource
 
 RAW = ("json", "yaml", "name")
 """Output formats of objects as they are stored."""
@@ -91,12 +90,18 @@ def rows(
         "NAME",
         *(column.name.upper() for column in columns),
     ]
+
+    def cell(column: Column, value: object) -> str:
+        if column.type == "date":
+            return short_age(str(value) if value else None, now)
+        return "-" if value is None or value == "" else str(value)
+
     ordered = sorted(objects, key=lambda it: (_namespace(it), it["metadata"]["name"]))
     return head, [
         [
             *([_namespace(body)] if everywhere else []),
             Styled(body["metadata"]["name"], "bold"),
-            *(_cell(column, body, now) for column in columns),
+            *(cell(column, value_at(column.path, body)) for column in columns),
         ]
         for body in ordered
     ]
@@ -160,13 +165,6 @@ def print_raw(kind: Kind, objects: Sequence[Object], whole: Object, output: str)
         write_yaml(objects, sys.stdout)
 
 
-def _cell(column: Column, item: Object, now: datetime) -> str:
-    value = value_at(column.path, item)
-    if column.type == "date":
-        return short_age(str(value) if value else None, now)
-    return "-" if value is None or value == "" else str(value)
-
-
 def _namespace(item: Object) -> str:
     return str(item["metadata"].get("namespace", ""))
 
@@ -181,14 +179,37 @@ def overview(stated: Stated, *, now: datetime) -> list[RenderableType]:
     title.append("ready" if is_good else "not ready", style="green" if is_good else "red")
     parts: list[RenderableType] = [title]
     if listed := services(stated):
-        parts += ["", table(_HEAD, map(_row, listed))]
+        rows = [
+            (
+                service.name,
+                *(
+                    "-" if count is None else str(count)
+                    for count in (service.desired, service.ready, service.updated)
+                ),
+                *(service.reason or "-", service.message),
+            )
+            for service in listed
+        ]
+        parts += ["", table(_HEAD, rows)]
     if conditions := stated.status.conditions:
         lines = [
-            (condition.type, condition.status, _reason(condition, now)) for condition in conditions
+            (
+                *(it.type, it.status),
+                f"{it.reason}{since(it.last_transition_time, now)}"
+                + (f": {it.message}" if it.message else ""),
+            )
+            for it in conditions
         ]
         parts += ["", table((), lines)]
-    # A deletion increments the generation, but there is nothing to reconcile.
-    notes = [] if metadata.deletion_timestamp else [_about(stated)]
+    notes = []
+    newest, seen = metadata.generation, seen_generation(stated)
+    if metadata.deletion_timestamp:  # which increments the generation, with nothing to reconcile
+        pass
+    elif is_behind(stated):
+        about = f"the status describes generation {seen}" if seen else "there is no status"
+        notes.append(f"Status is behind generation {newest}: {about}.")
+    else:
+        notes.append(f"Status is up to date (generation {newest}).")
     if is_paused(stated):
         notes.append("Reconciliation is paused: the operator writes nothing for this object.")
     if metadata.deletion_timestamp:
@@ -211,7 +232,17 @@ def overview_json(stated: Stated) -> Object:
         "paused": is_paused(stated),
         "deletionTimestamp": stated.metadata.deletion_timestamp,
         "finalizers": list(stated.metadata.finalizers),
-        "services": [_service_json(service) for service in services(stated)],
+        "services": [
+            {
+                "name": service.name,
+                "wanted": service.desired,
+                "ready": service.ready,
+                "updated": service.updated,
+                "reason": service.reason or None,
+                "message": service.message or None,
+            }
+            for service in services(stated)
+        ],
         "conditions": [
             {
                 "type": condition.type,
@@ -226,49 +257,7 @@ def overview_json(stated: Stated) -> Object:
     }
 
 
-def _service_json(service: Service) -> Object:
-    return {
-        "name": service.name,
-        "wanted": service.desired,
-        "ready": service.ready,
-        "updated": service.updated,
-        "reason": service.reason or None,
-        "message": service.message or None,
-    }
-
-
-def _row(service: Service) -> tuple[str, ...]:
-    counts = (service.desired, service.ready, service.updated)
-    numbers = ("-" if count is None else str(count) for count in counts)
-    return (service.name, *numbers, service.reason or "-", service.message)
-
-
-def _about(stated: Stated) -> str:
-    newest, seen = stated.metadata.generation, seen_generation(stated)
-    if not is_behind(stated):
-        return f"Status is up to date (generation {newest})."
-    about = f"the status describes generation {seen}" if seen else "there is no status"
-    return f"Status is behind generation {newest}: {about}."
-
-
-def _reason(condition: Condition, now: datetime) -> str:
-    head = f"{condition.reason}{since(condition.last_transition_time, now)}"
-    return f"{head}: {condition.message}" if condition.message else head
-
-
 _EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
-
-
-@dataclass(frozen=True, slots=True)
-class ShownEvent:
-    """An Event, of the core or the events.k8s.io API. `last_seen` is RFC 3339, UTC, or ""."""
-
-    last_seen: str
-    type: str
-    reason: str
-    about: str
-    count: int
-    message: str
 
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
@@ -285,25 +274,18 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
     uids = owned_uids(graph, dependents.by_owner)
     shown = events_about(listed, uids, only_warnings=only_warnings)
     if output == "json":
-        show_json([_json(event) for event in shown])
+        show_json([{**event, "lastSeen": event["lastSeen"] or None} for event in shown])
     elif shown:
         now = datetime.now(UTC)
-        show(
-            table(
-                _EVENT_HEAD,
-                (
-                    (
-                        short_age(event.last_seen or None, now),
-                        event.type,
-                        event.reason,
-                        Styled(event.about, "bold"),
-                        str(event.count),
-                        event.message,
-                    )
-                    for event in shown
-                ),
+        rows = (
+            (
+                short_age(event["lastSeen"] or None, now),
+                *(event["type"], event["reason"], Styled(event["object"], "bold")),
+                *(str(event["count"]), event["message"]),
             )
+            for event in shown
         )
+        show(table(_EVENT_HEAD, rows))
     else:
         which = "Warning Events" if only_warnings else "Events"
         warn(f"no {which} about {graph.key} in the last hour or so: Kubernetes deletes old ones")
@@ -312,56 +294,39 @@ async def print_events(name: str, where: Where, output: str, *, only_warnings: b
 
 def events_about(
     events: Iterable[Object], uids: frozenset[str], *, only_warnings: bool = False
-) -> list[ShownEvent]:
-    """The Events about objects with these uids, the oldest first."""
-    matching = [
-        _shown_event(event)
-        for event in events
-        if (event.get("involvedObject") or {}).get("uid") in uids
-        and (not only_warnings or event.get("type") == "Warning")
-    ]
-    return sorted(matching, key=lambda it: it.last_seen)
+) -> list[Object]:
+    """The Events about objects with these uids, the oldest first. `lastSeen` is RFC 3339, UTC, or ""."""
+    shown = []
+    for event in events:
+        about, series = event.get("involvedObject") or {}, event.get("series") or {}
+        if about.get("uid") not in uids or (only_warnings and event.get("type") != "Warning"):
+            continue
+        times = (
+            series.get("lastObservedTime"),
+            event.get("lastTimestamp"),
+            event.get("eventTime"),
+            event["metadata"].get("creationTimestamp"),
+        )
+        shown.append(
+            {
+                "lastSeen": str(next(filter(None, times), "")),
+                "type": str(event.get("type", "")),
+                "reason": str(event.get("reason", "")),
+                "object": f"{about.get('kind', '')}/{about.get('name', '')}",
+                "count": int(series.get("count") or event.get("count") or 1),
+                "message": str(event.get("message", "")),
+            }
+        )
+    return sorted(shown, key=lambda event: str(event["lastSeen"]))
 
 
 def owned_uids(root: Resource, by_owner: Mapping[str, Sequence[Resource]]) -> frozenset[str]:
     """The uids of an object and of everything below it."""
-    return frozenset(_below(root.metadata.uid, by_owner, set()))
-
-
-def _below(uid: str, by_owner: Mapping[str, Sequence[Resource]], seen: set[str]) -> Iterator[str]:
-    if uid in seen:  # users may write owner references, also in a circle
-        return
-    seen.add(uid)
-    yield uid
-    for child in by_owner.get(uid, ()):
-        yield from _below(child.metadata.uid, by_owner, seen)
-
-
-def _shown_event(event: Fields) -> ShownEvent:
-    series = event.get("series") or {}
-    times = (
-        series.get("lastObservedTime"),
-        event.get("lastTimestamp"),
-        event.get("eventTime"),
-        event["metadata"].get("creationTimestamp"),
-    )
-    about = event["involvedObject"]
-    return ShownEvent(
-        last_seen=str(next(filter(None, times), "")),
-        type=str(event.get("type", "")),
-        reason=str(event.get("reason", "")),
-        about=f"{about.get('kind', '')}/{about.get('name', '')}",
-        count=int(series.get("count") or event.get("count") or 1),
-        message=str(event.get("message", "")),
-    )
-
-
-def _json(event: ShownEvent) -> Object:
-    return {
-        "lastSeen": event.last_seen or None,
-        "type": event.type,
-        "reason": event.reason,
-        "object": event.about,
-        "count": event.count,
-        "message": event.message,
-    }
+    uids: dict[str, None] = {}
+    left = [root.metadata.uid]
+    while left:
+        uid = left.pop()
+        if uid not in uids:  # users may write owner references, also in a circle
+            uids[uid] = None
+            left += (child.metadata.uid for child in by_owner.get(uid, ()))
+    return frozenset(uids)

@@ -66,11 +66,14 @@ async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
         if options.follow:
             await _follow(at, selector, query, printer)
             return ExitCode.OK
-        results = [
-            await _printed(PodLog(at.reading.transport, pod, query, printer.write, _warn))
-            for pod in await pods_of(at, service, selector)
-        ]
-    return ExitCode.OK if any(results) else ExitCode.PROBLEMS
+        code = ExitCode.PROBLEMS
+        for pod in await pods_of(at, service, selector):
+            try:
+                await PodLog(at.reading.transport, pod, query, printer.write).print()
+                code = ExitCode.OK
+            except ApiError as error:
+                _warn(pod.metadata.name, error)
+    return code
 
 
 class LogPrinter:
@@ -91,16 +94,6 @@ class LogPrinter:
         colour = self._colours.setdefault(pod, _COLOURS[len(self._colours) % len(_COLOURS)])
         text = Text.assemble((pod, colour), "  ", (time, "dim"), line.text)
         self._screen.print(text, soft_wrap=True)
-
-
-async def _printed(log: PodLog) -> bool:
-    """Print a log; False, after a warning, if it cannot be read."""
-    try:
-        await log.print()
-    except ApiError as error:
-        _warn(log.pod.metadata.name, error)
-        return False
-    return True
 
 
 async def _follow(

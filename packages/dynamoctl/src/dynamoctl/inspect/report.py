@@ -8,7 +8,7 @@ import sys
 import tarfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from pathlib import Path
@@ -256,7 +256,10 @@ async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
                 folder = path.name.removesuffix(".tar.gz")
                 async with aclosing(_files(at.reading, graph, now, unread)) as files:
                     async for title, text in files:
-                        _add(archive, f"{folder}/{title}", text, now)
+                        body = redacted_text(text).encode()  # the only way into the archive
+                        entry = tarfile.TarInfo(visible(f"{folder}/{title}"))
+                        entry.size, entry.mtime = len(body), int(now.timestamp())
+                        archive.addfile(entry, io.BytesIO(body))
         except BaseException:  # also Ctrl-C; half of a report looks like a whole one
             path.unlink(missing_ok=True)
             raise
@@ -308,7 +311,7 @@ async def _files(
             yield f"objects/{resource.KIND.name}-{resource.metadata.name}.yaml", text
     with unread.noting("Events"):
         listed = await reading.all_raw(Event.KIND, graph.metadata.namespace)
-        events = (map(str, asdict(event).values()) for event in events_about(listed, uids))
+        events = (map(str, event.values()) for event in events_about(listed, uids))
         yield "events.txt", "".join(f"{'  '.join(texts)}\n" for texts in events)
     for pod in (resource for resource in objects if isinstance(resource, Pod)):
         async for title, text in _logs(reading, pod.key, "main", unread):
@@ -378,11 +381,3 @@ async def _read_log(reading: Reading, pod: Key, query: Mapping[str, str], texts:
             if size > _LOG_BYTES:
                 texts.append("(the rest was left out)\n")
                 return
-
-
-def _add(archive: tarfile.TarFile, name: str, text: str, now: datetime) -> None:
-    """Add a file without secrets: the only way into the archive."""
-    body = redacted_text(text).encode()
-    entry = tarfile.TarInfo(visible(name))
-    entry.size, entry.mtime = len(body), int(now.timestamp())
-    archive.addfile(entry, io.BytesIO(body))

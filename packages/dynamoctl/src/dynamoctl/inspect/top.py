@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from itertools import count
@@ -74,12 +74,25 @@ async def rows(
     before: dict[PodName, Sample] = {}
     since = loop_time()
     for turn in count():
-        graphs = await _graphs(reading, namespace, name)
+        every = await reading.all(DynamoGraphDeployment, namespace=namespace)
+        graphs = sorted(
+            (graph for graph in every if name in ("", graph.metadata.name)),
+            key=lambda graph: graph.key,
+        )
+        if name and not graphs:
+            raise Missing(f"graph {name} not found in {namespace_in_words(namespace)}")
         pods = await frontends(reading, namespace, name)
         after, problems = await samples(reading, [pod for of in pods.values() for pod in of])
         now = loop_time()
         if turn:
-            yield [_row(graph, pods, before, after, now - since) for graph in graphs], problems
+            graph_rows = []
+            for graph in graphs:
+                own = pods.get((graph.key.namespace, label_value(graph.key.name)), ())
+                names = [pod for pod, _ in own if pod in before and pod in after]
+                load = load_of([(before[pod], after[pod]) for pod in names], now - since)
+                ready = graph.status.ready_services or ""
+                graph_rows.append(Row(str(graph.key), ready, graph.status.gpus, load))
+            yield graph_rows, problems
         before, since = after, now
         await asyncio.sleep(interval_seconds)
 
@@ -99,43 +112,17 @@ async def _print(
 
 
 def _table(graph_rows: Sequence[Row]) -> Table:
-    return table(_HEAD, map(_cells, graph_rows))
-
-
-def _cells(row: Row) -> Sequence[Cell]:
-    load = row.load
-    return (
-        Styled(row.graph, "bold"),
-        row.services or "-",
-        "-" if row.gpus is None else str(row.gpus),
-        "-" if load.requests is None else f"{load.requests:.1f}",
-        "-" if load.in_flight is None else f"{load.in_flight:.0f}",
-        _milliseconds(load.ttft),
-        _milliseconds(load.itl),
-    )
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
-
-
-async def _graphs(reading: Reading, namespace: str, name: str) -> list[DynamoGraphDeployment]:
-    graphs = await reading.all(DynamoGraphDeployment, namespace=namespace)
-    chosen = [graph for graph in graphs if name in ("", graph.metadata.name)]
-    if name and not chosen:
-        raise Missing(f"graph {name} not found in {namespace_in_words(namespace)}")
-    return sorted(chosen, key=lambda graph: graph.key)
-
-
-def _row(
-    graph: DynamoGraphDeployment,
-    pods: Mapping[PodName, Sequence[tuple[PodName, int]]],
-    before: Mapping[PodName, Sample],
-    after: Mapping[PodName, Sample],
-    seconds: float,
-) -> Row:
-    namespace, name = graph.key
-    names = [pod for pod, _ in pods.get((namespace, label_value(name)), ())]
-    pairs = [(before[pod], after[pod]) for pod in names if pod in before and pod in after]
-    status = graph.status
-    return Row(str(graph.key), status.ready_services or "", status.gpus, load_of(pairs, seconds))
+    rows: list[tuple[Cell, ...]] = []
+    for row in graph_rows:
+        load = row.load
+        rows.append(
+            (
+                Styled(row.graph, "bold"),
+                row.services or "-",
+                "-" if row.gpus is None else str(row.gpus),
+                "-" if load.requests is None else f"{load.requests:.1f}",
+                "-" if load.in_flight is None else f"{load.in_flight:.0f}",
+                *("-" if it is None else f"{it * 1000:.0f} ms" for it in (load.ttft, load.itl)),
+            )
+        )
+    return table(_HEAD, rows)

@@ -31,7 +31,7 @@ from dynamo_operator.shared.cluster import (
 from dynamo_operator.shared.conditions import Stated, is_ready, summary
 from dynamoctl.inspect.listing import RAW, overview, overview_json, print_raw
 from dynamoctl.options import Where
-from dynamoctl.screen import Cell, Styled, redrawing, show, show_json, table, warn
+from dynamoctl.screen import Styled, redrawing, show, show_json, table, warn
 from dynamoctl.target import cluster, target_of, type_named
 from kube_runtime.commandline import ExitCode, visible
 from kube_runtime.errors import NotFound
@@ -77,7 +77,11 @@ def tree_of(
 
 def drawn(node: TreeNode) -> Tree:
     """The tree, ready for printing."""
-    tree = Tree(_line(node), guide_style="dim")
+    mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node.is_ready]
+    line = Text.assemble(mark, (visible(node.kind), "bold"), " ", visible(node.name))
+    if node.note:
+        line.append(f"  {visible(node.note)}", style="dim")
+    tree = Tree(line, guide_style="dim")
     tree.children += map(drawn, node.children)
     return tree
 
@@ -91,14 +95,6 @@ def tree_json(node: TreeNode) -> Object:
         "note": node.note,
         "children": [tree_json(child) for child in node.children],
     }
-
-
-def _line(node: TreeNode) -> Text:
-    mark = {True: ("✔ ", "green"), False: ("✘ ", "red"), None: ("  ", "")}[node.is_ready]
-    line = Text.assemble(mark, (visible(node.kind), "bold"), " ", visible(node.name))
-    if node.note:
-        line.append(f"  {visible(node.note)}", style="dim")
-    return line
 
 
 def _is_ready(resource: Resource) -> bool | None:
@@ -121,12 +117,24 @@ def _is_ready(resource: Resource) -> bool | None:
 
 
 def _note(resource: Resource, now: datetime) -> str:
-    replicas = _replicas(resource)
-    notes = (
-        f"{replicas[0]}/{replicas[1]}" if replicas else _state(resource, now),
-        "is being deleted" if resource.metadata.deletion_timestamp else "",
-    )
-    return "; ".join(text for text in notes if text)
+    state = ""
+    match resource:
+        case DynamoGraphDeployment(status=status):
+            state = status.state or "no status yet"
+        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
+            overall = summary(resource)
+            if not is_ready(resource):
+                state = overall.reason if overall else "no status yet"
+        case Pod():
+            state = resource.status.phase
+            if blockage := pods.pod_report(resource, now).blockage:
+                container = f"container {blockage.container}: " if blockage.container else ""
+                message = f": {blockage.message}" if blockage.message else ""
+                state = f"{state}; {container}{blockage.word}{message}"
+        case _ if replicas := _replicas(resource):
+            state = f"{replicas[0]}/{replicas[1]}"
+    deleted = "is being deleted" if resource.metadata.deletion_timestamp else ""
+    return "; ".join(filter(None, (state, deleted)))
 
 
 def _replicas(resource: Resource) -> tuple[int, int] | None:
@@ -135,38 +143,14 @@ def _replicas(resource: Resource) -> tuple[int, int] | None:
         case Deployment(spec=raw, status=status):
             return status.ready_replicas, msgspec.json.decode(raw, type=DeploymentSpec).replicas
         case LeaderWorkerSet(spec=raw, status=status):
-            return status.ready_replicas, msgspec.json.decode(
-                raw, type=LeaderWorkerSetSpec
-            ).replicas
+            spec = msgspec.json.decode(raw, type=LeaderWorkerSetSpec)
+            return status.ready_replicas, spec.replicas
         case ReplicaSet(spec=spec, status=status) | PodClique(spec=spec, status=status):
             return status.ready_replicas, spec.replicas or 0
         case PodCliqueScalingGroup(spec=spec, status=status):
             return status.available_replicas, spec.replicas or 0
         case _:
             return None
-
-
-def _state(resource: Resource, now: datetime) -> str:
-    match resource:
-        case DynamoGraphDeployment(status=status):
-            return status.state or "no status yet"
-        case DynamoComponentDeployment() | DynamoGraphDeploymentScalingAdapter():
-            overall = summary(resource)
-            return "" if is_ready(resource) else overall.reason if overall else "no status yet"
-        case Pod():
-            return _pod(resource, now)
-        case _:
-            return ""
-
-
-def _pod(pod: Pod, now: datetime) -> str:
-    """The state of a pod and why it is not ready, in the words of a graph's status."""
-    blockage = pods.pod_report(pod, now).blockage
-    if blockage is None:
-        return pod.status.phase
-    container = f"container {blockage.container}: " if blockage.container else ""
-    message = f": {blockage.message}" if blockage.message else ""
-    return f"{pod.status.phase}; {container}{blockage.word}{message}"
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
@@ -361,11 +345,16 @@ def model_parts(model: DynamoModel, now: datetime) -> list[RenderableType]:
             visible(f"{spec.model_name}: {spec.model_type} of {spec.base_model_name}{source}")
         )
     is_lora = spec is not None and spec.model_type == "lora"
+    states = [(it, load_state(it, is_lora=is_lora)) for it in status.endpoints]
+    states += [(it, "to be unloaded") for it in status.former_endpoints]
     rows = [
-        _endpoint(endpoint, load_state(endpoint, is_lora=is_lora), now)
-        for endpoint in status.endpoints
+        (
+            *(endpoint.pod_name or endpoint.address, state, endpoint.loaded_name or "-"),
+            *(str(endpoint.failures), short_age(endpoint.last_attempt_time, now)),
+            endpoint.message,
+        )
+        for endpoint, state in states
     ]
-    rows += [_endpoint(endpoint, "to be unloaded", now) for endpoint in status.former_endpoints]
     if rows:
         parts += ["", table(_ENDPOINTS, rows)]
     return parts
@@ -386,14 +375,3 @@ def request_parts(request: DynamoGraphDeploymentRequest) -> list[RenderableType]
         ("Message", status.message or ""),
     ]
     return [table((), [(title, text) for title, text in lines if text])]
-
-
-def _endpoint(endpoint: EndpointInfo, state: str, now: datetime) -> tuple[Cell, ...]:
-    return (
-        endpoint.pod_name or endpoint.address,
-        state,
-        endpoint.loaded_name or "-",
-        str(endpoint.failures),
-        short_age(endpoint.last_attempt_time, now),
-        endpoint.message,
-    )

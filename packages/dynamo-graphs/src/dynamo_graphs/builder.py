@@ -42,18 +42,12 @@ class GraphBuilder(OfflineObject):
     TYPE = DynamoGraphDeployment
 
     def __init__(self, name: str, *, namespace: str = "", **spec: Unpack[GraphFields]) -> None:
-        """A graph without services. `spec` are fields that all services share.
-
-        Raises: InvalidObject.
-        """
+        """A graph without services. `spec` are fields that all services share."""
         self._start(name, namespace, wire_fields(DynamoGraphDeploymentSpec, spec, "spec"))
 
     @property
     def typed(self) -> DynamoGraphDeployment:
-        """The whole graph as structs, with the defaults of the API server.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
+        """The whole graph as structs, with the defaults of the API server."""
         return self._typed(DynamoGraphDeployment)
 
     @property
@@ -67,10 +61,7 @@ class GraphBuilder(OfflineObject):
         return self.typed.status
 
     def with_spec(self, **spec: Unpack[GraphFields]) -> Self:
-        """The graph with these fields of its spec; None takes a field away.
-
-        Raises: InvalidObject.
-        """
+        """The graph with these fields of its spec; None takes one away."""
         fields = wire_fields(DynamoGraphDeploymentSpec, spec, "spec")
         return self._edited({**self._document, "spec": with_fields(self._part("spec"), fields)})
 
@@ -81,10 +72,7 @@ class GraphBuilder(OfflineObject):
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> Self:
-        """The graph with these labels and annotations beside its own, and in that namespace.
-
-        Raises: InvalidObject.
-        """
+        """The graph with these labels and annotations beside its own, and in that namespace."""
         metadata = self._part("metadata")
         for key, given in (("labels", labels), ("annotations", annotations)):
             if given:
@@ -94,10 +82,7 @@ class GraphBuilder(OfflineObject):
         return self._edited({**self._document, "metadata": metadata})
 
     def service(self, name: str, **options: Unpack[ServiceOptions]) -> Self:
-        """The graph with that service, or with these fields of the one that it has; None takes a field away.
-
-        Raises: InvalidObject.
-        """
+        """The graph with that service, or with these fields of the one that it has; None takes one away."""
         services, path = self._services(), f"{_SERVICES}.{name}"
         current = services.get(name) or {}
         if not isinstance(current, dict):
@@ -132,8 +117,6 @@ class GraphBuilder(OfflineObject):
         """The graph with a frontend: the HTTP server in the form of OpenAI's, which routes to workers.
 
         Its default image is that of the backend. Without `routing` the runtime decides, today in turn.
-
-        Raises: InvalidObject.
         """
         path = self._new(name)
         env = (
@@ -163,8 +146,6 @@ class GraphBuilder(OfflineObject):
 
         The engine's parallelism follows from `gpus` and `nodes`. `role` is "" for a worker that does prefill
         and decode. `lora` lets DynamoModels load LoRAs into it. `args` are added to the engine's own.
-
-        Raises: InvalidObject.
         """
         path = self._new(name)
         engine = _engine(backend, path)
@@ -202,10 +183,7 @@ class GraphBuilder(OfflineObject):
         lora: bool = False,
         **options: Unpack[ServiceOptions],
     ) -> Self:
-        """The graph with a worker that computes prompts, for workers that `decode`. See `worker`.
-
-        Raises: InvalidObject.
-        """
+        """The graph with a worker that computes prompts, for workers that `decode`. See `worker`."""
         return self.worker(name, model=model, role="prefill", backend=backend, lora=lora, **options)
 
     def decode(
@@ -217,10 +195,7 @@ class GraphBuilder(OfflineObject):
         lora: bool = False,
         **options: Unpack[ServiceOptions],
     ) -> Self:
-        """The graph with a worker that computes answers, of prompts that `prefill` computed. See `worker`.
-
-        Raises: InvalidObject.
-        """
+        """The graph with a worker that computes answers, of prompts that `prefill` computed. See `worker`."""
         return self.worker(name, model=model, role="decode", backend=backend, lora=lora, **options)
 
     def planner(
@@ -235,8 +210,6 @@ class GraphBuilder(OfflineObject):
         """The graph with a planner, which sets the replicas of the workers every `interval_seconds`.
 
         `profile` is the ConfigMap with the results of profiling.
-
-        Raises: InvalidObject.
         """
         path = self._new(name)
         folder = "/workspace/profiling_results"
@@ -290,10 +263,7 @@ class GraphBuilder(OfflineObject):
         return self._edited({**self._document, "spec": spec}, wrong)
 
     def _new(self, name: str) -> str:
-        """The path of a new service.
-
-        Raises: InvalidObject.
-        """
+        """The path of a new service."""
         path = f"{_SERVICES}.{name}"
         if name in self._services():
             message = f'duplicate service "{name}" (to change it, use `service`)'
@@ -322,10 +292,7 @@ def _engine(backend: str, path: str) -> Engine:
 
 
 def _one_of(value: str, options: Collection[str], path: str, noun: str = "value") -> str:
-    """The value, if it is one of the options.
-
-    Raises: InvalidObject.
-    """
+    """The value, if it is one of the options."""
     if value not in options:
         expected = ", ".join(f'"{option}"' for option in options)
         message = f'unsupported {noun} "{value}" (expected one of {expected})'

@@ -158,7 +158,10 @@ async def changes_of(
                 impact = effects(present, workloads(after, *rendering))
             except ValueError as error:
                 raise ConfigError(planned["metadata"]["name"], str(error)) from error
-        left, right = (_yaml(body) if body else [] for body in (before, after))
+        texts = StringIO(), StringIO()
+        for body, text in zip((before, after), texts, strict=True):
+            write_yaml([body] if body else [], text)
+        left, right = (text.getvalue().splitlines()[1:] for text in texts)
         diff = difflib.unified_diff(left, right, f"live/{name}", f"file/{name}", lineterm="")
         verb = "create" if live is None else "change" if before != after else "unchanged"
         changes.append(Change(name, verb, tuple(diff), tuple(impact)))
@@ -181,12 +184,6 @@ async def _rendering_inputs(reading: Reading) -> tuple[Facts, RenderSettings]:
     except (ApiError, ConfigError) as error:
         warn(f"the settings of the running operator are not known ({error}); using the defaults")
     return facts, installed_settings()
-
-
-def _yaml(body: Object) -> list[str]:
-    stream = StringIO()
-    write_yaml([body], stream)
-    return stream.getvalue().splitlines()[1:]
 
 
 _MOST_PATHS = 3
@@ -239,7 +236,9 @@ def _effects(service: str, before: Workload | None, after: Workload | None) -> I
     elif before is not None and after is None:
         yield Effect(service, "delete", _pods(before))
     elif before is not None and after is not None:
-        if paths := sorted(differences(before.template, after.template), key=_is_bookkeeping):
+        paths = list(differences(before.template, after.template))
+        if paths:  # labels and annotations follow from other changes and come last
+            paths.sort(key=lambda path: "metadata." in path.partition(":")[0])
             more = len(paths) - _MOST_PATHS
             text = "; ".join(paths[:_MOST_PATHS]) + (f"; and {more} more" if more > 0 else "")
             yield Effect(service, "restart", f"{_pods(before)}: {text}")
@@ -269,11 +268,6 @@ def _by_name(value: object) -> Fields | None:
     if isinstance(value, list) and all(isinstance(it, dict) and "name" in it for it in value):
         return {str(entry["name"]): entry for entry in value}
     return None
-
-
-def _is_bookkeeping(path: str) -> bool:
-    """Whether labels or annotations differ, which follows from other changes and comes last."""
-    return "metadata." in path.partition(":")[0]
 
 
 def _pods(workload: Workload) -> str:

@@ -108,29 +108,23 @@ def _drawn(box: _Box, *, has_status: bool) -> Iterator[str]:
     service, spec = box.service, box.spec
     role = spec.sub_component_type or spec.component_type or "component"
     x, y = box.left, box.top
-    state, colour = _state(service, has_status=has_status)
+    ready = service.ready_of_newest
+    state, colour = _counted(service.desired, "replica"), _UNKNOWN
+    if has_status:
+        state = f"{ready}/{service.desired} ready"
+        colour = _READY if ready >= service.desired else _LATE
+    if total := _gpus(service, spec):
+        nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
+        state = f"{state} · {_counted(total, 'GPU')}{nodes}"
     yield f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="6"/>'
     yield f'<text class="t" x="{x + 12}" y="{y + 20}">{_text(service.name)}</text>'
     yield f'<text class="q" x="{x + 12}" y="{y + 38}">{_text(_model(spec) or role)}</text>'
     yield f'<circle cx="{x + 16}" cy="{y + 54}" r="4" fill="{colour}"/>'
-    yield f'<text x="{x + 26}" y="{y + 58}">{_text(f"{state}{_devices(service, spec)}")}</text>'
-
-
-def _state(service: Service, *, has_status: bool) -> tuple[str, str]:
-    if not has_status:
-        return f"{_counted(service.desired, 'replica')}", _UNKNOWN
-    ready = service.ready_of_newest
-    return f"{ready}/{service.desired} ready", _READY if ready >= service.desired else _LATE
+    yield f'<text x="{x + 26}" y="{y + 58}">{_text(state)}</text>'
 
 
 def _gpus(service: Service, spec: ComponentSpec) -> int:
     return gpus(spec) * spec.nodes * service.desired
-
-
-def _devices(service: Service, spec: ComponentSpec) -> str:
-    total = _gpus(service, spec)
-    nodes = f", {spec.nodes} nodes" if spec.nodes > 1 else ""
-    return f" · {total} GPU{'' if total == 1 else 's'}{nodes}" if total else ""
 
 
 def _model(spec: ComponentSpec) -> str:

@@ -107,16 +107,24 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     if stated.metadata.deletion_timestamp:
         return _deletion(stated, named, now)
     if not stated.status.conditions:
-        return _unseen(stated, named, now)
+        created = stated.metadata.creation_timestamp
+        text = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
+        advice = [_CHECK if _is_long_ago(created, now) else _AGAIN]
+        said = (f"{named} is not ready.", text, *_pause(stated)[0])
+        return Explanation(said, tuple(advice))
     overall = summary(stated)
     time = overall.last_transition_time if overall else None
     if is_ready(stated):
-        texts, remedies = _warnings(stated)
+        texts, remedies = list[str](), list[str]()
+        warning = condition(stated.status.conditions, configuration.TYPE)
+        if warning is not None and warning.status == "True":  # parts of the spec have no effect
+            texts, remedies = _condition_texts(stated, warning)
+            texts.append(f"The operator reports: {warning.message}")
         standing = _standing(named, "ready", since(time, now))
         return Explanation((standing, *_pause(stated)[0], *texts), tuple(remedies))
     is_old_news = overall is not None and overall.status == "True"
     lines = [_standing(named, "not ready", "" if is_old_news else since(time, now))]
-    advice: list[str] = []
+    advice = []
     for texts, remedies in (
         _pause(stated),
         _behind(stated, changed_at, now),
@@ -124,17 +132,9 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
     ):
         lines += texts
         advice += remedies
-    advice = [_named(remedy, stated) for remedy in advice]
+    name = rf"\g<1>{stated.metadata.name} -n {stated.metadata.namespace}"
+    advice = [_OWN_NAME.sub(name, remedy) for remedy in advice]
     return Explanation(tuple(dict.fromkeys(lines)), tuple(dict.fromkeys(advice)))
-
-
-def _warnings(stated: Stated) -> tuple[list[str], list[str]]:
-    """Parts of the spec that have no effect, although every pod is ready."""
-    warning = condition(stated.status.conditions, configuration.TYPE)
-    if warning is None or warning.status != "True":
-        return [], []
-    texts, advice = _condition_texts(stated, warning)
-    return [*texts, f"The operator reports: {warning.message}"], advice
 
 
 def _standing(named: str, standing: str, since_then: str) -> str:
@@ -164,13 +164,6 @@ def _deletion(stated: Stated, named: str, now: datetime) -> Explanation:
         if any(finalizer.startswith(start) for finalizer in metadata.finalizers)
     ]
     return Explanation((head, text), tuple(advice) or (_OTHERS,))
-
-
-def _unseen(stated: Stated, named: str, now: datetime) -> Explanation:
-    created = stated.metadata.creation_timestamp
-    text = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
-    advice = _CHECK if _is_long_ago(created, now) else _AGAIN
-    return Explanation((f"{named} is not ready.", text, *_pause(stated)[0]), (advice,))
 
 
 def _pause(stated: Stated) -> tuple[list[str], list[str]]:
@@ -283,12 +276,6 @@ def _of_pod(advice: str, pod: BlockedPod | None, namespace: str) -> str:
     named = f"{pod.name} -n {namespace}"
     text = advice.replace(" -c CONTAINER", container).replace(" pod NAME", f" pod {named}")
     return text.replace(" logs POD", f" logs {named}")
-
-
-def _named(advice: str, stated: Stated) -> str:
-    """The advice with the object's name filled into the commands."""
-    name, namespace = stated.metadata.name, stated.metadata.namespace
-    return _OWN_NAME.sub(rf"\g<1>{name} -n {namespace}", advice)
 
 
 def _condition_texts(stated: Stated, cause: Condition) -> tuple[list[str], list[str]]:

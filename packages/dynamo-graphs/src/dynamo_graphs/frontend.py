@@ -232,9 +232,13 @@ async def completion(
             usage = _mapping(chunk.get("usage"))
             if isinstance(tokens := usage.get("completion_tokens"), int):
                 counted = tokens
-            choice = _choice(chunk)
-            text = _text(choice)
-            if text:
+            choices = chunk.get(
+                "choices"
+            )  # none at the end of the answer, which may have the usage only
+            choice = _mapping(choices[0] if isinstance(choices, list) and choices else None)
+            delta = _mapping(choice.get("delta"))
+            text = delta.get("content") or delta.get("reasoning_content")
+            if text and isinstance(text, str):
                 last = clock()
                 first = last - begun if first is None else first
                 pieces.append(text)
@@ -264,19 +268,6 @@ async def _chunks(body: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
                 if "error" in chunk:
                     raise ServerFailure(500, "", f"the frontend reports: {chunk['error']}")
                 yield chunk
-
-
-def _choice(chunk: Object) -> Object:
-    """The first choice of a chunk; {} at the end of the answer, which may have the usage only."""
-    choices = chunk.get("choices")
-    return _mapping(choices[0] if isinstance(choices, list) and choices else None)
-
-
-def _text(choice: Object) -> str:
-    """The text of a choice, or the model's reasoning."""
-    delta = _mapping(choice.get("delta"))
-    text = delta.get("content") or delta.get("reasoning_content")
-    return text if isinstance(text, str) else ""
 
 
 def _mapping(value: object) -> Object:

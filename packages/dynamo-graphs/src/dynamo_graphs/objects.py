@@ -206,15 +206,11 @@ class OfflineObject:
         from dynamo_operator.settings import installed_settings
         from dynamo_operator.shared.cluster import Facts
 
+        document, metadata = self._document, self._document.get("metadata")
+        if isinstance(metadata, dict) and not metadata.get("namespace"):
+            document = {**document, "metadata": {**metadata, "namespace": "default"}}
         facts = facts or Facts(lws_served=True, istio_served=True)
-        return expanded(self._placed(), facts, settings or installed_settings())
-
-    def _placed(self) -> Object:
-        """The document with a namespace."""
-        metadata = self._document.get("metadata")
-        if not isinstance(metadata, dict) or metadata.get("namespace"):
-            return self._document
-        return {**self._document, "metadata": {**metadata, "namespace": "default"}}
+        return expanded(document, facts, settings or installed_settings())
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
         """The problems of a document that may be incomplete."""

@@ -36,19 +36,13 @@ class Component(ApiObject):
         backend_framework: Backend | None = None,
         **spec: Unpack[ComponentFields],
     ) -> None:
-        """A component with these fields of its spec.
-
-        Raises: InvalidObject.
-        """
+        """A component with these fields of its spec."""
         given = {**spec, "backend_framework": backend_framework}
         self._start(name, namespace, wire_fields(DynamoComponentDeploymentSpec, given, "spec"))
 
     @property
     def typed(self) -> DynamoComponentDeployment:
-        """The whole component as structs.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
+        """The whole component as structs."""
         return self._typed(DynamoComponentDeployment)
 
 
@@ -67,10 +61,7 @@ class Model(ApiObject):
         uri: str = "",
         namespace: str = "",
     ) -> None:
-        """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`.
-
-        Raises: InvalidObject.
-        """
+        """A model. `uri` is where the weights of a LoRA are: `s3://…`, `hf://…` or `file:///…`."""
         spec: Object = {
             "modelName": model_name,
             "baseModelName": base_model_name,
@@ -82,10 +73,7 @@ class Model(ApiObject):
 
     @classmethod
     def lora(cls, name: str, *, model: str, base: str, uri: str, namespace: str = "") -> "Model":
-        """A LoRA that all workers of the base model load; requests ask for it as `model`.
-
-        Raises: InvalidObject.
-        """
+        """A LoRA that all workers of the base model load; requests ask for it as `model`."""
         return cls(
             name,
             model_name=model,
@@ -97,10 +85,7 @@ class Model(ApiObject):
 
     @property
     def typed(self) -> DynamoModel:
-        """The whole model as structs.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
+        """The whole model as structs."""
         return self._typed(DynamoModel)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
@@ -153,10 +138,7 @@ class Request(ApiObject):
         namespace: str = "",
         **spec: Unpack[RequestFields],
     ) -> None:
-        """A request with these fields of its spec; `for_latency` takes the usual ones in a short form.
-
-        Raises: InvalidObject.
-        """
+        """A request with these fields of its spec; `for_latency` takes the usual ones in a short form."""
         given = {"model": model, "backend": backend, **spec}
         self._start(name, namespace, wire_fields(DynamoGraphDeploymentRequestSpec, given, "spec"))
 
@@ -176,8 +158,6 @@ class Request(ApiObject):
         """A request for a graph that meets this latency.
 
         `config` are further sections of the profiler's configuration, such as `hardware`.
-
-        Raises: InvalidObject.
         """
         sla = {
             "isl": latency.input_tokens,
@@ -192,10 +172,7 @@ class Request(ApiObject):
 
     @property
     def typed(self) -> DynamoGraphDeploymentRequest:
-        """The whole request as structs.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
+        """The whole request as structs."""
         return self._typed(DynamoGraphDeploymentRequest)
 
     def _step_problems(self, document: Object) -> tuple[Problem, ...]:
@@ -219,17 +196,11 @@ class ScalingAdapter(ApiObject):
     def __init__(
         self, name: str, *, graph: str, service: str, replicas: int, namespace: str = ""
     ) -> None:
-        """The adapter of one service of a graph.
-
-        Raises: InvalidObject.
-        """
+        """The adapter of one service of a graph."""
         reference = {"name": graph, "serviceName": service}
         self._start(name, namespace, {"replicas": replicas, "dgdRef": reference})
 
     @property
     def typed(self) -> DynamoGraphDeploymentScalingAdapter:
-        """The whole adapter as structs.
-
-        Raises: InvalidObject, if a value has the wrong type.
-        """
+        """The whole adapter as structs."""
         return self._typed(DynamoGraphDeploymentScalingAdapter)

@@ -65,7 +65,9 @@ def problems_of(
     where = tuple(error.instance_path)
     match error.kind:
         case ValidationErrorKind.AdditionalProperties(unexpected=names):
-            fields = _at(schema, error.schema_path[:-1])
+            fields: Any = schema
+            for part in error.schema_path[:-1]:
+                fields = fields[part]
             for name in names:
                 hint = _resource_hint(name, fields)
                 hint = hint or suggestions.nearest(name, fields["properties"])
@@ -152,14 +154,6 @@ def _deeper_field_hint(name: str, fields: Object) -> str:
             for field, inner in schema.get("properties", {}).items()
         ]
     return ""
-
-
-def _at(schema: Any, path: Sequence[str | int]) -> Object:
-    """The part of a schema at a path of keywords."""
-    for part in path:
-        schema = schema[part]
-    subschema: Object = schema
-    return subschema
 
 
 RULES: dict[str, Rule] = {

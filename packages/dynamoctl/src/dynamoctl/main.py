@@ -1,7 +1,7 @@
 """`dynamoctl`, which is also `kubectl dynamo`.
 
 It must start quickly, so here and in `commands` are signatures and help only; a command imports its code
-when it is called.
+when it is called. They raise CycloptsError for wrong usage, and OperatorError or a group of them.
 """
 
 import sys

@@ -7,11 +7,10 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal
 
 import msgspec
 from cyclopts import CycloptsError
@@ -92,11 +91,25 @@ def lint(
                 of_file += findings_of(entry, chosen, rendering, contexts)
             else:
                 of_file.append(Finding(entry.source, "error", "", "", entry.message))
-        findings += sorted(of_file, key=_position)
-    _PRINTERS[output](findings, sys.stdout)
-    print(_summary(entries, findings), file=sys.stderr)
-    is_wrong = any(finding.level == "error" for finding in findings)
-    return ExitCode.PROBLEMS if is_wrong else ExitCode.OK
+        findings += sorted(of_file, key=lambda finding: (*_position(finding), finding.level))
+    if output == "table" and findings:
+        rows = (
+            (it.place, Styled(it.level, _STYLES[it.level]), it.object, it.message)
+            for it in findings
+        )
+        show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
+    elif output != "table":
+        driver = {"name": "dynamoctl lint", "version": version()}
+        run = {"tool": {"driver": driver}, "results": [_result(it) for it in findings]}
+        body = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
+        encoded = msgspec.json.encode(body if output == "sarif" else findings)
+        print(msgspec.json.format(encoded, indent=2).decode())
+    checked = sum(isinstance(entry, Manifest) and _is_checked(entry) for entry in entries)
+    scope = f"{counted(checked, 'object')} in {counted(len(set(map(_file_of, entries))), 'file')}"
+    errors = sum(finding.level == "error" for finding in findings)
+    warnings = counted(len(findings) - errors, "warning")
+    print(f"{scope}: {counted(errors, 'error')}, {warnings}", file=sys.stderr)
+    return ExitCode.PROBLEMS if errors else ExitCode.OK
 
 
 def findings_of(
@@ -132,7 +145,10 @@ def findings_of(
     )
     for level, problems in both:
         for problem in dict.fromkeys(problems):
-            if not _is_reported(problem.path, reported):
+            # The schema may have reported a problem there, or above it.
+            path = problem.path
+            above = (path[:end] for end in range(len(path)) if path[end] in ".[")
+            if reported.isdisjoint((path, *above)):
                 yield _finding(manifest, level, problem)
 
 
@@ -142,31 +158,16 @@ def _is_checked(manifest: Manifest) -> bool:
     return manifest.is_ours and (str(kind) in KINDS or str(version).partition("/")[0] == GROUP)
 
 
-def _is_reported(path: str, reported: AbstractSet[str]) -> bool:
-    """Whether the schema has reported a problem at the path or above it."""
-    if path in reported:
-        return True
-    return any(path[end] in ".[" and path[:end] in reported for end in range(len(path)))
-
-
-def _position(finding: Finding) -> tuple[int, int, str]:
-    """The sort key: line, column, errors before warnings."""
-    _, *numbers = finding.place.rsplit(":", 2)
-    line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
-    return line, column, finding.level
-
-
 def _file_of(entry: Manifest | ConfigError) -> str:
     """The file of an object or of a mistake, whose source is `FILE:LINE:COLUMN` or `FILE`."""
     return _POSITION.sub("", entry.source)
 
 
-def _summary(entries: Sequence[Manifest | ConfigError], findings: Sequence[Finding]) -> str:
-    checked = sum(isinstance(entry, Manifest) and _is_checked(entry) for entry in entries)
-    places = len(set(map(_file_of, entries)))
-    scope = f"{counted(checked, 'object')} in {counted(places, 'file')}"
-    errors = sum(finding.level == "error" for finding in findings)
-    return f"{scope}: {counted(errors, 'error')}, {counted(len(findings) - errors, 'warning')}"
+def _position(finding: Finding) -> tuple[int, int]:
+    """The line and the column; 0 where there is none."""
+    _, *numbers = finding.place.rsplit(":", 2)
+    line, column = (int(number) if number.isdecimal() else 0 for number in (*numbers, "", "")[:2])
+    return line, column
 
 
 def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
@@ -181,36 +182,11 @@ def _finding(manifest: Manifest, level: Level, problem: Problem) -> Finding:
     )
 
 
-def _table(findings: Sequence[Finding], _: TextIO) -> None:
-    if findings:
-        rows = (
-            (
-                finding.place,
-                Styled(finding.level, _STYLES[finding.level]),
-                finding.object,
-                finding.message,
-            )
-            for finding in findings
-        )
-        show(table(("PLACE", "LEVEL", "OBJECT", "PROBLEM"), rows))
-
-
-def _json(findings: Sequence[Finding], out: TextIO) -> None:
-    out.write(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode() + "\n")
-
-
-def _sarif(findings: Sequence[Finding], out: TextIO) -> None:
-    driver = {"name": "dynamoctl lint", "version": version()}
-    run = {"tool": {"driver": driver}, "results": [_result(finding) for finding in findings]}
-    body = {"$schema": _SARIF, "version": "2.1.0", "runs": [run]}
-    out.write(msgspec.json.format(msgspec.json.encode(body), indent=2).decode() + "\n")
-
-
 def _result(finding: Finding) -> Object:
-    file, *numbers = finding.place.rsplit(":", 2)
-    place: Object = {"artifactLocation": {"uri": file}}
-    if len(numbers) == 2 and all(number.isdecimal() for number in numbers):  # noqa: PLR2004  line, column
-        place["region"] = {"startLine": int(numbers[0]), "startColumn": int(numbers[1])}
+    place: Object = {"artifactLocation": {"uri": _POSITION.sub("", finding.place)}}
+    if all(_position(finding)):
+        line, column = _position(finding)
+        place["region"] = {"startLine": line, "startColumn": column}
     return {
         "ruleId": finding.path,
         "level": finding.level,
@@ -234,7 +210,9 @@ def neighbours(manifests: Sequence[Manifest], namespace: str) -> dict[str, Clust
         ):
             continue
         if value.get("kind") == "PersistentVolumeClaim":
-            claims[place][name] = tuple(_texts(_mapping(value, "spec").get("accessModes")))
+            modes = _mapping(value, "spec").get("accessModes")
+            texts = modes if isinstance(modes, list) else ()
+            claims[place][name] = tuple(text for text in texts if isinstance(text, str))
         elif value.get("kind") == "ConfigMap":
             keys = (_mapping(value, field) for field in ("data", "binaryData"))
             maps[place][name] = frozenset(str(key) for mapping in keys for key in mapping)
@@ -247,15 +225,6 @@ def neighbours(manifests: Sequence[Manifest], namespace: str) -> dict[str, Clust
 def _mapping(value: Object, field: str) -> Object:
     inner = value.get(field)
     return inner if isinstance(inner, dict) else {}
-
-
-def _texts(value: object) -> Iterator[str]:
-    yield from (
-        text for text in (value if isinstance(value, list) else ()) if isinstance(text, str)
-    )
-
-
-_PRINTERS = {"table": _table, "json": _json, "sarif": _sarif}
 
 
 _DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -307,7 +276,21 @@ def print_schema(kinds: Sequence[str]) -> None:
 
 def editor_schema(resources: Sequence[type[Resource]]) -> Object:
     """A JSON schema of these kinds, with descriptions and defaults."""
-    schemas = [_of_kind(resource) for resource in resources]
+    schemas = []
+    for resource in resources:
+        schema = closed(whole_schema(resource), _NOTES)
+        head = {"apiVersion": resource.KIND.api_version, "kind": resource.KIND.name}
+        constants = {field: {"const": value} for field, value in head.items()}
+        required = ["apiVersion", "kind", "metadata"]
+        properties = schema["properties"] | constants
+        schemas.append(
+            {
+                **schema,
+                "properties": properties,
+                "required": required,
+                "additionalProperties": False,
+            }
+        )
     if len(schemas) == 1:
         return {"$schema": _DRAFT, **schemas[0]}
     cases = [
@@ -317,13 +300,13 @@ def editor_schema(resources: Sequence[type[Resource]]) -> Object:
         }
         for resource, schema in zip(resources, schemas, strict=True)
     ]
-    head = resources[0].KIND.api_version
+    version_ = resources[0].KIND.api_version
     names = [resource.KIND.name for resource in resources]
     return {
         "$schema": _DRAFT,
         "type": "object",
         "required": ["apiVersion", "kind"],
-        "properties": {"apiVersion": {"const": head}, "kind": {"enum": names}},
+        "properties": {"apiVersion": {"const": version_}, "kind": {"enum": names}},
         "allOf": cases,
     }
 
@@ -362,13 +345,21 @@ def explained(resource: type[Resource], field: FieldSchema) -> list[RenderableTy
     if "default" in field.schema:
         rows.append(("DEFAULT", str(field.schema["default"])))
     inner = _inner(field.schema)
-    rows += [(rule.upper(), _shown(field.schema[rule])) for rule in _RULES if rule in field.schema]
+    for rule in _RULES:
+        if rule in field.schema:
+            value = field.schema[rule]
+            texts = map(str, value) if isinstance(value, list | tuple) else (str(value),)
+            rows.append((rule.upper(), ", ".join(texts)))
     parts: list[RenderableType] = [table((), [(Styled(name, "bold"), text) for name, text in rows])]
     if text := field.schema.get("description"):
         parts += ["", Text(text)]
     required = inner.get("required", ())
     fields = [
-        (Styled(name, "bold"), type_of(schema) + (" *" if name in required else ""), _first(schema))
+        (
+            Styled(name, "bold"),
+            type_of(schema) + (" *" if name in required else ""),
+            str(schema.get("description", "")).partition(". ")[0].rstrip("."),
+        )
         for name, schema in inner.get("properties", {}).items()
     ]
     if fields:
@@ -402,7 +393,8 @@ def _below(field: FieldSchema, part: str, following: str) -> FieldSchema:
     fields = field.schema.get("properties", {})
     name = part.removesuffix("[]")
     if name not in fields:
-        hint = nearest(name, fields) or _listed(fields)
+        listing = f" (fields: {', '.join(sorted(fields))})" if fields else " (it has no fields)"
+        hint = nearest(name, fields) or listing
         raise CycloptsError(f'unknown field "{name}" of {field.path or "the object"}{hint}')
     is_required = name in field.schema.get("required", ())
     return FieldSchema(f"{field.path}.{name}".lstrip("."), fields[name], is_required)
@@ -414,25 +406,3 @@ def _inner(schema: Object) -> Object:
         if keyword in schema:
             return _inner(schema[keyword])
     return schema
-
-
-def _of_kind(resource: type[Resource]) -> Object:
-    schema = closed(whole_schema(resource), _NOTES)
-    schema["properties"] |= {
-        "apiVersion": {"const": resource.KIND.api_version},
-        "kind": {"const": resource.KIND.name},
-    }
-    return {**schema, "required": ["apiVersion", "kind", "metadata"], "additionalProperties": False}
-
-
-def _listed(fields: Object) -> str:
-    return f" (fields: {', '.join(sorted(fields))})" if fields else " (it has no fields)"
-
-
-def _shown(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _first(schema: Object) -> str:
-    """The first sentence of a description."""
-    return str(schema.get("description", "")).partition(". ")[0].rstrip(".")

@@ -12,8 +12,7 @@ from cyclopts import CycloptsError
 from dynamo_graphs import Latency
 from dynamo_operator.documents import write_yaml
 from dynamo_operator.shared.problems import is_subdomain
-from dynamo_profiler.charts import COLUMNS, Candidate, row
-from dynamo_profiler.run import Progress
+from dynamo_profiler.charts import COLUMNS, row
 from dynamo_profiler.study import Study, study
 from dynamoctl.options import ProfileOptions
 from dynamoctl.screen import show, show_json, table
@@ -54,13 +53,17 @@ def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
     if output == "yaml":
         write_yaml(result.documents, sys.stdout)
     elif output == "csv":
-        rows = [COLUMNS, *map(row, result.candidates)]
-        csv.writer(sys.stdout, lineterminator="\n").writerows(rows)
+        lines = [COLUMNS, *map(row, result.candidates)]
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
     elif output == "json":
         choice = result.choice.text()
         show_json({"choice": choice, "notes": [result.note], "candidates": result.rows()})
     else:
-        shown = table(_HEAD, map(_cells, result.front))
+        rows = [
+            (*map(str, values), "met" if meets else "missed")
+            for *values, meets in map(row, result.front)
+        ]
+        shown = table(_HEAD, rows)
         show(result.note, "", shown, "", f"Choice: {result.choice.text()}")
 
 
@@ -90,7 +93,7 @@ def _study(options: ProfileOptions, name: str = "") -> Study:
             input_tokens=options.isl,
             output_tokens=options.osl,
         ),
-        seen=_show_step,
+        seen=lambda step: print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True),
         name=name,
         model_config=_config(options.model_config),
         precision=options.precision,
@@ -105,10 +108,6 @@ def _study(options: ProfileOptions, name: str = "") -> Study:
     )
 
 
-def _show_step(step: Progress) -> None:
-    print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True)
-
-
 def _config(file: Path | None) -> Fields | None:
     if file is None:
         return None
@@ -121,11 +120,6 @@ def _config(file: Path | None) -> Fields | None:
     if not isinstance(config, Mapping):
         raise ConfigError(str(file), "not a JSON object")
     return config
-
-
-def _cells(candidate: Candidate) -> list[str]:
-    *values, meets = row(candidate)
-    return [*map(str, values), "met" if meets else "missed"]
 
 
 def _write(file: Path, text: str) -> None:

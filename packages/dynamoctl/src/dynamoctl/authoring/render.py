@@ -142,19 +142,14 @@ def _sources(file: str) -> Sequence[str]:
 
 
 def _objects(source: str) -> Iterator[Manifest]:
-    if source == STANDARD_INPUT:
-        name, text = "<stdin>", _standard_input()
-    else:
-        name, text = source, text_of(Path(source))
+    name = "<stdin>" if source == STANDARD_INPUT else source
+    try:
+        is_file = source != STANDARD_INPUT
+        text = text_of(Path(source)) if is_file else sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(name, "expected UTF-8 text") from error
     for document in documents(name, text):
         yield from _unlisted(document)
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError("<stdin>", "expected UTF-8 text") from error
 
 
 def _unlisted(document: Document) -> Iterator[Manifest]:
@@ -166,9 +161,8 @@ def _unlisted(document: Document) -> Iterator[Manifest]:
     for index, body in entries:
         prefix = "" if index is None else f"items[{index}]"
         if not isinstance(body, dict):
-            raise ConfigError(
-                document.place(prefix), ("expected an object with apiVersion and kind")
-            )
+            message = "expected an object with apiVersion and kind"
+            raise ConfigError(document.place(prefix), message)
         yield Manifest(body, document, prefix)
 
 
@@ -384,7 +378,9 @@ def rendered(
             document = manifest.placed(namespace, DEFAULT_NAMESPACE)
         except ConfigError as error:
             problems.append(error)
-        in_namespace, beside = by_namespace.get(_namespace(document), anywhere)
+        metadata = document.get("metadata")
+        own = str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""
+        in_namespace, beside = by_namespace.get(own, anywhere)
         expansion = expanded(document, in_namespace, settings, beside)
         problems += (
             manifest.problem(problem.path, problem.message) for problem in expansion.problems
@@ -394,9 +390,8 @@ def rendered(
         place = manifest.place()
         first = places.setdefault(identity(document), place)
         if first != place:
-            problems.append(
-                manifest.problem("metadata.name", (f"duplicate object, first defined at {first}"))
-            )
+            text = f"duplicate object, first defined at {first}"
+            problems.append(manifest.problem("metadata.name", text))
         if document["kind"] not in RENDERED:
             objects["as it is", str(index)] = manifest.value
         for body in expansion.objects:
@@ -404,8 +399,3 @@ def rendered(
     if problems:
         raise ExceptionGroup("manifests", problems)
     return list(objects.values())
-
-
-def _namespace(document: Object) -> str:
-    metadata = document.get("metadata")
-    return str(metadata.get("namespace", "")) if isinstance(metadata, dict) else ""

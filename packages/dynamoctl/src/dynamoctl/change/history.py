@@ -50,10 +50,7 @@ class Revision:
 
 
 async def print_history(name: str, where: Where, output: str, number: int | None) -> None:
-    """Print the revisions of a graph, the newest last, or the spec of one of them.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Print the revisions of a graph, the newest last, or the spec of one of them."""
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)
@@ -90,10 +87,7 @@ async def print_history(name: str, where: Where, output: str, number: int | None
 
 
 async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> Edited | None:
-    """Return to the spec of a revision, or of the one before the current; with `is_dry` print what changes.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Return to the spec of a revision, or of the one before; with `is_dry` print what would change."""
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         revisions = await _revisions(at, graph)

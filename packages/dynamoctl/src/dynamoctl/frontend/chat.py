@@ -21,10 +21,7 @@ _ERRORS = 400
 async def print_chat(
     name: str, where: Where, prompt: str, *, model: str, max_tokens: int, output: str
 ) -> ExitCode:
-    """Ask once, or without a prompt for each line that the user types; print the times after each answer.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Ask once, or without a prompt for each line that the user types; print the times after each answer."""
     async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         chosen = await served_model(frontend, model)
@@ -51,10 +48,7 @@ async def print_chat(
 async def print_answer(
     name: str, where: Where, path: str, *, method: str, body: bytes | None
 ) -> ExitCode:
-    """Send one request to the frontend and print the answer as it arrives; 1 for an HTTP error.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Send one request to the frontend and print the answer as it arrives; 1 for an HTTP error."""
     async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         verb = method or ("POST" if body is not None else "GET")

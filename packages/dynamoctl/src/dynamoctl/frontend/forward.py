@@ -34,10 +34,7 @@ _SAME_PAGE = ("same-origin", "none")
 
 
 async def forward(name: str, where: Where, *, port: int, address: str) -> ExitCode:
-    """Forward until Ctrl-C. Port 0 is any free one.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Forward until Ctrl-C. Port 0 is any free one."""
     async with target_of(name, where, GRAPHS) as at:
         frontend = await frontend_of(at)
         runner = web.AppRunner(application_of(frontend, address), access_log=None)

@@ -59,7 +59,15 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
 
     Raises: CycloptsError for an invalid namespace or ServiceAccount; OperatorError.
     """
-    findings, code = await _findings(options)
+    if options.account:
+        _user(options.account)  # raises before anything is asked of the cluster
+    try:
+        async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
+            findings = [finding async for finding in _checked(at.reading, options)]
+        has_failed = any(finding.verdict is CheckResult.FAIL for finding in findings)
+        code = ExitCode.PROBLEMS if has_failed else ExitCode.OK
+    except Unreachable as error:
+        findings, code = checks.unreachable(str(error)), ExitCode.UNREACHABLE
     if output == "json":
         show_json(
             [
@@ -70,33 +78,25 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
         return code
     print(checks.headline(findings))
     for finding in findings:
-        style = _STYLES[finding.verdict]
-        show(
-            Text.assemble(
-                (f"{finding.verdict.value:<8} ", style), visible(f"{finding.name}: {finding.text}")
-            )
-        )
+        mark = f"{finding.verdict.value:<8} ", _STYLES[finding.verdict]
+        show(Text.assemble(mark, visible(f"{finding.name}: {finding.text}")))
         if finding.remedy:
             show(visible(f"{'':<8} → {finding.remedy}"))
     print(checks.summary(findings))
     return code
 
 
-async def _findings(options: CheckOptions) -> tuple[list[Finding], ExitCode]:
-    if options.account:
-        _user(options.account)  # raises before anything is asked of the cluster
-    try:
-        async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
-            findings = [finding async for finding in _checked(at.reading, options)]
-    except Unreachable as error:
-        return checks.unreachable(str(error)), ExitCode.UNREACHABLE
-    has_failed = any(finding.verdict is CheckResult.FAIL for finding in findings)
-    return findings, ExitCode.PROBLEMS if has_failed else ExitCode.OK
-
-
 async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Finding]:
+    async def lacks() -> Finding:
+        user = _user(options.account) if options.account else ""
+        missing = await permissions.missing(reading, user, options.namespace)
+        return checks.permissions(missing, options.account or "the current user")
+
+    async def pods() -> Finding:
+        return await upgrade.pods(reading, await running_settings(reading), options.namespace)
+
     version = (await reading.client.get_json("version"))["gitVersion"]
-    yield Finding(checks.CONNECTIVITY, CheckResult.OK, "the API server answers")
+    yield checks.ok(checks.CONNECTIVITY, "the API server answers")
     if not options.is_self:
         yield await _judged(checks.STORAGE, reading.all(StorageClass), checks.default_storage)
         yield await _judged(checks.GPUS, reading.all(Node), checks.gpus)
@@ -110,7 +110,7 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
             yield finding
         yield await _seen(checks.GRAPHS, _closed(reading, options))
     if options.account or options.is_self:
-        yield await _seen(checks.PERMISSIONS, _permissions(reading, options))
+        yield await _seen(checks.PERMISSIONS, lacks())
     if options.is_self or not options.is_before:
         yield await _seen(checks.ADMISSION, _admission(reading, options))
     if options.namespace and not options.is_self:
@@ -119,7 +119,7 @@ async def _checked(reading: Reading, options: CheckOptions) -> AsyncIterator[Fin
         yield await _seen(checks.PULL_SECRETS, _pull_secrets(reading, options.namespace))
     if options.is_before_upgrade:
         yield await _seen(upgrade.DEFINITIONS, upgrade.definitions(reading))
-        yield await _seen(upgrade.PODS, _pods(reading, options.namespace))
+        yield await _seen(upgrade.PODS, pods())
 
 
 async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
@@ -127,13 +127,8 @@ async def _seen(name: str, finding: Awaitable[Finding]) -> Finding:
     try:
         return await finding
     except Forbidden as error:
-        text = f"cannot read it: {error.message}"
-        return Finding(
-            name,
-            CheckResult.WARNING,
-            text,
-            ("run it as a user who can, or ask an administrator"),
-        )
+        remedy = "run it as a user who can, or ask an administrator"
+        return checks.warning(name, f"cannot read it: {error.message}", remedy)
 
 
 async def _judged(name: str, objects: Awaitable[T], judge: Callable[[T], Finding]) -> Finding:
@@ -152,7 +147,7 @@ async def _definitions(reading: Reading, options: CheckOptions) -> AsyncIterator
         }
     except Forbidden as error:
         text = f"cannot read it: {error.message}"
-        yield Finding(checks.DEFINITIONS, CheckResult.WARNING, text)
+        yield checks.warning(checks.DEFINITIONS, text)
         return
     ours = [resource.KIND for resource in RESOURCES]
     yield checks.definitions(ours, present, is_before=options.is_before)
@@ -269,12 +264,6 @@ async def _operators(reading: Reading, options: CheckOptions) -> AsyncIterator[F
     )
 
 
-async def _permissions(reading: Reading, options: CheckOptions) -> Finding:
-    user = _user(options.account) if options.account else ""
-    lacks = await permissions.missing(reading, user, options.namespace)
-    return checks.permissions(lacks, options.account or "the current user")
-
-
 async def _admission(reading: Reading, options: CheckOptions) -> Finding:
     """Try a dry run of a graph that only the webhooks refuse, not the schema."""
     graph = DynamoGraphDeployment.KIND
@@ -298,10 +287,6 @@ async def _pull_secrets(reading: Reading, namespace: str) -> Finding:
     secrets = await reading.all(PullSecret, namespace=namespace, fields=PULL_SECRETS)
     registries = {host for secret in secrets for host in registries_only(secret).data}
     return checks.pull_secrets(images, registries)
-
-
-async def _pods(reading: Reading, namespace: str) -> Finding:
-    return await upgrade.pods(reading, await running_settings(reading), namespace)
 
 
 def _images(value: object) -> Iterator[str]:

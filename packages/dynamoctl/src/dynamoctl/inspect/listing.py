@@ -49,8 +49,6 @@ async def print_list(
     """Print the objects of a kind, and again on each change if they are watched.
 
     `kind` is any name that kubectl takes. A watch ends with Ctrl-C only.
-
-    Raises: CycloptsError; OperatorError.
     """
     if watch and output in RAW:
         raise CycloptsError(
@@ -261,10 +259,7 @@ _EVENT_HEAD = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
 
 
 async def print_events(name: str, where: Where, output: str, *, only_warnings: bool) -> ExitCode:
-    """Print the Events, the newest last.
-
-    Raises: CycloptsError; OperatorError, or a group of them.
-    """
+    """Print the Events, the newest last."""
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)

@@ -54,10 +54,7 @@ def log_query(options: LogOptions) -> dict[str, str]:
 
 
 async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
-    """Print the logs; `name` is GRAPH or GRAPH/SERVICE.
-
-    Raises: CycloptsError; OperatorError, or a group of them.
-    """
+    """Print the logs; `name` is GRAPH or GRAPH/SERVICE."""
     graph, service = parse_service(name)
     query = log_query(options)
     printer = LogPrinter(console(), has_timestamps=options.timestamps)

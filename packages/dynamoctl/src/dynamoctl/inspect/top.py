@@ -43,10 +43,7 @@ async def print_top(
     watch: bool,
     interval_seconds: float,
 ) -> None:
-    """Print the load of one graph or of all, once or after each interval until Ctrl-C.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Print the load of one graph or of all, once or after each interval until Ctrl-C."""
     plain = parse_object(name, GRAPHS)[1] if name else ""
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace

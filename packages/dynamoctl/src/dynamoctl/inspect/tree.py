@@ -154,10 +154,7 @@ def _replicas(resource: Resource) -> tuple[int, int] | None:
 
 
 async def print_tree(name: str, where: Where, output: str) -> ExitCode:
-    """Print the objects of a graph; 0 if it is ready.
-
-    Raises: CycloptsError; OperatorError, or a group of them.
-    """
+    """Print the objects of a graph; 0 if it is ready."""
     async with target_of(name, where, GRAPHS) as at:
         graph = await at.get()
         dependents = await members(at.reading.client, graph.key)
@@ -172,10 +169,7 @@ async def print_tree(name: str, where: Where, output: str) -> ExitCode:
 
 
 async def print_status(name: str, where: Where, output: str, *, watch: bool) -> ExitCode:
-    """Print the status of an object; with `watch` again on each change until it is ready.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Print the status of an object; with `watch` again on each change until it is ready."""
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
         if watch and not is_ready(stated):
@@ -191,8 +185,6 @@ async def print_reasons(
     """Explain an object, or with `every` each object that is not ready; 0 if everything is ready.
 
     `every` leaves out components and scaling adapters of a graph: the graph names their causes.
-
-    Raises: CycloptsError; OperatorError.
     """
     from dynamo_graphs.explanation import explained
 
@@ -298,10 +290,7 @@ _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
 
 
 async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitCode:
-    """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded.
-
-    Raises: CycloptsError; OperatorError.
-    """
+    """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded."""
     from dynamo_graphs.explanation import explained
 
     async with target_of(name, where, (type_named(kind, STATED),)) as at:

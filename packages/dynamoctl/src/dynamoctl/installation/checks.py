@@ -133,36 +133,49 @@ class Finding:
     remedy: str = ""
 
 
+def ok(name: str, text: str) -> Finding:
+    """A check that passed."""
+    return Finding(name, CheckResult.OK, text)
+
+
+def warning(name: str, text: str, remedy: str = "") -> Finding:
+    """A check that passed, with something to look at."""
+    return Finding(name, CheckResult.WARNING, text, remedy)
+
+
+def failed(name: str, text: str, remedy: str = "") -> Finding:
+    """A check that failed."""
+    return Finding(name, CheckResult.FAIL, text, remedy)
+
+
 def kubernetes_version(version: str) -> Finding:
     """Whether the API server is new enough. `version` is its `gitVersion`, such as `v1.36.3`."""
     match = re.match(r"v?(\d+)\.(\d+)", version)
     is_new = match is not None and (int(match[1]), int(match[2])) >= OLDEST
     oldest = ".".join(map(str, OLDEST))
     if is_new:
-        return Finding(VERSION, CheckResult.OK, version)
-    return Finding(VERSION, CheckResult.FAIL, f"{version} is too old", f"use {oldest} or newer")
+        return ok(VERSION, version)
+    return failed(VERSION, f"{version} is too old", f"use {oldest} or newer")
 
 
 def default_storage(classes: Sequence[StorageClass]) -> Finding:
     """Whether a PVC without a storage class gets a default."""
-    names = sorted(storage_class.metadata.name for storage_class in classes)
+    names = sorted(it.metadata.name for it in classes)
     default = sorted(
-        storage_class.metadata.name
-        for storage_class in classes
-        if storage_class.metadata.annotations.get(_DEFAULT) == "true"
+        it.metadata.name for it in classes if it.metadata.annotations.get(_DEFAULT) == "true"
     )
     if len(default) == 1:
-        return Finding(STORAGE, CheckResult.OK, default[0])
+        return ok(STORAGE, default[0])
     if default:
         text = f"there are several: {', '.join(default)}"
-        return Finding(STORAGE, CheckResult.WARNING, text, "remove the annotation from all but one")
+        return warning(STORAGE, text, "remove the annotation from all but one")
     if not names:
         remedy = "install a storage provisioner; only graphs with PVCs need one"
-        return Finding(STORAGE, CheckResult.FAIL, "no StorageClass found", remedy)
+        return failed(STORAGE, "no StorageClass found", remedy)
     text = f"none of {', '.join(names)}"
     patch = json.dumps({"metadata": {"annotations": {_DEFAULT: "true"}}})
     remedy = f"kubectl patch storageclass {names[0]} -p '{patch}'"
-    return Finding(STORAGE, CheckResult.FAIL, text, remedy)
+    return failed(STORAGE, text, remedy)
 
 
 def gpus(nodes: Sequence[Node]) -> Finding:
@@ -170,9 +183,9 @@ def gpus(nodes: Sequence[Node]) -> Finding:
     gpu_nodes = [node for node in nodes if node.metadata.labels.get(_GPU_LABEL) == "true"]
     if not gpu_nodes:
         remedy = f"install the NVIDIA GPU operator, which labels nodes with {_GPU_LABEL}=true"
-        return Finding(GPUS, CheckResult.FAIL, "no node reports GPUs", remedy)
+        return failed(GPUS, "no node reports GPUs", remedy)
     count = sum(int(node.status.allocatable.get(_GPU, "0")) for node in gpu_nodes)
-    return Finding(GPUS, CheckResult.OK, f"{count} GPUs on {len(gpu_nodes)} nodes")
+    return ok(GPUS, f"{count} GPUs on {len(gpu_nodes)} nodes")
 
 
 def gpu_operator(pods: Sequence[Pod]) -> Finding:
@@ -180,13 +193,11 @@ def gpu_operator(pods: Sequence[Pod]) -> Finding:
     running = sum(pod.status.phase == "Running" for pod in pods)
     text = f"{running} of {len(pods)} pods run"
     if pods and running == len(pods):
-        return Finding(GPU_OPERATOR, CheckResult.OK, text)
+        return ok(GPU_OPERATOR, text)
     if running:
-        return Finding(
-            GPU_OPERATOR, CheckResult.WARNING, text, "kubectl get pods -A -l app=gpu-operator"
-        )
+        return warning(GPU_OPERATOR, text, "kubectl get pods -A -l app=gpu-operator")
     text = text if pods else "no pods found with app=gpu-operator"
-    return Finding(GPU_OPERATOR, CheckResult.FAIL, text, "install the NVIDIA GPU operator")
+    return failed(GPU_OPERATOR, text, "install the NVIDIA GPU operator")
 
 
 def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
@@ -200,58 +211,54 @@ def own_operators(leases: Iterable[Lease], now: datetime) -> Finding:
     text = ", ".join(sorted(by_state[True])) or "none"
     if expired := sorted(by_state[False] - by_state[True]):
         text += f"; until its Lease expired also {', '.join(expired)}"
-    return Finding(NAMESPACES, CheckResult.OK, text)
+    return ok(NAMESPACES, text)
 
 
 def permissions(missing: Sequence[str], account: str) -> Finding:
     """Whether the operator's ServiceAccount has the permissions that the operator needs."""
     if not missing:
-        return Finding(PERMISSIONS, CheckResult.OK, f"{account} has all permissions that it needs")
+        return ok(PERMISSIONS, f"{account} has all permissions that it needs")
     text = f"{account} lacks: {'; '.join(missing)}"
-    return Finding(
-        PERMISSIONS, CheckResult.FAIL, text, "compare its roles with docs/permissions.md"
-    )
+    return failed(PERMISSIONS, text, "compare its roles with docs/permissions.md")
 
 
 def unreachable(words: str) -> list[Finding]:
     """The findings for a cluster that does not answer."""
     others = (STORAGE, GPUS, GPU_OPERATOR)
     return [
-        Finding(CONNECTIVITY, CheckResult.FAIL, words, "kubectl cluster-info"),
-        *(Finding(name, CheckResult.FAIL, "not checked") for name in others),
+        failed(CONNECTIVITY, words, "kubectl cluster-info"),
+        *(failed(name, "not checked") for name in others),
     ]
 
 
 def headline(findings: Sequence[Finding]) -> str:
     """The first line: the failed checks, if any."""
-    failed = [finding.name for finding in findings if finding.verdict is CheckResult.FAIL]
+    names = [finding.name for finding in findings if finding.verdict is CheckResult.FAIL]
     warned = sum(finding.verdict is CheckResult.WARNING for finding in findings)
     warnings = f"; {counted(warned, 'warning')}" if warned else ""
-    if not failed:
+    if not names:
         return f"No check failed{warnings}."
-    return f"{len(failed)} of {len(findings)} checks failed: {', '.join(failed)}{warnings}."
+    return f"{len(names)} of {len(findings)} checks failed: {', '.join(names)}{warnings}."
 
 
 def summary(findings: Sequence[Finding]) -> str:
     """The last line."""
-    failed = sum(finding.verdict is CheckResult.FAIL for finding in findings)
-    return f"Summary: {len(findings) - failed} passed, {failed} failed"
+    count = sum(finding.verdict is CheckResult.FAIL for finding in findings)
+    return f"Summary: {len(findings) - count} passed, {count} failed"
 
 
 def leader(lease: Lease | None, now: datetime, *, is_before: bool) -> Finding:
     """Whether an operator leads in the whole cluster. Before an installation, that would make two."""
     if lease is None or not lease.spec.holder_identity:
-        return Finding(LEADER, CheckResult.OK, "no operator leads")
+        return ok(LEADER, "no operator leads")
     holder = lease.spec.holder_identity
     if not is_led(lease, now):
-        return Finding(
-            LEADER, CheckResult.OK, (f"no operator leads; {holder} did until its Lease expired")
-        )
+        return ok(LEADER, f"no operator leads; {holder} did until its Lease expired")
     text = f"{holder} leads, by Lease {lease.metadata.namespace}/{lease.metadata.name}"
     if not is_before:
-        return Finding(LEADER, CheckResult.OK, text)
+        return ok(LEADER, text)
     remedy = "upgrade that release, or install for one namespace: namespaceRestriction.enabled=true"
-    return Finding(LEADER, CheckResult.WARNING, text, remedy)
+    return warning(LEADER, text, remedy)
 
 
 def is_led(lease: Lease | None, now: datetime) -> bool:
@@ -274,24 +281,17 @@ def without_election(accounts: Sequence[Key], *, is_before: bool) -> Finding:
 def quota(quotas: Sequence[ResourceQuota]) -> Finding:
     """What is left of the quotas of a namespace."""
     left = {
-        f"{resource_quota.metadata.name}/{resource}": _left(resource_quota, resource)
-        for resource_quota in quotas
-        for resource in resource_quota.status.hard
+        f"{it.metadata.name}/{resource}": (amount(hard) or Decimal(0))
+        - (amount(it.status.used.get(resource, "0")) or Decimal(0))
+        for it in quotas
+        for resource, hard in it.status.hard.items()
     }
     used_up = sorted(name for name, rest in left.items() if rest <= 0)
     if used_up:
         text = f"exhausted: {', '.join(used_up)}"
-        return Finding(QUOTA, CheckResult.WARNING, text, "kubectl describe resourcequota")
+        return warning(QUOTA, text, "kubectl describe resourcequota")
     text = ", ".join(f"{name}: {float(rest):g} left" for name, rest in sorted(left.items()))
-    return Finding(QUOTA, CheckResult.OK, text or "no quota found")
-
-
-def _left(resource_quota: ResourceQuota, resource: str) -> Decimal:
-    hard, used = (
-        amount(of.get(resource, "0"))
-        for of in (resource_quota.status.hard, resource_quota.status.used)
-    )
-    return (hard or Decimal(0)) - (used or Decimal(0))
+    return ok(QUOTA, text or "no quota found")
 
 
 def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
@@ -299,12 +299,12 @@ def pull_secrets(images: Iterable[str], registries: Collection[str]) -> Finding:
     by_registry: Mapping[str, str] = {registry_of_image(image): image for image in images}
     missing = {host: image for host, image in by_registry.items() if host not in registries}
     if not by_registry:
-        return Finding(PULL_SECRETS, CheckResult.OK, "no graph names an image")
+        return ok(PULL_SECRETS, "no graph names an image")
     if not missing:
-        return Finding(PULL_SECRETS, CheckResult.OK, f"found for {', '.join(sorted(by_registry))}")
+        return ok(PULL_SECRETS, f"found for {', '.join(sorted(by_registry))}")
     text = "; ".join(f"{host} (as in {image})" for host, image in sorted(missing.items()))
     remedy = "public images need none; otherwise: kubectl create secret docker-registry"
-    return Finding(PULL_SECRETS, CheckResult.WARNING, f"missing for {text}", remedy)
+    return warning(PULL_SECRETS, f"missing for {text}", remedy)
 
 
 GRAPHS = "Graphs where the operator may not write"
@@ -341,7 +341,7 @@ def graphs_in_closed(by_namespace: Mapping[str, Sequence[str]], *, is_before: bo
     """
     named = [f"{space}/{name}" for space, names in sorted(by_namespace.items()) for name in names]
     if not named:
-        return Finding(GRAPHS, CheckResult.OK, "none")
+        return ok(GRAPHS, "none")
     more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     will = "after the upgrade their pods keep running, but " if is_before else ""
     text = f"{', '.join(named[:_MOST_NAMED])}{more}: {will}the operator does not change them"
@@ -349,7 +349,7 @@ def graphs_in_closed(by_namespace: Mapping[str, Sequence[str]], *, is_before: bo
         "create them in another namespace, or, if they are in the namespace of the release: "
         f"helm upgrade with --set {VALUE}"
     )
-    return Finding(GRAPHS, CheckResult.WARNING, text, remedy)
+    return warning(GRAPHS, text, remedy)
 
 
 def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Finding | None:
@@ -357,19 +357,16 @@ def unobserved(project: str, objects: Iterable[Object], now: datetime) -> Findin
     named = sorted(
         f"{body['kind']} {body['metadata'].get('namespace', '')}/{body['metadata']['name']}"
         for body in objects
-        if not body.get("status") and _is_old(body, now)
+        if not body.get("status")
+        and (seconds_between(body["metadata"].get("creationTimestamp"), now) or 0)
+        > UNOBSERVED_SECONDS
     )
     if not named:
         return None
     more = f" and {counted(len(named) - 1, 'other object')}" if len(named) > 1 else ""
     text = f"no controller has observed {named[0]}{more}"
     remedy = f"check that the controller of {project} runs: its CRDs alone create no pods"
-    return Finding(project, CheckResult.WARNING, text, remedy)
-
-
-def _is_old(body: Object, now: datetime) -> bool:
-    seconds = seconds_between(body["metadata"].get("creationTimestamp"), now)
-    return seconds is not None and seconds > UNOBSERVED_SECONDS
+    return warning(project, text, remedy)
 
 
 AUTHORITIES = "Webhook Authorities"
@@ -389,13 +386,13 @@ def authorities(configurations: Sequence[ValidatingWebhookConfiguration], now: d
             except ValueError as error:
                 name = f"{configuration.metadata.name}/{webhook.name}"
                 remedy = "see the log of the operator, or of cert-manager"
-                return Finding(AUTHORITIES, CheckResult.FAIL, f"{name} {error}", remedy)
+                return failed(AUTHORITIES, f"{name} {error}", remedy)
     if not ends:
-        return Finding(AUTHORITIES, CheckResult.OK, "no Dynamo webhook is registered")
+        return ok(AUTHORITIES, "no Dynamo webhook is registered")
     first = min(ends)
     text = f"the first expires on {first:%Y-%m-%d}"
     if first - now >= _SOON:
-        return Finding(AUTHORITIES, CheckResult.OK, text)
+        return ok(AUTHORITIES, text)
     result = CheckResult.FAIL if first <= now else CheckResult.WARNING
     remedy = "check that the operator that renews it is running"
     return Finding(AUTHORITIES, result, text, remedy)
@@ -421,28 +418,20 @@ def admission(trial: str, *, is_expected: bool) -> Finding:
             "check that a replica of the operator is ready and that the API server can "
             "reach its Service"
         )
-        return Finding(ADMISSION, CheckResult.FAIL, trial, remedy)
+        return failed(ADMISSION, trial, remedy)
     if _REFUSED in trial:
-        return Finding(
-            ADMISSION, CheckResult.OK, "the API server calls the webhooks and trusts them"
-        )
+        return ok(ADMISSION, "the API server calls the webhooks and trusts them")
     if trial:
-        return Finding(ADMISSION, CheckResult.WARNING, f"the check failed: {trial}")
+        return warning(ADMISSION, f"the check failed: {trial}")
     if is_expected:
         remedy = "check that the webhook is registered for this namespace"
-        return Finding(ADMISSION, CheckResult.FAIL, "no webhook refused an invalid graph", remedy)
-    return Finding(ADMISSION, CheckResult.OK, "no webhooks; conditions report errors")
+        return failed(ADMISSION, "no webhook refused an invalid graph", remedy)
+    return ok(ADMISSION, "no webhooks; conditions report errors")
 
 
 DEFINITIONS = "Definitions"
-
-
 _MONITORING = "monitoring.coreos.com"
-
-
 _VALUES = "dynamo-operator"
-
-
 _REMEDY = (
     "helm upgrade --install dynamo-crds, or: dynamoctl crds | kubectl apply --server-side -f -"
 )
@@ -495,22 +484,26 @@ def definitions(
     """Whether our CRDs are installed, in our version. Before an installation all may be missing."""
     missing = [str(kind) for kind in ours if str(kind) not in present]
     if is_before and len(missing) == len(ours):
-        return Finding(DEFINITIONS, CheckResult.OK, "none is installed yet")
+        return ok(DEFINITIONS, "none is installed yet")
     if missing:
-        return Finding(DEFINITIONS, CheckResult.FAIL, f"missing: {', '.join(missing)}", _REMEDY)
+        return failed(DEFINITIONS, f"missing: {', '.join(missing)}", _REMEDY)
     unserved = [str(kind) for kind in ours if not _serves(present[str(kind)], kind.version)]
     if unserved:
         text = f"not served in {ours[0].version}: {', '.join(unserved)}"
-        return Finding(DEFINITIONS, CheckResult.FAIL, text, _REMEDY)
-    lost = {str(kind): _unreadable(present[str(kind)]) for kind in ours}
-    unreadable = [f"{name} in {', '.join(versions)}" for name, versions in lost.items() if versions]
+        return failed(DEFINITIONS, text, _REMEDY)
+    unreadable = []
+    for kind in ours:
+        defined = {version.name for version in present[str(kind)].spec.versions}
+        stored = present[str(kind)].status.stored_versions
+        if lost := [version for version in stored if version not in defined]:
+            unreadable.append(f"{kind} in {', '.join(lost)}")
     if unreadable:
         text = (
             f"objects may be stored in versions that are no longer defined: {'; '.join(unreadable)}"
         )
         remedy = "see migrating stored versions in the Kubernetes documentation"
-        return Finding(DEFINITIONS, CheckResult.WARNING, text, remedy)
-    return Finding(DEFINITIONS, CheckResult.OK, f"all {len(ours)} are installed")
+        return warning(DEFINITIONS, text, remedy)
+    return ok(DEFINITIONS, f"all {len(ours)} are installed")
 
 
 def other_projects(
@@ -522,51 +515,37 @@ def other_projects(
 
     `forbidden` has the ServiceAccounts of operators that may not read a kind; None if no operator is known.
     """
-    return [finding for project in projects if (finding := _project(present, project, forbidden))]
-
-
-def _project(
-    present: Mapping[str, Definition],
-    project: Project,
-    forbidden: Mapping[Kind, Sequence[str]] | None,
-) -> Finding | None:
-    there = [kind for kind in project.kinds if str(kind) in present]
-    if not there:
-        return None
-    missing = [str(kind) for kind in project.kinds if kind not in there]
-    if missing:
-        text = f"partly installed; missing: {', '.join(missing)}"
-        return Finding(
-            project.name, CheckResult.WARNING, text, ("the operator uses it only if it is complete")
-        )
-    old = [kind for kind in there if not _serves(present[str(kind)], kind.version)]
-    if old:
-        text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
-        return Finding(
-            project.name,
-            CheckResult.WARNING,
-            text,
-            (f"install a {project.name} version that serves it"),
-        )
-    if forbidden is None or not project.granted_by:
-        return Finding(project.name, CheckResult.OK, f"installed; {project.use}")
-    withheld = [kind for kind in project.kinds if forbidden.get(kind)]
-    if withheld:
-        accounts = ", ".join(sorted({account for kind in withheld for account in forbidden[kind]}))
-        kinds = ", ".join(str(kind) for kind in withheld)
-        text = f"installed, but {accounts} may not read {kinds}: the operator does not use it"
-        remedy = f"to use it, set {project.granted_by}"
-        return Finding(project.name, CheckResult.WARNING, text, remedy)
-    return Finding(project.name, CheckResult.OK, "installed, and the operator may use it")
+    findings = []
+    for project in projects:
+        name = project.name
+        there = [kind for kind in project.kinds if str(kind) in present]
+        missing = [str(kind) for kind in project.kinds if kind not in there]
+        old = [kind for kind in there if not _serves(present[str(kind)], kind.version)]
+        withheld = [kind for kind in project.kinds if (forbidden or {}).get(kind)]
+        if not there:
+            continue
+        if missing:
+            text = f"partly installed; missing: {', '.join(missing)}"
+            finding = warning(name, text, "the operator uses it only if it is complete")
+        elif old:
+            text = f"{old[0]} is not served in {old[0].version}, the version that the operator uses"
+            finding = warning(name, text, f"install a {name} version that serves it")
+        elif forbidden is None or not project.granted_by:
+            finding = ok(name, f"installed; {project.use}")
+        elif withheld:
+            accounts = sorted({account for kind in withheld for account in forbidden[kind]})
+            kinds = ", ".join(map(str, withheld))
+            text = f"installed, but {', '.join(accounts)} may not read {kinds}"
+            remedy = f"to use it, set {project.granted_by}"
+            finding = warning(name, f"{text}: the operator does not use it", remedy)
+        else:
+            finding = ok(name, "installed, and the operator may use it")
+        findings.append(finding)
+    return findings
 
 
 def _serves(definition: Definition, version: str) -> bool:
     return any(defined.name == version and defined.served for defined in definition.spec.versions)
-
-
-def _unreadable(definition: Definition) -> list[str]:
-    defined = {version.name for version in definition.spec.versions}
-    return [version for version in definition.status.stored_versions if version not in defined]
 
 
 PROJECTS = (

@@ -54,7 +54,7 @@ from dynamo_operator.shared.cluster import (
     VirtualService,
 )
 from dynamo_operator.shared.transforms import registries_only
-from dynamoctl.installation.checks import CheckResult, Definition, Finding
+from dynamoctl.installation.checks import Definition, Finding, failed, ok
 from kube_runtime.apply.drift import content_of
 from kube_runtime.cache.store import Cache, Store
 from kube_runtime.cache.watch import Present, Started, Synced
@@ -274,13 +274,11 @@ async def definitions(reading: Reading) -> Finding:
         try:
             after = await reading.applied(Definition.KIND, definition)
         except ApiError as error:
-            return Finding(
-                DEFINITIONS, CheckResult.FAIL, (f"the API server refuses {name}: {error.message}")
-            )
+            return failed(DEFINITIONS, f"the API server refuses {name}: {error.message}")
         if live is None or live["spec"] != after["spec"]:
             changed.append(name)
     text = f"changes: {', '.join(changed)}" if changed else "nothing changes"
-    return Finding(DEFINITIONS, CheckResult.OK, text)
+    return ok(DEFINITIONS, text)
 
 
 async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Finding:
@@ -296,15 +294,12 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     waiting = f"; {len(kept)} keep their template until they are edited: {_names(kept)}"
     rest = waiting if kept else ""
     if not replaced:
-        return Finding(
+        return ok(
             PODS,
-            CheckResult.OK,
             (f"no pods of {len(templates)} pod templates would be replaced{rest}"),
         )
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
-    return Finding(
-        PODS, CheckResult.FAIL, f"pods would be replaced: {_names(replaced)}{rest}", remedy
-    )
+    return failed(PODS, f"pods would be replaced: {_names(replaced)}{rest}", remedy)
 
 
 def _names(templates: list[Foreseen]) -> str:

@@ -1,7 +1,7 @@
 """A component of 144 kB with 320 replicas over several nodes: its groups are never in memory together."""
 
 import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dynamo_operator.component.api import DynamoComponentDeployment
@@ -28,7 +28,7 @@ def wide(replicas: int, **fields: Any) -> DynamoComponentDeployment:
     )
 
 
-def workloads(component: DynamoComponentDeployment) -> Sequence[Object]:
+def workloads(component: DynamoComponentDeployment) -> Iterable[Object]:
     return component_parts(component, Facts(), SETTINGS)[1]
 
 
@@ -66,8 +66,7 @@ def test_labels_of_a_users_own_are_never_copied_for_all_groups_together() -> Non
 
 def test_a_group_is_what_one_pass_over_everything_would_make_of_it() -> None:
     found = workloads(wide(3, labels={"z": "1", "a": "2"}))
-    assert list(found) == [found[index] for index in range(len(found))]
-    assert list(found[-2:]) == [found[-2], found[-1]]
+    assert list(found) == list(found), "each pass renders them anew"
     for each in found:
         assert list(_keys(canonical(each))) == list(_keys(each))
     names = [each["metadata"]["name"] for each in found if each["kind"] == "LeaderWorkerSet"]

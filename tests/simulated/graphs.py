@@ -24,7 +24,7 @@ from dynamo_operator.features.scaling.plan import plan_adapters
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.read import service_snapshot
 from dynamo_operator.graph.replicas import effective_replicas
-from dynamo_operator.shared.report import Reporter, record_events, result_of
+from dynamo_operator.shared.report import CONFLICT_RETRY_SECONDS, Reporter, record_events
 from kube_runtime.apply.status import StatusRateLimit, WriteSuppression, patch_status
 from kube_runtime.apply.writer import Writer
 from kube_runtime.cache.informer import Informer, Watches
@@ -83,7 +83,7 @@ class _GraphController:
         status = replace(graph.status, observed_generation=generation, services=services)
         stored = await patch_status(cluster.writer, graph, status)
         record_events(cluster.recorder, graph, stored, applied=applied)
-        return result_of(applied)
+        return Result(CONFLICT_RETRY_SECONDS if applied.blocked else None)
 
 
 class Cluster:

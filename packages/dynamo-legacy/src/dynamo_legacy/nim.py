@@ -203,10 +203,10 @@ class NimController:
 
     def _render(
         self, nim: DynamoNimDeployment, inputs: NimInputs, image: DynamoNimSpec
-    ) -> tuple[Sequence[Object], Sequence[Object]]:
+    ) -> tuple[Sequence[Object], Iterable[Object]]:
         """Render the objects around the Deployment, and it; running pods keep their ServiceAccount."""
 
-        def render(facts: Facts) -> tuple[Sequence[Object], Sequence[Object]]:
+        def render(facts: Facts) -> tuple[Sequence[Object], Iterable[Object]]:
             return nim_objects(nim, image, facts, self.settings, self.legacy, inputs.live_replicas)
 
         now = nim_namespace_defaults(inputs.facts)

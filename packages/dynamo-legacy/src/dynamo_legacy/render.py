@@ -127,7 +127,7 @@ def nim_objects(  # what a worker process gets
     settings: RenderSettings,
     legacy: LegacySettings,
     live_replicas: int | None = None,
-) -> tuple[Sequence[Object], Sequence[Object]]:
+) -> tuple[Sequence[Object], Iterable[Object]]:
     """Render the objects around the Deployment of a component, and the Deployment.
 
     `live_replicas` are those of the live Deployment, None if there is none. With an autoscaler they are

@@ -55,7 +55,7 @@ def test_all_that_is_written_is_watched_once_whatever_labels_users_set() -> None
     around, workloads = nim_objects(nim, image, facts, SETTINGS, LegacySettings())
     read = informers(SETTINGS, with_legacy_kinds=True)
     written = [*around, *workloads, *claims(nim)]
-    template = workloads[0]["spec"]["template"]
+    template = next(iter(workloads))["spec"]["template"]
     written.append({"kind": "Pod", "metadata": template["metadata"]})
     assert len(written) == 7
     for each in written:

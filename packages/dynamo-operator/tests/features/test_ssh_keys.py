@@ -82,7 +82,6 @@ def test_a_graph_that_needs_them_gets_a_copy() -> None:
 @pytest.mark.parametrize("other", [graph("sglang"), graph(nodes=1)])
 def test_other_graphs_get_none(other: DynamoGraphDeployment) -> None:
     assert [] == copies(other, source())
-    assert "" == missing_ssh_keys(other, cache(), SETTINGS)
 
 
 def test_a_new_key_is_copied_and_a_source_that_is_gone_changes_nothing() -> None:
@@ -118,7 +117,6 @@ def test_what_is_missing_is_named() -> None:
     own = RenderSettings(mpi_secret_name="keys")
     assert "prod/keys" == missing_ssh_keys(graph(), a_cache((SshKeysCopy,)), own)
     assert "" == missing_ssh_keys(graph(), cache(source()), SETTINGS)
-    assert "" == missing_ssh_keys(graph(), a_cache(()), RenderSettings())
 
 
 def test_the_source_wakes_the_graphs_that_need_it() -> None:

@@ -117,4 +117,4 @@ def test_events_between_two_statuses(
 ) -> None:
     old, new = DynamoGraphDeployment(status=before), DynamoGraphDeployment(status=after)
     assert reasons == [event.reason for event in status_events(old, new)]
-    assert () == status_events(new, new)
+    assert [] == list(status_events(new, new))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import ClassVar
 
 from dynamo_operator import labels
@@ -102,7 +103,7 @@ class ComponentController:
             component,
             Shared(decision.models, self.shares, labels.SHARED_MODEL),
             Controlled(
-                (*decision.around, *decision.workloads),
+                chain(decision.around, decision.workloads),
                 self.owns,
                 decision.spared,
                 reduced,

@@ -3,12 +3,14 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import Rendered
 from dynamo_operator.component.read import ComponentInputs
 from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.component.status import component_stop
@@ -39,8 +41,8 @@ class ComponentDecision:
     stop: Stop | None = None
     models: tuple[Object, ...] = ()
     around: Sequence[Object] = ()
-    rendered: Sequence[Object] = ()
-    workloads: Sequence[Object] = ()
+    rendered: Iterable[Object] = ()
+    workloads: Iterable[Object] = ()
     spared: frozenset[tuple[str, Key]] = frozenset()
     blocked: tuple[Blocked, ...] = ()
 
@@ -65,11 +67,12 @@ def plan_component(
 
     def render(facts: Facts) -> ComponentDecision:
         around, rendered = component_parts(component, facts, settings)
-        workloads = tuple(adopted_workloads(component, rendered, live))
+        workloads = Rendered(partial(adopted_workloads, component, rendered, live))
         if may_start_to_drain(component, live):
             earlier = msgspec.structs.replace(settings, worker_drain_period_seconds=0)
             _, undrained = component_parts(component, facts, earlier)
-            workloads = tuple(without_new_drains(workloads, undrained, live))
+            drained = partial(without_new_drains, workloads, undrained, live)
+            return ComponentDecision(None, (), around, rendered, Rendered(drained))
         return ComponentDecision(None, (), around, rendered, workloads)
 
     members = component_member(component, inputs.facts, settings, inputs.pods)

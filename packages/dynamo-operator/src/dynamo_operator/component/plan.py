@@ -1,7 +1,7 @@
 """What rendering a component is based on: its plan, the launch on several nodes, merged values, metadata."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -322,6 +322,16 @@ class Backend:
 
 
 @dataclass(frozen=True, slots=True)
+class Rendered(Iterable[Object]):
+    """Objects that are rendered each time they are read: a component may have a thousand groups."""
+
+    render: Callable[[], Iterator[Object]]
+
+    def __iter__(self) -> Iterator[Object]:
+        return self.render()
+
+
+@dataclass(frozen=True, slots=True)
 class Orchestrator:
     """The workloads that run the pods of a component.
 
@@ -329,7 +339,7 @@ class Orchestrator:
     `serving_labels` select the pods that receive requests; {} for all.
     """
 
-    workloads: Callable[[ComponentPlan], Sequence[Object]]
+    workloads: Callable[[ComponentPlan], Iterable[Object]]
     serving_labels: dict[str, str]
 
 

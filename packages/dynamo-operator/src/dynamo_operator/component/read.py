@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.render import group_names
 from dynamo_operator.features.grove.read import live_templates
 from dynamo_operator.features.ssh_keys import missing_ssh_keys
@@ -170,21 +171,17 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
     """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
-    return {
-        api: tuple(type_.KIND for type_ in types if _is_withheld(cache, type_))
-        for api, types in _TYPES.items()
-        if any(_is_withheld(cache, type_) for type_ in types)
-        and all(cache.serves(type_) or cache.forbids(type_) for type_ in types)
-    }
+    found: dict[OptionalApi, tuple[Kind, ...]] = {}
+    for api, types in _TYPES.items():
+        missing = tuple(type_ for type_ in types if not cache.serves(type_))
+        if missing and all(cache.forbids(type_) for type_ in missing):
+            found[api] = tuple(type_.KIND for type_ in missing)
+    return found
 
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
     """Whether all kinds of an optional API are installed and allowed."""
     return all(cache.serves(type_) for type_ in _TYPES[api])
-
-
-def _is_withheld(cache: Cache, type_: type[Resource]) -> bool:
-    return cache.forbids(type_) and not cache.serves(type_)
 
 
 def namespace_facts(
@@ -211,18 +208,19 @@ def read_facts_for_graph(
     graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings
 ) -> Facts:
     """The facts for a graph: those of its namespace, optional APIs, PVCs, and what runs on Grove."""
-    namespace = graph.metadata.namespace
+    namespace, grove_served = graph.metadata.namespace, serves(cache, GROVE)
+    needs_keys = bool(settings.mpi_secret_name) and needs_ssh_keys(graph)
     return replace(
         read_facts(namespace, cache),
-        grove_served=serves(cache, GROVE),
+        grove_served=grove_served,
         kai_served=serves(cache, KAI),
         inference_pools_served=serves(cache, INFERENCE_POOL),
         kai_queues=frozenset(queue.metadata.name for queue in cache.list(Queue)),
         claims=frozenset(
             claim.metadata.name for claim in cache.list(PersistentVolumeClaim, namespace)
         ),
-        live_templates=live_templates(graph, cache),
-        missing_ssh_keys=missing_ssh_keys(graph, cache, settings),
+        live_templates=live_templates(graph, cache) if grove_served else {},
+        missing_ssh_keys=missing_ssh_keys(graph, cache, settings) if needs_keys else "",
     )
 
 

@@ -1,7 +1,8 @@
 """The objects of a component: workload, Services, Ingress. Pure: same input, same bytes."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 
 import msgspec
@@ -30,6 +31,7 @@ from dynamo_operator.component.plan import (
     Mount,
     Orchestrator,
     Reference,
+    Rendered,
     annotations,
     canonical,
     component_labels,
@@ -114,10 +116,10 @@ def _bound(text: str | None) -> object:
 DEPLOYMENT = Orchestrator(_deployments, serving_labels={})
 
 
-def _groups(plan: ComponentPlan) -> tuple[Object, ...]:
+def _groups(plan: ComponentPlan) -> Iterator[Object]:
     """A PodGroup and a LeaderWorkerSet for each replica, in this order.
 
-    All share the pod templates, which are nearly all of their size: there may be a thousand.
+    All share the pod templates, which are nearly all of their size.
     """
     group_hosts = hosts(plan.nodes)
     leader = _template(plan, GroupNode(is_leader=True, hosts=group_hosts))
@@ -125,7 +127,6 @@ def _groups(plan: ComponentPlan) -> tuple[Object, ...]:
     both = canonical({"size": plan.nodes, "leader": leader, "worker": worker})
     digest = names.short_hash(msgspec.json.encode(both).decode())
     own_annotations = _in_order(plan.annotations | namespace_defaults_record(plan))
-    objects: list[Object] = []
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
@@ -153,8 +154,7 @@ def _groups(plan: ComponentPlan) -> tuple[Object, ...]:
                 "startupPolicy": "LeaderCreated",
             },
         }
-        objects += pod_group, leader_worker_set
-    return tuple(objects)
+        yield from (pod_group, leader_worker_set)
 
 
 def group_names(component: DynamoComponentDeployment) -> list[str]:
@@ -208,7 +208,9 @@ def _in_order(texts: Mapping[str, str]) -> dict[str, str]:
     return dict(sorted(texts.items()))
 
 
-LEADER_WORKER_SETS = Orchestrator(_groups, serving_labels={labels.ROLE: "leader"})
+LEADER_WORKER_SETS = Orchestrator(
+    lambda plan: Rendered(partial(_groups, plan)), serving_labels={labels.ROLE: "leader"}
+)
 """Only leaders receive requests, which they serve together with their workers."""
 
 
@@ -388,8 +390,8 @@ def component_objects(
 
 def component_parts(
     component: DynamoComponentDeployment, facts: Facts, settings: RenderSettings
-) -> tuple[Sequence[Object], Sequence[Object]]:
-    """Return the same in two parts: the other objects, and the workloads."""
+) -> tuple[Sequence[Object], Iterable[Object]]:
+    """Return the same in two parts: the other objects, and the workloads, rendered when they are read."""
     plan = component_plan(component, facts, settings)
     outside = (*ingresses(plan), *virtual_services(plan))
     budgets = () if plan.graph else component_disruption_budgets(component, settings)

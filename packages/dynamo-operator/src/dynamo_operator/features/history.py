@@ -54,7 +54,9 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
     if not limit:
         return History(outdated=tuple(ordered))
     spec = spec_of(graph)
-    name = _name(graph, spec)
+    # The uid keeps the name apart from those of a deleted graph of the same name.
+    content = msgspec.json.encode([graph.metadata.uid, without_sizes(spec)], order="sorted")
+    name = f"{graph.metadata.name}-{hashlib.sha256(content).hexdigest()[:10]}"
     earlier = [revision for revision in ordered if revision.metadata.name != name]
     current = next((revision for revision in ordered if revision.metadata.name == name), None)
     newest = max(map(revision_number, earlier), default=0)
@@ -71,13 +73,6 @@ def revision_number(revision: ControllerRevision) -> int:
     text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
     is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
     return int(text) if is_number else 0
-
-
-def _name(graph: DynamoGraphDeployment, spec: Object) -> str:
-    """The name of a revision. The uid keeps it apart from those of a deleted graph of the same name."""
-    content = [graph.metadata.uid, without_sizes(spec)]
-    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
-    return f"{graph.metadata.name}-{digest[:10]}"
 
 
 def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int) -> Object:

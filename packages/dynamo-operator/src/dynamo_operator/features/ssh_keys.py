@@ -121,10 +121,8 @@ def ssh_keys_target(key: Key) -> Target:
 
 
 def missing_ssh_keys(graph: DynamoGraphDeployment, cache: Cache, settings: RenderSettings) -> str:
-    """The Secret that the graph needs and that does not exist; "" if none is missing."""
+    """The Secret that a graph which needs keys lacks; "" if it exists."""
     own = Key(graph.metadata.namespace, settings.mpi_secret_name)
-    if not settings.mpi_secret_name or not needs_ssh_keys(graph):
-        return ""
     if _copy(cache, own) or _source(cache, settings):
         return ""
     return str(shared_source(settings) or own)

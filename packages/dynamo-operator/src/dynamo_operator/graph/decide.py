@@ -24,7 +24,7 @@ from dynamo_operator.graph.providers import (
 from dynamo_operator.graph.render import graph_model_objects, graph_shared_objects
 from dynamo_operator.graph.replicas import effective_replicas, sized
 from dynamo_operator.graph.status import graph_stop
-from dynamo_operator.names import GROVE, recorded
+from dynamo_operator.names import COMPONENT, GROVE, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.patches import FINALIZER
 from dynamo_operator.shared.problems import Problem
@@ -63,7 +63,7 @@ def plan_graph(
     metadata = msgspec.structs.replace(live.metadata, annotations=annotations)
     graph = msgspec.structs.replace(live, metadata=metadata)
     features = tuple(feature for feature in FEATURES if feature.applies(graph, inputs))
-    provider = PROVIDERS[chosen]
+    provider = PROVIDERS.get(chosen, PROVIDERS[COMPONENT])
     decision = Decision(graph, inputs, settings, now, provider, features, record)
     for feature in features:
         decision = feature.plan(decision)

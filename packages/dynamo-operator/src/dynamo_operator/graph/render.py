@@ -116,7 +116,11 @@ def graph_objects(
             component_object(graph, key, settings, revision) for key in sorted(graph.spec.services)
         )
     )
-    budgets = graph_disruption_budgets(graph, settings)
+    services = graph.spec.services.values()
+    has_budgets = settings.disruption_budget_max_unavailable or any(
+        service.disruption_budget is not None for service in services
+    )
+    budgets = graph_disruption_budgets(graph, settings) if has_budgets else ()
     objects = (*discovery, *picker_objects(graph), *budgets, *workloads)
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
 

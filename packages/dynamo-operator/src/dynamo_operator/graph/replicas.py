@@ -39,9 +39,10 @@ VARIABLE = "DYN_DEPLOYMENT_CONFIG"
 def as_configured(graph: DynamoGraphDeployment, service: str) -> ComponentSpec:
     """Return a service with the replicas and resources from the variable; `replicas` in the spec wins."""
     spec = graph.spec.services[service]
-    if is_on_grove(graph):
+    variables = (*graph.spec.envs, *spec.envs)
+    if is_on_grove(graph) or all(variable.get("name") != VARIABLE for variable in variables):
         return spec
-    return configured(spec, config_of((*graph.spec.envs, *spec.envs)), service)
+    return configured(spec, config_of(variables), service)
 
 
 def configured(spec: S, config: Object, service: str) -> S:

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
-    ComponentSpec,
     DynamoComponentDeployment,
     ServiceReplicaStatus,
 )
@@ -64,9 +63,9 @@ def configuration_warning(
     graph: DynamoGraphDeployment, *, istio_served: bool = True
 ) -> tuple[Condition, ...]:
     """The condition of a graph without problems; empty if it has no warnings and never had any."""
-    warnings = [str(problem) for problem in graph_inoperative(graph)]
+    warnings = list(map(str, graph_inoperative(graph)))
     if not istio_served:
-        warnings += [str(problem) for problem in _without_istio(graph)]
+        warnings += map(str, _without_istio(graph))
     if not warnings and condition(graph.status.conditions, TYPE) is None:
         return ()
     if warnings:
@@ -126,27 +125,18 @@ def graph_progress(
         return GraphProgress()
     deadline = DEADLINE_SECONDS if deadline_seconds is None else deadline_seconds
     passed = seconds_between(stored.since, now) if stored else None
-    if (
-        stored is None
-        or passed is None
-        or not _is_about(stored, goal, generation)
-        or ready > stored.ready_replicas
-    ):
-        time = rfc3339(now)
-        return GraphProgress(
-            ProgressStatus(ready, time, generation, goal), requeue_after_seconds=float(deadline)
-        )
+    is_same = stored is not None and (
+        stored.spec_hash == goal
+        if stored.spec_hash is not None
+        else stored.observed_generation == generation  # older CRDs drop the hash
+    )
+    if stored is None or passed is None or not is_same or ready > stored.ready_replicas:
+        begun = ProgressStatus(ready, rfc3339(now), generation, goal)
+        return GraphProgress(begun, requeue_after_seconds=float(deadline))
     left = deadline - passed
     if left <= 0:
         return GraphProgress(stored, is_overdue=True)
     return GraphProgress(stored, requeue_after_seconds=left)
-
-
-def _is_about(stored: ProgressStatus, goal: str, generation: int) -> bool:
-    """Whether the goal is still the same. Older CRDs drop the hash, so then the generation decides."""
-    if stored.spec_hash is None:
-        return stored.observed_generation == generation
-    return stored.spec_hash == goal
 
 
 def goal_hash(graph: DynamoGraphDeployment, *, is_suspending: bool) -> str:
@@ -216,13 +206,24 @@ def graph_status(
     is_blocked = any(not obstacle.passes_by_itself for obstacle in blocked)
     is_suspended = suspended is not None and suspended.reason in _AT_ZERO and not is_blocked
     suspension = suspended.reason if suspended and is_suspended else None
-    progress = _progress(graph, services, blocked, now=now, suspension=suspension)
+    is_done = not blocked and all(view.is_ready for view in services.values())
+    if suspension is not None:
+        is_done = suspension == SuspensionReason.SUSPENDED
+    progress = graph_progress(
+        graph.status.progress,
+        ready=None if is_done else sum(view.ready_of_newest for view in services.values()),
+        generation=graph.metadata.generation,
+        goal=goal_hash(graph, is_suspending=suspension is not None),
+        now=now,
+        deadline_seconds=graph.spec.progress_deadline_seconds,
+    )
     views = _explained(graph, services, is_overdue=progress.is_overdue)
     unready = {key: view for key, view in views.items() if not view.is_ready}
     state, reason, text = _state_and_reason(graph, views, unready, blocked)
     if suspended and suspension:
         state, reason, text = GraphState.PENDING, GraphReason.SUSPENDED, suspended.message
-    ready = ready_condition(graph, state, reason, text)
+    is_true = "True" if state is GraphState.SUCCESSFUL else "False"
+    ready = new_condition(graph, "Ready", is_true, reason, text)
     serving = 0 if suspension == SuspensionReason.SUSPENDED else len(views) - len(unready)
     observed, generation = graph.status.observed_generation, graph.metadata.generation
     status = structs.replace(
@@ -249,28 +250,6 @@ def graph_status(
     )
 
 
-def _progress(
-    graph: DynamoGraphDeployment,
-    services: Mapping[str, ServiceView],
-    blocked: Sequence[Blocked],
-    *,
-    now: datetime,
-    suspension: str | None,
-) -> GraphProgress:
-    """The progress of the graph. `suspension` is the reason of `Suspended`; None if it is not suspended."""
-    is_ready = not blocked and all(view.is_ready for view in services.values())
-    is_done = is_ready if suspension is None else suspension == SuspensionReason.SUSPENDED
-    ready = sum(view.ready_of_newest for view in services.values())
-    return graph_progress(
-        graph.status.progress,
-        ready=None if is_done else ready,
-        generation=graph.metadata.generation,
-        goal=goal_hash(graph, is_suspending=suspension is not None),
-        now=now,
-        deadline_seconds=graph.spec.progress_deadline_seconds,
-    )
-
-
 def _state_and_reason(
     graph: DynamoGraphDeployment,
     views: Mapping[str, ServiceView],
@@ -281,19 +260,15 @@ def _state_and_reason(
     if lasting := [obstacle for obstacle in blocked if not obstacle.passes_by_itself]:
         text = "; ".join(obstacle.message for obstacle in lasting)
         return GraphState.FAILED, _OBSTACLE_REASONS[lasting[0].obstacle], text
-    waiting = GraphState.INITIALIZING if _is_new(graph, views) else GraphState.PENDING
+    is_first = graph.status.state in (None, GraphState.INITIALIZING) and bool(views)
+    is_new = is_first and not any(view.exists for view in views.values())
+    waiting = GraphState.INITIALIZING if is_new else GraphState.PENDING
     if blocked:
         text = "; ".join(obstacle.message for obstacle in blocked)
         return waiting, GraphReason.SOME_NOT_READY, text
     if unready:
         return waiting, *_unready_reason(unready)
     return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
-
-
-def _is_new(graph: DynamoGraphDeployment, services: Mapping[str, ServiceView]) -> bool:
-    """Whether no workload exists, and none ever did."""
-    is_first = graph.status.state in (None, GraphState.INITIALIZING)
-    return is_first and bool(services) and not any(view.exists for view in services.values())
 
 
 def _unready_reason(unready: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
@@ -368,14 +343,6 @@ def _progressing(
     return new_condition(graph, "Progressing", "True", GraphReason.UPDATING, text)
 
 
-def ready_condition(
-    graph: DynamoGraphDeployment, state: GraphState, reason: GraphReason, message: str
-) -> Condition:
-    """`Ready`, which is true in the state `successful` only."""
-    ready = "True" if state is GraphState.SUCCESSFUL else "False"
-    return new_condition(graph, "Ready", ready, reason, message)
-
-
 _REFUSED = "Validation failed: "
 
 
@@ -432,7 +399,7 @@ def stopped_status(
     The counts of its services stay, and `observedGeneration` stays at the last spec that was applied; the
     conditions name the generation that was not.
     """
-    ready = ready_condition(graph, state, reason, text)
+    ready = new_condition(graph, "Ready", "False", reason, text)
     progressing = structs.replace(ready, type="Progressing", status="False")
     return structs.replace(
         graph.status, state=str(state), conditions=(ready, progressing), progress=None
@@ -441,10 +408,10 @@ def stopped_status(
 
 def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
     """All missing prerequisites of a graph, those that fail it first."""
-    return (*_missing_apis(graph, facts), *_missing_objects(graph, facts))
+    return tuple(_missing(graph, facts))
 
 
-def _missing_apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+def _missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))
@@ -455,15 +422,12 @@ def _missing_apis(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missin
     if has_picker and not facts.inference_pools_served:
         if forbidden := withheld_text(facts.withheld, (INFERENCE_POOL,)):
             yield Missing(GraphState.FAILED, GraphReason.API_FORBIDDEN, forbidden)
-            return
-        text = (
-            f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
-            "picker requires the Gateway API inference extension"
-        )
-        yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
-
-
-def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
+        else:
+            text = (
+                f"the API of InferencePools ({InferencePool.KIND.group}) is not served: an endpoint "
+                "picker requires the Gateway API inference extension"
+            )
+            yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
     if facts.ssh_keys_refusal:
         yield Missing(GraphState.FAILED, GraphReason.REJECTED, facts.ssh_keys_refusal)
     elif facts.missing_ssh_keys:
@@ -472,10 +436,9 @@ def _missing_objects(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Mis
             "for multinode TensorRT-LLM"
         )
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
-    queue = kai_queue(graph)
-    if is_on_grove(graph) and facts.kai_served and queue not in facts.kai_queues:
+    if is_on_grove(graph) and facts.kai_served and kai_queue(graph) not in facts.kai_queues:
         text = (
-            f"queue '{queue}' not found in cluster. "
+            f"queue '{kai_queue(graph)}' not found in cluster. "
             "Ensure the queue exists before using kai-scheduler"
         )
         yield Missing(GraphState.FAILED, GraphReason.FAILED, text)
@@ -497,59 +460,72 @@ def component_views(
     `components` maps each service to the name of its DynamoComponentDeployment and to the live object, or
     None if it does not exist. `rollout` has the components of older revisions.
     """
-    old = rollout.revisions.old if rollout else ()
-    remaining: dict[str, list[str]] = defaultdict(list)
-    if rollout:
-        for member in old:
-            remaining[member.service].append(f"{member.name}: {why_it_remains(member, rollout)}")
-    reported = {
-        key: _replicas(name, component, graph.spec.services.get(key))
-        for key, (name, component) in components.items()
-    }
-    counts = with_old_revisions(reported, old)
-    return {
-        key: _view(
-            name,
-            component,
-            counts[key],
-            graph.spec.services.get(key),
-            remaining[key],
-            newest=reported[key],
+    views: dict[str, ServiceView] = {}
+    for key, (name, component) in components.items():
+        service = graph.spec.services.get(key)
+        newest = component.status.service if component else None
+        if newest is None:  # zeros with the required kind and name
+            is_group = service is not None and service.nodes > 1
+            newest = ServiceReplicaStatus(
+                "LeaderWorkerSet" if is_group else "Deployment",
+                group_name(name, 0) if is_group else name,
+                replicas=0,
+                updated_replicas=0,
+            )
+        old = (
+            [member for member in rollout.revisions.old if member.service == key] if rollout else []
         )
-        for key, (name, component) in components.items()
-    }
+        counts = with_old_revisions(newest, old) if old else newest
+        older = [f"{member.name}: {why_it_remains(member, rollout)}" for member in old if rollout]
+        is_behind, obstacle, refusal = _reported(component)
+        if component is not None and is_behind:
+            newest = structs.replace(newest, updated_replicas=0)  # counts of an older spec
+        if refusal is not None or obstacle == _PAUSED:  # the pods, if any, do not show that
+            counts = structs.replace(counts, reason=refusal, message=f"{name}: {obstacle}")
+        views[key] = ServiceView(
+            name=name,
+            newest=newest,
+            counts=counts,
+            desired=service.desired_replicas if service else 0,
+            obstacles=(*([obstacle] if obstacle else []), *older),
+            exists=bool(old) or (component is not None and bool(component.status.conditions)),
+            is_rolling=is_behind or bool(old),
+            has_older=bool(old),
+        )
+    return views
 
 
-def _view(
-    name: str,
+_PAUSED = f"it is paused (annotation {labels.PAUSED})"
+_UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
+_REFUSALS: dict[str, GraphReason] = {
+    ComponentReason.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
+    ComponentReason.REJECTED: GraphReason.REJECTED,
+}
+"""Why a component's objects cannot be written."""
+
+
+def _reported(
     component: DynamoComponentDeployment | None,
-    counts: ServiceReplicaStatus,
-    service: ComponentSpec | None,
-    older: Sequence[str],
-    newest: ServiceReplicaStatus,
-) -> ServiceView:
-    obstacle = _obstacle(component)
-    refusal = _refusal(component) if obstacle else None
-    hides_pods = refusal is not None or obstacle == _PAUSED
-    if component is not None and _is_behind(component):
-        newest = structs.replace(newest, updated_replicas=0)  # counts of an older spec
-    if hides_pods:
-        counts = structs.replace(counts, reason=refusal, message=f"{name}: {obstacle}")
-    return ServiceView(
-        name=name,
-        newest=newest,
-        counts=counts,
-        desired=service.desired_replicas if service else 0,
-        obstacles=(*([obstacle] if obstacle else []), *older),
-        exists=bool(older) or (component is not None and bool(component.status.conditions)),
-        is_rolling=component is None or _is_behind(component) or bool(older),
-        has_older=bool(older),
-    )
+) -> tuple[bool, str | None, GraphReason | None]:
+    """Whether its status describes an older spec, why it is not ready, and the refusal behind that."""
+    if component is None:
+        return True, "it is being created", None
+    available = condition(component.status.conditions, "Available")
+    observed = available.observed_generation if available else None
+    is_behind = (observed or component.status.observed_generation) < component.metadata.generation
+    if available is None or is_behind:
+        text = "the operator has not observed its newest spec yet"
+        text = text if available else "it has no status yet"
+        return is_behind, _PAUSED if is_paused(component) else text, None
+    if available.status == "True":
+        return False, None, None
+    return False, available.message, _REFUSALS.get(available.reason)
 
 
 def is_ready(component: DynamoComponentDeployment) -> bool:
     """Whether the component reports its newest spec as ready."""
-    return _obstacle(component) is None
+    _, obstacle, _ = _reported(component)
+    return obstacle is None
 
 
 def is_current(component: DynamoComponentDeployment) -> bool:
@@ -561,57 +537,7 @@ def is_current(component: DynamoComponentDeployment) -> bool:
     if is_paused(component):
         return True
     available = condition(component.status.conditions, "Available")
-    if available is None or _is_behind(component):
+    is_behind, _, _ = _reported(component)
+    if available is None or is_behind:
         return False
     return component.spec.desired_replicas > 0 or available.reason not in _UNREADY
-
-
-_UNREADY = (ComponentReason.DEPLOYMENT_NOT_READY, ComponentReason.GROUPS_NOT_READY)
-
-
-def _obstacle(component: DynamoComponentDeployment | None) -> str | None:
-    """Why a component is not ready; None if it is."""
-    if component is None:
-        return "it is being created"
-    available = condition(component.status.conditions, "Available")
-    paused = is_paused(component)
-    if available is None:
-        return _PAUSED if paused else "it has no status yet"
-    if _is_behind(component):
-        return _PAUSED if paused else "the operator has not observed its newest spec yet"
-    return None if available.status == "True" else available.message
-
-
-_PAUSED = f"it is paused (annotation {labels.PAUSED})"
-
-
-_REFUSALS: dict[str, GraphReason] = {
-    ComponentReason.NAME_CONFLICT: GraphReason.NAME_CONFLICT,
-    ComponentReason.REJECTED: GraphReason.REJECTED,
-}
-"""Why a component's objects cannot be written; its pods, if any, do not show that."""
-
-
-def _refusal(component: DynamoComponentDeployment | None) -> GraphReason | None:
-    available = condition(component.status.conditions, "Available") if component else None
-    if available is None or component is None or _is_behind(component):
-        return None
-    return _REFUSALS.get(available.reason)
-
-
-def _is_behind(component: DynamoComponentDeployment) -> bool:
-    available = condition(component.status.conditions, "Available")
-    observed = available.observed_generation if available else None
-    return (observed or component.status.observed_generation) < component.metadata.generation
-
-
-def _replicas(
-    name: str, component: DynamoComponentDeployment | None, service: ComponentSpec | None
-) -> ServiceReplicaStatus:
-    """The counts that the component reports; before that, zeros with the required kind and name."""
-    if component is not None and component.status.service is not None:
-        return component.status.service
-    if service is None or service.nodes == 1:
-        return ServiceReplicaStatus("Deployment", name, replicas=0, updated_replicas=0)
-    first = group_name(name, 0)
-    return ServiceReplicaStatus("LeaderWorkerSet", first, replicas=0, updated_replicas=0)

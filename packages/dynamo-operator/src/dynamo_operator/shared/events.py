@@ -8,7 +8,7 @@ status only.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.api import DynamoGraphDeployment, RestartStatus, RollingUpdateStatus
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.models.plan import ModelReason
 from dynamo_operator.shared.conditions import GraphReason
@@ -24,39 +24,45 @@ class StatusEvent:
     is_warning: bool = False
 
 
+_SUSPENSIONS = {"True": "Suspended", "False": "Resumed"}
+"""Events of the condition `Suspended`, by its new status."""
+
+
 def status_events(
     before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> tuple[StatusEvent, ...]:
+) -> Iterator[StatusEvent]:
     """The Events between two statuses of a graph."""
-    return (
-        *_restart(before, after),
-        *_rolling_update(before, after),
-        *_suspension(before, after),
-        *_stall(before, after),
-    )
+    if after.status.restart is not None:
+        yield from _restart(before.status.restart, after.status.restart)
+    if after.status.rolling_update is not None:
+        yield from _rolling_update(before.status.rolling_update, after.status.rolling_update)
+    old = {entry.type: entry for entry in before.status.conditions}
+    for new in after.status.conditions:
+        was = old.get(new.type, Condition(new.type, ""))
+        is_overdue = new.reason == GraphReason.DEADLINE_EXCEEDED != was.reason
+        if new.type == "Suspended" and new.status != was.status and new.status in _SUSPENSIONS:
+            yield StatusEvent(_SUSPENSIONS[new.status], new.message)
+        elif new.type == "Progressing" and is_overdue:
+            yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
-def _restart(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
-    old, new = before.status.restart, after.status.restart
-    if new is None:
-        return
-    before_phase = (old.observed_id, old.phase) if old else (None, None)
-    if before_phase == (new.observed_id, new.phase):
+def _restart(old: RestartStatus | None, new: RestartStatus) -> Iterator[StatusEvent]:
+    before = (old.observed_id, old.phase) if old else (None, None)
+    if before == (new.observed_id, new.phase):
         return
     if new.phase == "Restarting":
         yield StatusEvent("RestartStarted", f'Restart "{new.observed_id}" started')
     elif new.phase == "Superseded":
         text = f'Restart "{new.observed_id}" is superseded by the rolling update of the workers'
         yield StatusEvent("RestartSuperseded", text, is_warning=True)
-    elif new.phase == "Completed" and before_phase[1] == "Restarting":
+    elif new.phase == "Completed" and before[1] == "Restarting":
         yield StatusEvent("RestartCompleted", f'Restart "{new.observed_id}" completed')
 
 
 def _rolling_update(
-    before: DynamoGraphDeployment, after: DynamoGraphDeployment
+    old: RollingUpdateStatus | None, new: RollingUpdateStatus
 ) -> Iterator[StatusEvent]:
-    old, new = before.status.rolling_update, after.status.rolling_update
-    if new is None or (old and (old.phase, old.to_hash) == (new.phase, new.to_hash)):
+    if old and (old.phase, old.to_hash) == (new.phase, new.to_hash):
         return
     old_workers = f"workers {new.from_hash or 'without a revision'}"
     change = f"{old_workers} with {new.to_hash or 'those without a revision'}"
@@ -64,31 +70,6 @@ def _rolling_update(
         yield StatusEvent("RollingUpdateStarted", f"Replacing {change}")
     elif new.phase == "Completed" and old is not None:
         yield StatusEvent("RollingUpdateCompleted", f"Replaced {change}")
-
-
-_SUSPENSION_EVENTS = {"True": "Suspended", "False": "Resumed"}
-"""Events of the condition `Suspended`, by its new status."""
-
-
-def _suspension(
-    before: DynamoGraphDeployment, after: DynamoGraphDeployment
-) -> Iterator[StatusEvent]:
-    new = condition(after.status.conditions, "Suspended")
-    old = condition(before.status.conditions, "Suspended")
-    if (
-        new is not None
-        and new.status in _SUSPENSION_EVENTS
-        and (old is None or old.status != new.status)
-    ):
-        yield StatusEvent(_SUSPENSION_EVENTS[new.status], new.message)
-
-
-def _stall(before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> Iterator[StatusEvent]:
-    new = condition(after.status.conditions, "Progressing")
-    old = condition(before.status.conditions, "Progressing")
-    overdue = GraphReason.DEADLINE_EXCEEDED
-    if new is not None and new.reason == overdue and (old is None or old.reason != overdue):
-        yield StatusEvent("ProgressDeadlineExceeded", new.message, is_warning=True)
 
 
 def model_status_events(before: DynamoModel, after: DynamoModel) -> Iterator[StatusEvent]:

@@ -112,17 +112,13 @@ class Reporter:
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
         self.written(resource, stored)
         record_events(self.recorder, resource, stored, applied=applied)
-        result = replace(result_of(applied), failure=applied.failure)
-        return replace(earliest(result, *seconds), written=stored)
-
-
-def result_of(applied: Applied) -> Result:
-    """When to requeue, given what could not be written."""
-    if not applied.blocked:
-        return Result(CONTEST_SECONDS) if applied.contested else DONE
-    if all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked):
-        return Result(CONFLICT_RETRY_SECONDS)
-    return Result(REJECTED_RETRY_SECONDS)
+        again: float | None = None
+        if applied.blocked:
+            is_cheap = all(blocked.obstacle in _CHECKED_IN_CACHE for blocked in applied.blocked)
+            again = CONFLICT_RETRY_SECONDS if is_cheap else REJECTED_RETRY_SECONDS
+        elif applied.contested:
+            again = CONTEST_SECONDS
+        return earliest(Result(again, stored, applied.failure), *seconds)
 
 
 def earliest(result: Result, *seconds: float | None) -> Result:

@@ -113,14 +113,14 @@ def test_a_service_counts_all_its_generations() -> None:
         "availableReplicas": 2,
     }
     new = ServiceReplicaStatus("Deployment", "new", 1, 1, ready_replicas=0)
-    summed = with_old_revisions({"Decode": new}, [member("aaaaaaaa", old), member("cccccccc")])
+    summed = with_old_revisions(new, [member("aaaaaaaa", old), member("cccccccc")])
     expected = ServiceReplicaStatus("Deployment", "new", 4, 1, 2, 2, component_names=("new", "old"))
-    assert {"Decode": expected} == summed
+    assert expected == summed
 
 
 def test_a_service_of_one_generation_counts_as_ever() -> None:
     new = ServiceReplicaStatus("Deployment", "new", 1, 1)
-    assert {"Decode": new} == with_old_revisions({"Decode": new}, [])
+    assert new == with_old_revisions(new, [])
 
 
 def why(old: Member, **more: Any) -> str:

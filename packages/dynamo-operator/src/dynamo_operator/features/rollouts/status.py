@@ -5,7 +5,7 @@ A status is written onto the resource version that it was computed from, so each
 no result is counted twice.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -69,17 +69,8 @@ def why_it_remains(old: Member, rollout: Rollout) -> str:
     return f"{next(successors, revision) or 'its successor'} is replacing it"
 
 
-def with_old_revisions(
-    services: Mapping[str, ServiceReplicaStatus], old: Sequence[Member]
-) -> dict[str, ServiceReplicaStatus]:
-    """The counts of services over all revisions; only replicas of the newest count as updated."""
-    return {
-        key: _sum(counts, [member for member in old if member.service == key])
-        for key, counts in services.items()
-    }
-
-
-def _sum(new: ServiceReplicaStatus, old: Iterable[Member]) -> ServiceReplicaStatus:
+def with_old_revisions(new: ServiceReplicaStatus, old: Sequence[Member]) -> ServiceReplicaStatus:
+    """The counts of a service over all revisions; only replicas of the newest count as updated."""
     reported = (member.component.status.service for member in old)
     old_counts = [counts for counts in reported if counts is not None]
     if not old_counts:

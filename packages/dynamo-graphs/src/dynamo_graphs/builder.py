@@ -119,11 +119,9 @@ class GraphBuilder(OfflineObject):
         Its default image is that of the backend. Without `routing` the runtime decides, today in turn.
         """
         path = self._new(name)
-        env = (
-            {}
-            if routing is None
-            else {"DYN_ROUTER_MODE": _one_of(routing, get_args(Routing), path)}
-        )
+        env = {}
+        if routing is not None:
+            env["DYN_ROUTER_MODE"] = _one_of(routing, get_args(Routing), path)
         defaults: ServiceOptions = {
             "component_type": "frontend",
             "replicas": 1,

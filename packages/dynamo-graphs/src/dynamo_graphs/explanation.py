@@ -110,8 +110,8 @@ def explanation(stated: Stated, *, now: datetime, changed_at: str | None = None)
         created = stated.metadata.creation_timestamp
         text = f"It was created{ago(created, now)}, but no operator has reconciled it yet: it has no status."
         advice = [_CHECK if _is_long_ago(created, now) else _AGAIN]
-        said = (f"{named} is not ready.", text, *_pause(stated)[0])
-        return Explanation(said, tuple(advice))
+        sentences = (f"{named} is not ready.", text, *_pause(stated)[0])
+        return Explanation(sentences, tuple(advice))
     overall = summary(stated)
     time = overall.last_transition_time if overall else None
     if is_ready(stated):

@@ -270,13 +270,13 @@ class Target(Generic[S]):
         name, namespace = self.key.name, self.key.namespace
         kind = stored_type(self.type_.KIND)
         text = await absent_namespace(self.reading, namespace)
-        try:
-            every = await self.reading.all(kind, namespace="")
-        except Forbidden:
+        every: list[StoredObject] = []
+        for place in ("", *(() if text else (namespace,))):
             try:
-                every = [] if text else await self.reading.all(kind, namespace=namespace)
+                every = await self.reading.all(kind, namespace=place)
+                break
             except Forbidden:
-                every = []
+                pass
         beside = sorted({it.metadata.name for it in every if it.metadata.namespace == namespace})
         elsewhere = [str(it.key) for it in every if it.metadata.name == name]
         if elsewhere:
@@ -371,42 +371,29 @@ async def members(client: Client, graph: Key) -> Members:
     """
     groups = await served_groups(client)
     value = names.label_value(graph.name)
-    async with asyncio.TaskGroup() as together:
-        lists = [
-            together.create_task(
-                _listed(client, type_, graph.namespace, selector.format(graph=value))
-            )
-            for type_, selector in _SELECTED
-            if type_.KIND.group in groups
-        ]
     by_owner: dict[str, list[Resource]] = defaultdict(list)
     unread: dict[str, None] = {}
-    for resources, notes in (task.result() for task in lists):
-        unread.update(dict.fromkeys(notes))
-        for resource in resources:
-            for owner in {owner.uid for owner in resource.metadata.owner_references}:
-                by_owner[owner].append(resource)
-    return Members(by_owner, tuple(unread))
+
+    async def read(type_: type[Resource], selector: str) -> None:
+        try:
+            async for page in client.pages(type_, namespace=graph.namespace, labels=selector):
+                unread.update((str(error), None) for error in page.broken)
+                for resource in page.items:
+                    for owner in {owner.uid for owner in resource.metadata.owner_references}:
+                        by_owner[owner].append(resource)
+        except Forbidden as error:
+            unread[f"cannot list {type_.KIND}: {error.message}"] = None
+        except NotFound:  # the group is served, but not this kind or version
+            pass
+
+    async with asyncio.TaskGroup() as together:
+        for type_, selector in _SELECTED:
+            if type_.KIND.group in groups:
+                together.create_task(read(type_, selector.format(graph=value)))
+    return Members(by_owner, tuple(sorted(unread)))
 
 
 async def served_groups(client: Client) -> set[str]:
     """The API groups of the cluster; "" is the core group."""
     answer = await client.get_json("apis")
     return {"", *(group["name"] for group in answer["groups"])}
-
-
-async def _listed(
-    client: Client, type_: type[Resource], namespace: str, selector: str
-) -> tuple[list[Resource], list[str]]:
-    """The objects of a kind, and a line for whatever could not be read."""
-    resources: list[Resource] = []
-    notes: list[str] = []
-    try:
-        async for page in client.pages(type_, namespace=namespace, labels=selector):
-            resources += page.items
-            notes += (str(error) for error in page.broken)
-    except Forbidden as error:
-        notes.append(f"cannot list {type_.KIND}: {error.message}")
-    except NotFound:  # the group is served, but not this kind or version
-        return [], []
-    return resources, notes

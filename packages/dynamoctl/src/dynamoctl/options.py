@@ -109,17 +109,13 @@ ANYWHERE = WhereAll()
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class CheckOptions:
+class CheckOptions(Where):
     """What to check.
 
     Parameters
     ----------
     namespace
         Check quota and pull secrets of this namespace; with a restricted operator, the one it watches.
-    context
-        Context in the kubeconfig (default: the current one).
-    kubeconfig
-        Kubeconfig file (default: kubectl's).
     is_before
         Accept missing CRDs, and warn about an operator that already leads.
     is_before_upgrade
@@ -132,9 +128,6 @@ class CheckOptions:
         Check the permissions of this operator's ServiceAccount.
     """
 
-    namespace: Namespace = ""
-    context: Name = ""
-    kubeconfig: OptionalFile = None
     is_before: Annotated[bool, Parameter(name="--before-install")] = False
     is_before_upgrade: Annotated[bool, Parameter(name="--before-upgrade")] = False
     is_self: Annotated[bool, Parameter(name="--self")] = False
@@ -175,38 +168,6 @@ class ConvertOptions:
 
 
 CONVERSION = ConvertOptions()
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class LogOptions:
-    """Which lines to print.
-
-    Parameters
-    ----------
-    follow
-        Follow the logs until Ctrl-C, through restarts and of new pods too.
-    previous
-        Print the logs of the container before its last restart.
-    container
-        Container of the pods.
-    tail
-        Number of last lines of each pod to begin with; -1 is all.
-    since
-        Print only lines newer than this, for example 10m.
-    timestamps
-        Print the time of each line.
-    """
-
-    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False
-    previous: Annotated[bool, Parameter(name=["--previous", "-p"])] = False
-    container: Annotated[str, Parameter(name=["--container", "-c"], metavar="NAME")] = "main"
-    tail: Annotated[int, Parameter(metavar="LINES", allow_leading_hyphen=True)] = 100
-    since: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = ""
-    timestamps: bool = False
-
-
-LOGS = LogOptions()
 
 
 @Parameter(name="*")

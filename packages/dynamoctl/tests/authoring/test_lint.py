@@ -1,6 +1,7 @@
 """`dynamoctl lint` says what admission would say, with the place of each field."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,23 +47,28 @@ spec:
 """
 
 
-def linted(
-    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str], output: Output = "table"
-) -> tuple[int, str]:
-    file = tmp_path / "in.yaml"
-    file.write_text(text)
-    code = lint([str(file)], settings=None, namespace="", output=output)
-    return code, capsys.readouterr().out.replace(str(tmp_path), "")
+Linted = Callable[..., tuple[int, str]]
 
 
-def test_a_good_manifest_is_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (0, "") == linted(tmp_path, GOOD, capsys)
+@pytest.fixture
+def linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Linted:
+    """Lint a text, in a format; the exit code and the output, without the name of the folder."""
+
+    def of(text: str, output: Output = "table") -> tuple[int, str]:
+        file = tmp_path / "in.yaml"
+        file.write_text(text)
+        code = lint([str(file)], settings=None, namespace="", output=output)
+        return code, capsys.readouterr().out.replace(str(tmp_path), "")
+
+    return of
 
 
-def test_problems_of_the_schema_and_of_the_rules_come_together(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, BAD, capsys)
+def test_a_good_manifest_is_silent(linted: Linted) -> None:
+    assert (0, "") == linted(GOOD)
+
+
+def test_problems_of_the_schema_and_of_the_rules_come_together(linted: Linted) -> None:
+    code, text = linted(BAD)
     assert 1 == code
     head, *rows = text.splitlines()
     assert ["PLACE", "LEVEL", "OBJECT", "PROBLEM"] == head.split()
@@ -99,10 +105,8 @@ spec:
 """
 
 
-def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, EVERYTHING, capsys, "json")
+def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(linted: Linted) -> None:
+    code, text = linted(EVERYTHING, "json")
     assert 1 == code
     found = json.loads(text)
     said = "spec.services.w"
@@ -119,10 +123,8 @@ def test_no_problem_hides_another_and_all_come_in_the_order_of_their_lines(
     ] == [(int(each["place"].rsplit(":", 2)[1]), each["level"], each["path"]) for each in found]
 
 
-def test_the_name_of_a_gpu_as_a_container_has_it_is_told_ours(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, text = linted(tmp_path, EVERYTHING, capsys)
+def test_the_name_of_a_gpu_as_a_container_has_it_is_told_ours(linted: Linted) -> None:
+    _, text = linted(EVERYTHING)
     assert 'unknown field; use "gpu", for example gpu: "1"' in text
     assert 'custom: {"rdma/ib": "1"}' in text
 
@@ -162,10 +164,8 @@ USER = GOOD.replace("spec:\n", "spec:\n  pvcs: [{name: models}]\n").replace(
 
 
 @pytest.mark.parametrize(("mode", "expected"), [("ReadWriteOnce", 1), ("ReadWriteMany", 0)])
-def test_a_claim_in_the_file_is_known(
-    mode: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, USER + CLAIM.replace("MODE", mode), capsys, "json")
+def test_a_claim_in_the_file_is_known(linted: Linted, mode: str, expected: int) -> None:
+    code, text = linted(USER + CLAIM.replace("MODE", mode), "json")
     assert (0, expected) == (code, len(json.loads(text)))
 
 
@@ -188,45 +188,37 @@ spec:
 
 
 @pytest.mark.parametrize(("key", "expected"), [("config.yaml", 0), ("other.yaml", 1)])
-def test_a_config_map_in_the_file_is_known(
-    key: str, expected: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, PICKER.replace("KEY", key), capsys, "json")
+def test_a_config_map_in_the_file_is_known(linted: Linted, key: str, expected: int) -> None:
+    code, text = linted(PICKER.replace("KEY", key), "json")
     assert (0, expected) == (code, len(json.loads(text)))
 
 
 @pytest.mark.parametrize("kind", ["ConfigMap", "PersistentVolumeClaim"])
-def test_a_namespace_of_another_kind_that_is_no_text_is_not_read(
-    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_namespace_of_another_kind_that_is_no_text_is_not_read(linted: Linted, kind: str) -> None:
     beside = f"---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: a, namespace: [b]}}\n"
-    assert (0, "") == linted(tmp_path, GOOD + beside, capsys)
+    assert (0, "") == linted(GOOD + beside)
 
 
-def test_warnings_alone_are_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, text = linted(tmp_path, ODD, capsys, "json")
+def test_warnings_alone_are_fine(linted: Linted) -> None:
+    code, text = linted(ODD, "json")
     assert 0 == code
     (found,) = json.loads(text)
     assert ("warning", "/in.yaml:11:11") == (found["level"], found["place"])
     assert "spec.services.w.extraPodSpec.mainContainer.image" == found["path"]
 
 
-def test_objects_of_other_kinds_are_not_looked_at(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert (0, "") == linted(tmp_path, OTHER, capsys)
+def test_objects_of_other_kinds_are_not_looked_at(linted: Linted) -> None:
+    assert (0, "") == linted(OTHER)
 
 
-def test_every_kind_with_a_webhook_has_its_rules(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, MODEL, capsys)
+def test_every_kind_with_a_webhook_has_its_rules(linted: Linted) -> None:
+    code, text = linted(MODEL)
     assert 1 == code
     assert "spec.source is required when modelType is 'lora'" in text
 
 
-def test_sarif_has_line_and_column(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _, text = linted(tmp_path, BAD, capsys, "sarif")
+def test_sarif_has_line_and_column(linted: Linted) -> None:
+    _, text = linted(BAD, "sarif")
     results: list[Any] = json.loads(text)["runs"][0]["results"]
     region = results[1]["locations"][0]["physicalLocation"]["region"]
     assert {"startLine": 13, "startColumn": 7} == region
@@ -284,16 +276,14 @@ spec:
 """
 
 
-def test_manifests_of_the_older_generation_are_checked_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, text = linted(tmp_path, OLDER, capsys, "json")
+def test_manifests_of_the_older_generation_are_checked_too(linted: Linted) -> None:
+    code, text = linted(OLDER, "json")
     assert 0 == code
     [found] = json.loads(text)
     assert "warning" == found["level"]
     words = "has no effect: no process has ever read it"
     assert f"spec.services.Frontend.runMode: {words}" == found["message"]
-    code, text = linted(tmp_path, OLDER_BAD, capsys, "json")
+    code, text = linted(OLDER_BAD, "json")
     assert 1 == code
     assert [
         ("/in.yaml:6:3", 'spec.dynamoNim: invalid tag "frontend"'),
@@ -310,11 +300,9 @@ def test_manifests_of_the_older_generation_are_checked_too(
     ]
 
 
-def test_an_object_of_a_later_version_has_one_problem(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_object_of_a_later_version_has_one_problem(linted: Linted) -> None:
     later = GOOD.replace("v1alpha1", "v1beta1").replace("services:", "components:")
-    code, text = linted(tmp_path, later, capsys, "json")
+    code, text = linted(later, "json")
     (finding,) = json.loads(text)
     assert (1, "/in.yaml:1:1") == (code, finding["place"])
     assert "is a version of Dynamo 1.1 and later" in finding["message"]
@@ -336,17 +324,15 @@ def test_a_file_that_cannot_be_read_hides_no_other(
         assert text in out
 
 
-def test_a_switch_without_enabled_is_off(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_switch_without_enabled_is_off(linted: Linted) -> None:
     text = f"{GOOD}      scalingAdapter: {{}}\n      ingress:\n        host: x\n"
-    _, found = linted(tmp_path, text, capsys, "json")
+    _, found = linted(text, "json")
     assert [
         ("warning", "spec.services.w.scalingAdapter: has no effect without enabled: true"),
         ("warning", "spec.services.w.ingress: exposes nothing without enabled: true"),
     ] == [(finding["level"], finding["message"]) for finding in json.loads(found)]
     text = f"{GOOD}      scalingAdapter:\n        enabled: false\n      ingress: {{}}\n"
-    assert (0, "[]\n") == linted(tmp_path, text, capsys, "json")
+    assert (0, "[]\n") == linted(text, "json")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,42 +53,41 @@ spec:
 """
 
 
-def rendered(
-    capsys: pytest.CaptureFixture[str], files: Sequence[str | Path], **options: Any
-) -> list[Any]:
-    chosen = {
-        "orchestrator": "deployment",
-        "settings": None,
-        "namespace": "",
-        "output": "yaml",
-    } | options
-    print_objects([str(file) for file in files], **chosen)
-    return [each.value for each in documents("stdout", capsys.readouterr().out)]
+class Render:
+    """Renders texts, which become files, and files."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self.capsys = folder, capsys
+
+    def file(self, text: str, name: str = "in.yaml") -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def __call__(self, *given: str | Path, **options: Any) -> list[Any]:
+        chosen = {"orchestrator": "deployment", "settings": None, "namespace": "", "output": "yaml"}
+        files = [self.file(each) if isinstance(each, str) else each for each in given]
+        print_objects([str(file) for file in files], **{**chosen, **options})
+        return [each.value for each in documents("stdout", self.capsys.readouterr().out)]
+
+    def refused(self, *given: str | Path, **options: Any) -> list[str]:
+        with pytest.raises(ExceptionGroup) as caught:
+            self(*given, **options)
+        assert self.capsys.readouterr().out == ""
+        return [str(error) for error in caught.value.exceptions]
 
 
-def refused(
-    capsys: pytest.CaptureFixture[str], files: Sequence[str | Path], **options: Any
-) -> list[str]:
-    with pytest.raises(ExceptionGroup) as caught:
-        rendered(capsys, files, **options)
-    assert capsys.readouterr().out == ""
-    return [str(error) for error in caught.value.exceptions]
-
-
-def file(folder: Path, text: str, name: str = "in.yaml") -> Path:
-    path = folder / name
-    path.write_text(text, encoding="utf-8")
-    return path
+@pytest.fixture
+def render(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Render:
+    return Render(tmp_path, capsys)
 
 
 def identities(objects: list[Any]) -> list[tuple[str, str]]:
     return [(each["kind"], each["metadata"]["name"]) for each in objects]
 
 
-def test_a_graph_becomes_its_components_and_everything_below(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = identities(rendered(capsys, [file(tmp_path, GRAPH)]))
+def test_a_graph_becomes_its_components_and_everything_below(render: Render) -> None:
+    found = identities(render(GRAPH))
     assert [
         ("ServiceAccount", "chat-k8s-service-discovery"),
         ("Role", "chat-k8s-service-discovery-role"),
@@ -105,71 +103,61 @@ def test_a_graph_becomes_its_components_and_everything_below(
     ] == found
 
 
-def test_components_know_their_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    objects = rendered(capsys, [file(tmp_path, GRAPH)])
+def test_components_know_their_graph(render: Render) -> None:
+    objects = render(GRAPH)
     deployment = next(each for each in objects if each["kind"] == "Deployment")
     pod_labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert "chat" == pod_labels["nvidia.com/dynamo-graph-deployment-name"]
     assert "ownerReferences" not in deployment["metadata"]
 
 
-def test_a_component_of_its_own_is_rendered(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = identities(rendered(capsys, [file(tmp_path, COMPONENT)]))
+def test_a_component_of_its_own_is_rendered(render: Render) -> None:
+    found = identities(render(COMPONENT))
     assert ("Deployment", "alone") in found
 
 
-def test_the_output_is_the_same_every_time(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = file(tmp_path, GRAPH)
-    assert rendered(capsys, [path]) == rendered(capsys, [path])
+def test_the_output_is_the_same_every_time(render: Render) -> None:
+    path = render.file(GRAPH)
+    assert render(path) == render(path)
 
 
-def test_json_holds_the_same_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = file(tmp_path, GRAPH)
-    objects = rendered(capsys, [path])
-    (listed,) = rendered(capsys, [path], output="json")
+def test_json_holds_the_same_objects(render: Render) -> None:
+    path = render.file(GRAPH)
+    objects = render(path)
+    (listed,) = render(path, output="json")
     assert objects == listed["items"]
 
 
-def test_objects_get_the_namespace_of_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    objects = rendered(capsys, [file(tmp_path, GRAPH)], namespace="team")
+def test_objects_get_the_namespace_of_the_command_line(render: Render) -> None:
+    objects = render(GRAPH, namespace="team")
     assert {"team"} == {each["metadata"]["namespace"] for each in objects}
 
 
-def test_an_object_of_another_namespace_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = file(tmp_path, GRAPH.replace("  name: chat\n", "  name: chat\n  namespace: a\n"))
+def test_an_object_of_another_namespace_is_refused(render: Render) -> None:
+    path = render.file(GRAPH.replace("  name: chat\n", "  name: chat\n  namespace: a\n"))
     assert [
         f'{path}:5:3: metadata.namespace: "a" does not match the namespace "b" of the command line'
-    ] == refused(capsys, [path], namespace="b")
+    ] == render.refused(path, namespace="b")
 
 
-def test_settings_change_what_is_rendered(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = file(tmp_path, "natsAddress: nats://here:4222\n", "settings.yaml")
-    objects = rendered(capsys, [file(tmp_path, GRAPH)], settings=settings)
+def test_settings_change_what_is_rendered(render: Render) -> None:
+    settings = render.file("natsAddress: nats://here:4222\n", "settings.yaml")
+    objects = render(GRAPH, settings=settings)
     assert "nats://here:4222" in json.dumps(objects)
 
 
 def test_several_documents_lists_folders_and_standard_input_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    render: Render, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
-    file(folder, GRAPH, "a.yaml")
-    file(folder, "not: read", "notes.txt")
+    (folder / "a.yaml").write_text(GRAPH, encoding="utf-8")
+    (folder / "notes.txt").write_text("not: read", encoding="utf-8")
     other = GRAPH.replace("name: chat", "name: other")
     items = [documents("", text)[0].value for text in (COMPONENT, other)]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(listed.encode())))
-    found = identities(rendered(capsys, [folder, "-"]))
+    found = identities(render(folder, Path("-")))
     names = {"chat-frontend", "alone", "other-frontend"}
     assert names <= {name for kind, name in found if kind == "Deployment"}
 
@@ -191,30 +179,26 @@ def test_several_documents_lists_folders_and_standard_input_are_read(
     ],
 )
 def test_each_problem_is_one_line_with_its_place(
-    old: str, new: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    render: Render, old: str, new: str, expected: str
 ) -> None:
     assert old in GRAPH
-    path = file(tmp_path, GRAPH.replace(old, new, 1))
-    found = refused(capsys, [path])
+    path = render.file(GRAPH.replace(old, new, 1))
+    found = render.refused(path)
     assert [True] == [line.startswith(f"{path}{expected}") for line in found], found
 
 
-def test_all_problems_of_all_files_are_reported(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    one = file(tmp_path, GRAPH.replace("replicas: 2", "replicas: -1"), "1.yaml")
-    two = file(tmp_path, COMPONENT.replace("image:", "imge:"), "2.yaml")
-    found = refused(capsys, [one, two])
+def test_all_problems_of_all_files_are_reported(render: Render) -> None:
+    one = render.file(GRAPH.replace("replicas: 2", "replicas: -1"), "1.yaml")
+    two = render.file(COMPONENT.replace("image:", "imge:"), "2.yaml")
+    found = render.refused(one, two)
     assert {str(one), str(two)} == {line.partition(":")[0] for line in found}
 
 
-def test_an_object_given_twice_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = file(tmp_path, f"{COMPONENT}---\n{COMPONENT}")
+def test_an_object_given_twice_is_refused(render: Render) -> None:
+    path = render.file(f"{COMPONENT}---\n{COMPONENT}")
     assert [
         f"{path}:14:3: metadata.name: duplicate object, first defined at {path}:1:1"
-    ] == refused(capsys, [path])
+    ] == render.refused(path)
 
 
 def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
@@ -222,7 +206,8 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
     empty.mkdir()
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe\x00")
-    nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
+    nothing = tmp_path / "nothing.yaml"
+    nothing.write_text("# nothing\n", encoding="utf-8")
     with pytest.raises(ExceptionGroup) as caught:
         read_manifests([str(path) for path in (tmp_path / "none", empty, binary, nothing)])
     assert [
@@ -233,14 +218,15 @@ def test_unreadable_sources_are_all_named(tmp_path: Path) -> None:
 
 
 def test_files_without_any_object_are_a_mistake(tmp_path: Path) -> None:
-    nothing = file(tmp_path, "# nothing\n", "nothing.yaml")
+    nothing = tmp_path / "nothing.yaml"
+    nothing.write_text("# nothing\n", encoding="utf-8")
     with pytest.raises(ExceptionGroup) as caught:
         read_manifests([str(nothing)])
     assert [f"{nothing}: no objects found"] == [str(error) for error in caught.value.exceptions]
 
 
-def test_on_grove_a_graph_is_one_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    found = rendered(capsys, [file(tmp_path, GRAPH)], orchestrator="grove")
+def test_on_grove_a_graph_is_one_set(render: Render) -> None:
+    found = render(GRAPH, orchestrator="grove")
     kinds = [each["kind"] for each in found]
     assert 1 == kinds.count("PodCliqueSet")
     assert not {"Deployment", "DynamoComponentDeployment"} & {*kinds}
@@ -267,26 +253,22 @@ metadata:
 """
 
 
-def test_objects_of_other_kinds_are_printed_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = rendered(capsys, [file(tmp_path, CHART + GRAPH)])
+def test_objects_of_other_kinds_are_printed_as_they_are(render: Render) -> None:
+    found = render(CHART + GRAPH)
     others = [each.value for each in documents("", CHART)]
     assert others == found[:3]
     assert ("Deployment", "chat-worker") in identities(found)
 
 
-def test_our_other_kinds_are_checked_and_printed_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_our_other_kinds_are_checked_and_printed_as_they_are(render: Render) -> None:
     model = (
         "apiVersion: nvidia.com/v1alpha1\nkind: DynamoModel\nmetadata:\n  name: m\nspec:\n"
         "  modelName: m\n  baseModelName: b\n"
     )
-    found = rendered(capsys, [file(tmp_path, f"{GRAPH}---\n{model}")])
+    found = render(f"{GRAPH}---\n{model}")
     assert documents("", model)[0].value == found[-1]
-    wrong = file(tmp_path, model.replace("baseModelName", "baseModel"))
-    assert any("unknown field" in each for each in refused(capsys, [wrong]))
+    wrong = render.file(model.replace("baseModelName", "baseModel"))
+    assert any("unknown field" in each for each in render.refused(wrong))
 
 
 PICKER = """\
@@ -315,10 +297,8 @@ spec:
 """
 
 
-def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = rendered(capsys, [file(tmp_path, PICKER)])
+def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(render: Render) -> None:
+    found = render(PICKER)
     (binding,) = [
         each
         for each in found
@@ -337,9 +317,7 @@ def test_an_endpoint_picker_is_rendered_as_of_a_default_installation(
     )
 
 
-def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(render: Render) -> None:
     graph = GRAPH.replace(
         "    Worker:\n",
         "    Worker:\n      multinode: {nodeCount: 2}\n      resources: {limits: {gpu: '8'}}\n",
@@ -347,9 +325,9 @@ def test_tensorrt_on_several_nodes_is_rendered_as_of_a_default_installation(
         "          image: example.com/worker:1\n",
         "          image: example.com/worker:1\n          args: [python3 -m dynamo.trtllm]\n",
     )
-    found = rendered(capsys, [file(tmp_path, graph)], orchestrator="lws")
+    found = render(graph, orchestrator="lws")
     assert any(each["kind"] == "LeaderWorkerSet" for each in found)
-    (message,) = refused(capsys, [file(tmp_path, graph)], orchestrator="deployment")
+    (message,) = render.refused(graph, orchestrator="deployment")
     assert "choose one with --orchestrator" in message
 
 
@@ -414,26 +392,24 @@ def replicas(objects: list[Any]) -> dict[str, int]:
     ],
 )
 def test_replicas_are_those_that_the_controller_decides_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: dict[str, int]
+    render: Render, text: str, expected: dict[str, int]
 ) -> None:
-    assert expected == replicas(rendered(capsys, [file(tmp_path, text)]))
+    assert expected == replicas(render(text))
 
 
 @pytest.mark.parametrize("text", [SCALED, SCALED + ADAPTER])
-def test_a_scaling_adapter_is_printed_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
+def test_a_scaling_adapter_is_printed_once(render: Render, text: str) -> None:
     adapters = [
         each
-        for each in identities(rendered(capsys, [file(tmp_path, text)]))
+        for each in identities(render(text))
         if each[0] == "DynamoGraphDeploymentScalingAdapter"
     ]
     assert [("DynamoGraphDeploymentScalingAdapter", "chat-worker")] == adapters
 
 
-def test_pods_carry_the_id_of_a_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_carry_the_id_of_a_restart(render: Render) -> None:
     text = GRAPH.replace("spec:\n", "spec:\n  restart: {id: again}\n", 1)
-    objects = rendered(capsys, [file(tmp_path, text)])
+    objects = render(text)
     ids = {
         each["spec"]["template"]["metadata"]["annotations"]["nvidia.com/restartAt"]
         for each in objects
@@ -442,61 +418,48 @@ def test_pods_carry_the_id_of_a_restart(tmp_path: Path, capsys: pytest.CaptureFi
     assert {"again"} == ids
 
 
-def test_managed_rollouts_name_the_revision_of_workers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = file(tmp_path, "workerRollout: managed\n", "settings.yaml")
-    names = replicas(rendered(capsys, [file(tmp_path, GRAPH)], settings=settings))
+def test_managed_rollouts_name_the_revision_of_workers(render: Render) -> None:
+    settings = render.file("workerRollout: managed\n", "settings.yaml")
+    names = replicas(render(GRAPH, settings=settings))
     assert "chat-worker" not in names
     assert any(each.startswith("chat-worker-") for each in names)
 
 
-def test_a_request_becomes_its_profiling_job(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_request_becomes_its_profiling_job(render: Render) -> None:
     assert [
         ("ServiceAccount", "dgdr-profiling-job"),
         ("RoleBinding", "dgdr-profiling-job-binding"),
         ("Job", "profile-tune"),
-    ] == identities(rendered(capsys, [file(tmp_path, REQUEST)]))
+    ] == identities(render(REQUEST))
 
 
-def test_profiling_results_beside_a_request_become_its_graph(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_profiling_results_beside_a_request_become_its_graph(render: Render) -> None:
     text = REQUEST + "  autoApply: true\n" + RESULTS
-    found = identities(rendered(capsys, [file(tmp_path, text)]))
+    found = identities(render(text))
     assert ("DynamoGraphDeployment", "found") not in found  # it is named like the request
     assert ("DynamoGraphDeployment", "tune") in found
     assert ("Deployment", "tune-frontend") in found
 
 
-def test_a_facts_file_says_what_the_cluster_has(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = file(
-        tmp_path,
+def test_a_facts_file_says_what_the_cluster_has(render: Render) -> None:
+    facts = render.file(
         "groveServed: true\nkaiServed: true\npullSecrets: {example.com: [key]}\n",
         "facts.yaml",
     )
-    objects = rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+    objects = render(GRAPH, facts=facts)
     (gang,) = (each for each in objects if each["kind"] == "PodCliqueSet")
     for each in gang["spec"]["template"]["cliques"]:
         assert "kai-scheduler" == each["spec"]["podSpec"]["schedulerName"]
         assert [{"name": "key"}] == each["spec"]["podSpec"]["imagePullSecrets"]
 
 
-def test_a_mistake_in_a_facts_file_is_reported_with_its_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts = file(tmp_path, "groveServe: true\n", "facts.yaml")
+def test_a_mistake_in_a_facts_file_is_reported_with_its_place(render: Render) -> None:
+    facts = render.file("groveServe: true\n", "facts.yaml")
     with pytest.raises(ConfigError, match=r"unknown fact groveServe; did you mean .groveServed"):
-        rendered(capsys, [file(tmp_path, GRAPH)], facts=facts)
+        render(GRAPH, facts=facts)
 
 
-def test_pull_secrets_in_the_files_count(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pull_secrets_in_the_files_count(render: Render) -> None:
     secret = """\
 ---
 apiVersion: v1
@@ -505,7 +468,7 @@ metadata: {name: key}
 type: kubernetes.io/dockerconfigjson
 stringData: {.dockerconfigjson: '{"auths": {"example.com": {}}}'}
 """
-    objects = rendered(capsys, [file(tmp_path, GRAPH + secret)])
+    objects = render(GRAPH + secret)
     pods = [each["spec"]["template"]["spec"] for each in objects if each["kind"] == "Deployment"]
     assert [[{"name": "key"}]] * 2 == [each["imagePullSecrets"] for each in pods]
 

@@ -23,6 +23,8 @@ TARGET = "invalid target"
             f'{TARGET} "chat/" (expected GRAPH or GRAPH/SERVICE, for example chat/Decode)',
         ),
         ("logs /Decode", f'{TARGET} "/Decode" (expected GRAPH or GRAPH/SERVICE'),
+        ("logs chat --tail -2", "invalid --tail -2 (expected a number of lines, or -1)"),
+        ("logs chat -f --previous", "--previous and --follow exclude each other"),
         ("scale chat --replicas 1", f'{TARGET} "chat" (expected GRAPH/SERVICE, for example'),
         ("scale dgd/chat --replicas 1", f'{TARGET} "dgd/chat" (expected GRAPH/SERVICE'),
         ("scale a/b --replicas 1.5", 'from 0 to 2147483647, got "1.5"'),

@@ -5,10 +5,9 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from dynamo_graphs.logs import PodLog, pod_selector
+from dynamo_graphs.logs import PodLog, log_query, pod_selector
 from dynamo_graphs.reader import Missing
-from dynamoctl.inspect.logs import LogPrinter, log_query
-from dynamoctl.options import LogOptions
+from dynamoctl.inspect.logs import LogPrinter
 from dynamoctl.screen import console
 from kube_runtime.client.client import Answer, Request
 from kube_runtime.errors import Invalid
@@ -36,10 +35,10 @@ class Kubelet:
         return Answer(status, {}, chunks(body))
 
 
-def a_log(kubelet: Kubelet, options: LogOptions | None = None) -> PodLog:
+def a_log(kubelet: Kubelet) -> PodLog:
     pod = msgspec.convert({"metadata": {"namespace": "prod", "name": "chat-0"}}, Pod)
     printer = LogPrinter(console(), has_timestamps=False)
-    return PodLog(kubelet, pod, log_query(options or LogOptions()), printer.write)
+    return PodLog(kubelet, pod, log_query("main", 100), printer.write)
 
 
 async def test_each_line_follows_its_pod(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +64,7 @@ async def test_a_container_that_has_not_started() -> None:
 
 
 def test_the_query_of_all_options() -> None:
-    query = log_query(LogOptions(previous=True, container="copier", tail=-1, since="2h"))
+    query = log_query("copier", -1, since_seconds=7200, previous=True)
     assert {
         "container": "copier",
         "timestamps": "true",

@@ -73,7 +73,9 @@ def convert(
     problems: list[ConfigError] = []
     objects: list[Object] = []
     lost = 0
-    parents = {_identity(manifest) for manifest in manifests if _is(manifest, DynamoDeployment)}
+    parents = {
+        _identity(manifest) for manifest in manifests if _legacy_kind(manifest) is DynamoDeployment
+    }
     for manifest in manifests:
         kind = _legacy_kind(manifest)
         if kind is None:
@@ -130,14 +132,14 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
     configurations: dict[tuple[str, str], str] = {}
     for manifest in manifests:
         place = _identity(manifest)
-        if _is(manifest, DynamoNimRequest):
+        if _legacy_kind(manifest) is DynamoNimRequest:
             request = _decoded(manifest, DynamoNimRequest)
             exists = condition(request.status.conditions, "ImageExists")
             made = exists.message if exists is not None and exists.status == "True" else ""
             if image := request.spec.image or made:
                 spec = DynamoNimSpec(tag=request.spec.bento_tag, image=image)
                 images.setdefault(place, spec)
-        elif _is(manifest, DynamoNim):
+        elif _legacy_kind(manifest) is DynamoNim:
             images[place] = _decoded(manifest, DynamoNim).spec
         elif manifest.value.get("kind") == "ConfigMap":
             data = manifest.value.get("data")
@@ -152,7 +154,7 @@ def _context(manifests: Sequence[Manifest], choices: ConvertOptions) -> _Context
 
 def _converted(manifest: Manifest, context: _Context) -> Conversion:
     """Raises: ConfigError."""
-    if _is(manifest, DynamoNimDeployment):
+    if _legacy_kind(manifest) is DynamoNimDeployment:
         nim = _decoded(manifest, DynamoNimDeployment)
         image = _image(manifest, nim.metadata.namespace, nim.spec.dynamo_nim, context)
         return converted_component(nim, manifest.value.get("spec") or {}, image, context.at)
@@ -224,10 +226,6 @@ def _legacy_kind(manifest: Manifest) -> type[Resource] | None:
     version = str(manifest.value.get("apiVersion"))
     kind = _KINDS.get(str(manifest.value.get("kind")))
     return kind if kind and version == kind.KIND.api_version else None
-
-
-def _is(manifest: Manifest, type_: type[Resource]) -> bool:
-    return _legacy_kind(manifest) is type_
 
 
 def _identity(manifest: Manifest) -> tuple[str, str]:

@@ -4,7 +4,6 @@ import csv
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cyclopts import CycloptsError
@@ -32,24 +31,27 @@ _HEAD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
-    """The files to write; None writes none."""
+_SAME = (
+    *("gpu", "precision", "backend", "gpus_per_node", "max_gpus", "max_nodes"),
+    *("requests_per_second", "mode", "engine", "margin"),
+)
+"""The options with the name that `study` has for them."""
 
-    plot: Path | None = None
-    report: Path | None = None
 
-
-def print_profile(options: ProfileOptions, output: str, files: Files) -> None:
-    """Print the recommended graph, or the candidates that it was chosen from.
+def print_profile(
+    options: ProfileOptions, output: str, *, plot: Path | None, report: Path | None
+) -> None:
+    """Print the recommended graph, or the candidates that it was chosen from; write the files.
 
     Raises: OperatorError: a value is invalid, or no graph meets the targets.
     """
     result = _study(options)
-    if files.plot:
-        _write(files.plot, result.svg())
-    if files.report:
-        _write(files.report, result.html())
+    for file, text_of in ((plot, result.svg), (report, result.html)):
+        if file is not None:
+            try:
+                file.write_text(text_of(), encoding="utf-8")
+            except OSError as error:
+                raise ConfigError(str(file), str(error.strerror)) from None
     if output == "yaml":
         write_yaml(result.documents, sys.stdout)
     elif output == "csv":
@@ -84,9 +86,9 @@ def print_new(options: ProfileOptions, name: str, replicas: int) -> None:
 
 
 def _study(options: ProfileOptions, name: str = "") -> Study:
+    given = {field: getattr(options, field) for field in _SAME}
     return study(
         options.model,
-        gpu=options.gpu,
         latency=Latency(
             first_token_ms=options.ttft,
             next_token_ms=options.itl,
@@ -96,15 +98,7 @@ def _study(options: ProfileOptions, name: str = "") -> Study:
         seen=lambda step: print(f"{step.phase.value}: {step.message}", file=sys.stderr, flush=True),
         name=name,
         model_config=_config(options.model_config),
-        precision=options.precision,
-        backend=options.backend,
-        gpus_per_node=options.gpus_per_node,
-        max_gpus=options.max_gpus,
-        max_nodes=options.max_nodes,
-        requests_per_second=options.requests_per_second,
-        mode=options.mode,
-        engine=options.engine,
-        margin=options.margin,
+        **given,
     )
 
 
@@ -120,10 +114,3 @@ def _config(file: Path | None) -> Fields | None:
     if not isinstance(config, Mapping):
         raise ConfigError(str(file), "not a JSON object")
     return config
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(str(file), str(error.strerror)) from None

@@ -5,7 +5,6 @@ and components. Without an operator nothing removes it, and the object and its n
 """
 
 import sys
-from dataclasses import dataclass, field
 
 from dynamo_graphs.ages import counted
 from dynamo_graphs.operators import ELECTION_LEASE, operators
@@ -23,15 +22,6 @@ from kube_runtime.types.kinds import Lease, ValidatingWebhookConfiguration
 _GROUP_SUFFIX = ".nvidia.com"
 
 
-@dataclass(slots=True)
-class _Remains:
-    """Objects of our kinds: those with our finalizer, counts by kind, and kinds that cannot be listed."""
-
-    held: list[StoredObject] = field(default_factory=list[StoredObject])
-    counts: dict[str, int] = field(default_factory=dict[str, int])
-    unseen: list[str] = field(default_factory=list[str])
-
-
 async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
     """Remove our finalizers in a namespace, or in all; print each, and what remains.
 
@@ -43,14 +33,34 @@ async def uninstall(where: Where, *, is_dry: bool) -> ExitCode:
             print(visible(f"{'note' if is_dry else 'error'}: {text}"), file=sys.stderr)
             if not is_dry:
                 return ExitCode.PROBLEMS
-        remains = await _read_remains(reading, where.namespace)
-        for resource in remains.held:
+        counts: list[str] = []
+        unseen: list[str] = []
+        held: list[StoredObject] = []
+        for type_ in RESOURCES:
+            try:
+                every = await reading.all(stored_type(type_.KIND), namespace=where.namespace)
+            except NotFound:
+                continue  # not installed
+            except Forbidden:
+                unseen.append(type_.KIND.plural)
+                continue
+            if every:
+                counts.append(f"{len(every)} {type_.KIND.name}")
+            held += (it for it in every if FINALIZER in it.metadata.finalizers)
+        for resource in held:
             if not is_dry:
                 await _release(reading, resource)
             _print_release(resource, is_dry=is_dry)
-        for line in (*_remaining(remains), *await _cluster_objects(reading)):
+        remaining = ["no objects of Dynamo kinds remain"]
+        if counts:
+            listing = ", ".join(sorted(counts, key=lambda count: count.split()[1]))
+            consequence = (
+                "their pods keep running; kubectl delete removes both, and PVCs without `retain`"
+            )
+            remaining = [f"remaining: {listing}", f"  {consequence}"]
+        for line in (*remaining, *await _cluster_objects(reading)):
             print(visible(line))
-        for kind in remains.unseen:
+        for kind in unseen:
             print(visible(f"note: you cannot list {kind}"), file=sys.stderr)
     return ExitCode.OK
 
@@ -70,24 +80,6 @@ async def _running(reading: Reading, namespace: str) -> str:
                 "uninstall)"
             )
     return ""
-
-
-async def _read_remains(reading: Reading, namespace: str) -> _Remains:
-    remains = _Remains()
-    for type_ in RESOURCES:
-        try:
-            every = await reading.all(stored_type(type_.KIND), namespace=namespace)
-        except NotFound:
-            continue  # not installed
-        except Forbidden:
-            remains.unseen.append(type_.KIND.plural)
-            continue
-        if every:
-            remains.counts[type_.KIND.name] = len(every)
-        remains.held += [
-            resource for resource in every if FINALIZER in resource.metadata.finalizers
-        ]
-    return remains
 
 
 async def _release(reading: Reading, resource: StoredObject) -> None:
@@ -117,16 +109,6 @@ def _print_release(resource: StoredObject, *, is_dry: bool) -> None:
     if loaded:
         workers = f"{counted(loaded, 'worker')} {'keeps' if loaded == 1 else 'keep'}"
         print(f"  {workers} its LoRA until {'it restarts' if loaded == 1 else 'they restart'}")
-
-
-def _remaining(remains: _Remains) -> list[str]:
-    if not remains.counts:
-        return ["no objects of Dynamo kinds remain"]
-    counts = ", ".join(f"{count} {kind}" for kind, count in sorted(remains.counts.items()))
-    return [
-        f"remaining: {counts}",
-        "  their pods keep running; kubectl delete removes both, and PVCs without `retain`",
-    ]
 
 
 async def _cluster_objects(reading: Reading) -> list[str]:

@@ -127,9 +127,9 @@ def profile(
     report
         HTML file to write: the plot and all candidates, in one file.
     """
-    from dynamoctl.authoring.profiling import Files, print_profile
+    from dynamoctl.authoring.profiling import print_profile
 
-    print_profile(options, output, Files(plot, report))
+    print_profile(options, output, plot=plot, report=report)
 
 
 def new(

@@ -89,20 +89,20 @@ def candidates(app: App, words: Sequence[str]) -> dict[str, str]:
         for name in sorted(app)
         if not name.startswith("-")
     }
-    found: Mapping[str, str] = {}
+    choices: Mapping[str, str] = {}
     if begun.startswith("-"):
-        found = dict.fromkeys([*(it for it in options if it.startswith("--")), "--help"], "")
+        choices = dict.fromkeys([*(it for it in options if it.startswith("--")), "--help"], "")
     elif rest and rest[-1] in ("-n", "--namespace"):
-        found = dict.fromkeys(_asked(Namespace, rest), "")
+        choices = dict.fromkeys(_asked(Namespace, rest), "")
     elif rest and rest[-1] in valued:
-        found = dict.fromkeys(options[rest[-1]].get_choices() or (), "")
+        choices = dict.fromkeys(options[rest[-1]].get_choices() or (), "")
     elif command == "get" and not positionals:
-        found = dict.fromkeys(("dgd", "dcd", "dgdsa", "dm", "dgdr"), "")
+        choices = dict.fromkeys(("dgd", "dcd", "dgdsa", "dm", "dgdr"), "")
     elif command not in _COLLECTIONS:
-        found = commands
+        choices = commands
     elif not positionals:
-        found = {**commands, **dict.fromkeys(_names(command, begun, rest), "")}
-    return {word: text for word, text in found.items() if word.startswith(begun)}
+        choices = {**commands, **dict.fromkeys(_names(command, begun, rest), "")}
+    return {word: text for word, text in choices.items() if word.startswith(begun)}
 
 
 def _names(command: str, begun: str, words: Sequence[str]) -> list[str]:

@@ -7,10 +7,8 @@ from cyclopts import App, CycloptsError, Parameter
 
 from dynamoctl.options import (
     HERE,
-    LOGS,
     Everywhere,
     GraphName,
-    LogOptions,
     Name,
     ObjectName,
     TextOrJson,
@@ -253,12 +251,17 @@ def events(
     return run(print_events(name, where, output, only_warnings=warnings))
 
 
-def logs(
+async def logs(
     name: Annotated[str, Parameter(name="GRAPH")],
     /,
     *,
     where: Where = HERE,
-    options: LogOptions = LOGS,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False,
+    previous: Annotated[bool, Parameter(name=["--previous", "-p"])] = False,
+    container: Annotated[str, Parameter(name=["--container", "-c"], metavar="NAME")] = "main",
+    tail: Annotated[int, Parameter(metavar="LINES", allow_leading_hyphen=True)] = 100,
+    since: Annotated[str, Parameter(metavar="DURATION", show_default=False)] = "",
+    timestamps: bool = False,
 ) -> int:
     """Print the logs of all pods of a graph or of one service, each line after its pod.
 
@@ -268,10 +271,30 @@ def logs(
     ----------
     name
         Graph, or GRAPH/SERVICE for one of its services, for example chat/Decode.
+    follow
+        Follow the logs until Ctrl-C, through restarts and of new pods too.
+    previous
+        Print the logs of the container before its last restart.
+    container
+        Container of the pods.
+    tail
+        Number of last lines of each pod to begin with; -1 is all.
+    since
+        Print only lines newer than this, for example 10m.
+    timestamps
+        Print the time of each line.
     """
+    from dynamo_graphs.logs import log_query
     from dynamoctl.inspect.logs import print_logs
+    from dynamoctl.screen import seconds
 
-    return run(print_logs(name, where, options))
+    if tail < -1:
+        raise CycloptsError(f"invalid --tail {tail} (expected a number of lines, or -1)")
+    if previous and follow:
+        raise CycloptsError("--previous and --follow exclude each other")
+    length = seconds(since) if since else None
+    query = log_query(container, tail, since_seconds=length, previous=previous, follow=follow)
+    return await print_logs(name, where, query, has_timestamps=timestamps)
 
 
 def report(

@@ -34,7 +34,7 @@ from dynamoctl.installation.checks import (
 )
 from dynamoctl.installation.permissions import MARKER_LEASE
 from dynamoctl.installation.upgrade import PULL_SECRETS
-from dynamoctl.options import CheckOptions, Where
+from dynamoctl.options import CheckOptions
 from dynamoctl.screen import show, show_json
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible
@@ -62,7 +62,7 @@ async def print_findings(options: CheckOptions, output: str) -> ExitCode:
     if options.account:
         _user(options.account)  # raises before anything is asked of the cluster
     try:
-        async with cluster(Where(options.namespace, options.context, options.kubeconfig)) as at:
+        async with cluster(options) as at:
             findings = [finding async for finding in _checked(at.reading, options)]
         has_failed = any(finding.verdict is CheckResult.FAIL for finding in findings)
         code = ExitCode.PROBLEMS if has_failed else ExitCode.OK

@@ -8,16 +8,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import aclosing
 
-from cyclopts import CycloptsError
 from rich.console import Console
 from rich.text import Text
 
-from dynamo_graphs import logs
 from dynamo_graphs.logs import LogLine, PodLog, pod_selector, pods_of
 from dynamo_graphs.reader import GRAPHS, Target
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamoctl.options import LogOptions, Where
-from dynamoctl.screen import console, seconds, warn
+from dynamoctl.options import Where
+from dynamoctl.screen import console, warn
 from dynamoctl.target import parse_service, target_of
 from kube_runtime.commandline import ExitCode
 from kube_runtime.errors import ApiError
@@ -35,32 +33,15 @@ _COLOURS = (
 )
 
 
-def log_query(options: LogOptions) -> dict[str, str]:
-    """The query of the request for a log.
-
-    Raises: CycloptsError.
-    """
-    if options.tail < -1:
-        raise CycloptsError(f"invalid --tail {options.tail} (expected a number of lines, or -1)")
-    if options.previous and options.follow:
-        raise CycloptsError("--previous and --follow exclude each other")
-    return logs.log_query(
-        options.container,
-        options.tail,
-        since_seconds=seconds(options.since) if options.since else None,
-        previous=options.previous,
-        follow=options.follow,
-    )
-
-
-async def print_logs(name: str, where: Where, options: LogOptions) -> ExitCode:
+async def print_logs(
+    name: str, where: Where, query: Mapping[str, str], *, has_timestamps: bool
+) -> ExitCode:
     """Print the logs; `name` is GRAPH or GRAPH/SERVICE."""
     graph, service = parse_service(name)
-    query = log_query(options)
-    printer = LogPrinter(console(), has_timestamps=options.timestamps)
+    printer = LogPrinter(console(), has_timestamps=has_timestamps)
     async with target_of(graph, where, GRAPHS) as at:
         selector = pod_selector(await at.get(), service)
-        if options.follow:
+        if "follow" in query:
             await _follow(at, selector, query, printer)
             return ExitCode.OK
         code = ExitCode.PROBLEMS

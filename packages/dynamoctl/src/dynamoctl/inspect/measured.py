@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from rich.console import RenderableType
-from rich.table import Table
 
 from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.component.api import is_worker
@@ -218,7 +217,22 @@ def parts(measurement: Measured) -> list[RenderableType]:
     engines = ", simulated engines (useMocker)" if spec and spec.use_mocker else ""
     lines = [visible(f"→ {remedy}") for remedy in measurement.advice]
     title = visible(f"graph {measurement.graph.key}, means {measurement.when}{engines}")
-    return [title, "", _table(measurement), *(["", *lines] if lines else ())]
+    load, promise = measurement.load, measurement.promise
+    rows: list[tuple[Cell, ...]] = []
+    for check in measurement.checks:
+        times = (
+            "-" if seconds is None else f"{seconds * 1000:.4g} ms"
+            for seconds in (check.target, check.measured)
+        )
+        style = "" if check.measured is None else "red" if check.is_missed else "green"
+        rows.append((check.name, *times, Styled(check.verdict, style)))
+    for quantity, *values in (
+        ("tokens of a prompt", promise.targets.isl, load.isl),
+        ("tokens of an answer", promise.targets.osl, load.osl),
+        ("requests/s", promise.requests_per_second, load.requests),
+    ):
+        rows.append((quantity, *("-" if value is None else f"{value:.4g}" for value in values)))
+    return [title, "", table(_HEAD, rows), *(["", *lines] if lines else ())]
 
 
 def document(measurement: Measured) -> Object:
@@ -252,31 +266,3 @@ async def _graph(reading: Reading, request: DynamoGraphDeploymentRequest) -> Dyn
     if graph is None:
         raise Missing(f"graph {key} of request {request.key} does not exist: {state}")
     return graph
-
-
-def _table(measurement: Measured) -> Table:
-    load, promise = measurement.load, measurement.promise
-    rows: list[tuple[Cell, ...]] = [
-        (check.name, _milliseconds(check.target), _milliseconds(check.measured), _verdict(check))
-        for check in measurement.checks
-    ]
-    pairs = (
-        ("tokens of a prompt", promise.targets.isl, load.isl),
-        ("tokens of an answer", promise.targets.osl, load.osl),
-        ("requests/s", promise.requests_per_second, load.requests),
-    )
-    rows += [(quantity, _number(promised), _number(actual)) for quantity, promised, actual in pairs]
-    return table(_HEAD, rows)
-
-
-def _verdict(check: Check) -> Cell:
-    style = "red" if check.is_missed else "green"
-    return Styled(check.verdict, style) if check.measured is not None else check.verdict
-
-
-def _milliseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1000:.4g} ms"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"

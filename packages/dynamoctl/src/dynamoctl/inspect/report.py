@@ -8,7 +8,6 @@ import sys
 import tarfile
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain, pairwise
 from pathlib import Path
@@ -177,8 +176,16 @@ def redacted(body: Object) -> Object:
 def _value(value: object) -> Any:
     if isinstance(value, dict):
         name = value.get("name")
-        cleaned = {key: _field(key, entry) for key, entry in value.items()}
-        if isinstance(name, str) and "value" in value and not _is_shown(name):
+        cleaned = {}
+        for key, entry in value.items():
+            is_secret = _is_secret(key) and not _REFERENCE.search(key)
+            if isinstance(entry, bool) or entry is None:
+                is_secret = False
+            if isinstance(entry, dict) and key in _KUBERNETES_FIELDS:
+                is_secret = False
+            cleaned[key] = REDACTED if is_secret else _value(entry)
+        is_shown = isinstance(name, str) and _SHOWN_VARIABLE.match(name) and not _is_secret(name)
+        if isinstance(name, str) and "value" in value and not is_shown:
             cleaned["value"] = REDACTED  # of a container's variable, or of a probe's header
         return cleaned
     if isinstance(value, list):
@@ -199,18 +206,6 @@ def _string(text: str) -> str:
         except (ValueError, RecursionError):
             pass
     return redacted_text(text)
-
-
-def _field(key: str, value: object) -> object:
-    if not _is_secret(key) or _REFERENCE.search(key) or isinstance(value, bool) or value is None:
-        return _value(value)
-    if isinstance(value, dict) and key in _KUBERNETES_FIELDS:
-        return _value(value)
-    return REDACTED
-
-
-def _is_shown(variable: str) -> bool:
-    return _SHOWN_VARIABLE.match(variable) is not None and not _is_secret(variable)
 
 
 def _is_secret(name: str) -> bool:
@@ -264,17 +259,14 @@ async def write_report(name: str, where: Where, file: Path | None) -> ExitCode:
             path.unlink(missing_ok=True)
             raise
     print(path)
-    if unread.lines:
-        warn(f"{counted(len(unread.lines), 'part')} could not be read: see {_MISSING}")
+    if unread:
+        warn(f"{counted(len(unread), 'part')} could not be read: see {_MISSING}")
     print("Read it before you send it: it has names, images and logs.", file=sys.stderr)
     return ExitCode.OK
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(list[str]):
     """What a report lacks, and why: a line for each part."""
-
-    lines: list[str] = field(default_factory=list[str])
 
     @contextmanager
     def noting(self, part: str) -> Iterator[None]:
@@ -284,7 +276,7 @@ class Unread:
         except* OperatorError as group:
             for error in leaves(group):
                 reason = error.message if isinstance(error, ApiError | DecodeError) else error
-                self.lines.append(f"{part}: {reason}")
+                self.append(f"{part}: {reason}")
 
 
 async def _files(
@@ -302,7 +294,7 @@ async def _files(
     with unread.noting("objects"):
         dependents = await members(reading.client, graph.key)
         by_owner = dependents.by_owner
-        unread.lines.extend(dependents.unread)
+        unread.extend(dependents.unread)
     owned = {resource.metadata.uid: resource for resource in (graph, *chain(*by_owner.values()))}
     uids = owned_uids(graph, by_owner)
     objects = [owned[uid] for uid in sorted(uids) if uid in owned]
@@ -318,9 +310,9 @@ async def _files(
             yield f"logs/{title}", text
     async for title, text in _operator(reading, unread):
         yield title, text
-    unread.lines.extend(reading.unreadable)
-    if unread.lines:
-        yield _MISSING, "".join(f"{line}\n" for line in unread.lines)
+    unread.extend(reading.unreadable)
+    if unread:
+        yield _MISSING, "".join(f"{line}\n" for line in unread)
 
 
 async def _operator(reading: Reading, unread: Unread) -> AsyncGenerator[tuple[str, str], None]:
@@ -359,25 +351,22 @@ async def _logs(
     for suffix, query in (("", {}), ("-previous", {"previous": "true"})):
         texts: list[str] = []
         with unread.noting(f"log{suffix} of {pod}"):
+            parameters = {"timestamps": "true", "tailLines": _TAIL_LINES, "container": container}
+            stream = log_of(
+                reading.transport, pod, parameters | query, timeout_seconds=ANSWER_SECONDS
+            )
+            size = 0
             try:
-                await _read_log(reading, pod, {"container": container, **query}, texts)
+                async with aclosing(stream) as lines:
+                    async for line in lines:
+                        texts.append(f"{line.time} {line.text}\n")
+                        size += len(texts[-1])
+                        if size > _LOG_BYTES:
+                            texts.append("(the rest was left out)\n")
+                            break
             except Invalid:
                 if not suffix:  # most containers have never restarted
                     raise
                 return
         if texts:
             yield f"{pod.name}{suffix}.log", "".join(texts)
-
-
-async def _read_log(reading: Reading, pod: Key, query: Mapping[str, str], texts: list[str]) -> None:
-    """Add the last lines of a log to `texts`."""
-    parameters = {"timestamps": "true", "tailLines": _TAIL_LINES, **query}
-    stream = log_of(reading.transport, pod, parameters, timeout_seconds=ANSWER_SECONDS)
-    size = 0
-    async with aclosing(stream) as lines:
-        async for line in lines:
-            texts.append(f"{line.time} {line.text}\n")
-            size += len(texts[-1])
-            if size > _LOG_BYTES:
-                texts.append("(the rest was left out)\n")
-                return

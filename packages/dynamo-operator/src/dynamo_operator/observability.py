@@ -478,7 +478,8 @@ class HttpServer:
         try:
             self.port = await listener.listen(self._address, context)
             self.listening.set()
-            await listener.closed()
+            await asyncio.Event().wait()
+            raise AssertionError
         finally:
             await listener.close()
 

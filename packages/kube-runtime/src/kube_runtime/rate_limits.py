@@ -1,4 +1,4 @@
-"""Backoff and rate limits: of bursts, of writes per object, and while many reconciles run."""
+"""Backoff, rate limits of bursts and of writes per object, and fair turns."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -11,10 +11,6 @@ from kube_runtime.times import loop_time
 
 _GRAIN_SECONDS = 0.001
 """Shorter waits count as none: the resolution of the clock may be coarser."""
-
-MANY_A_SECOND = 20
-"""Reconciles a second that write in busy times. A hundred graphs of three services that are created at once
-need about 45 a second on two cores, a single one 10 in all, and one that is settled none."""
 
 _FORGOTTEN_SECONDS = 60.0
 """Seconds after which a first observation is forgotten, for example of a deleted object."""
@@ -105,28 +101,6 @@ class Debounce(_Times):
 def _seconds_left(since: float, seconds: float) -> float:
     left = seconds - (loop_time() - since)
     return left if left > _GRAIN_SECONDS else 0.0
-
-
-class WriteActivity:
-    """Distinguishes busy from quiet times by the number of reconciles that wrote within a second."""
-
-    def __init__(self, many: int = MANY_A_SECOND) -> None:
-        self._times: deque[float] = deque(maxlen=many)
-
-    def record(self) -> None:
-        """Record a reconcile that wrote."""
-        self._times.append(loop_time())
-
-    @property
-    def is_high(self) -> bool:
-        """Whether times are busy."""
-        return self.high_until > loop_time()
-
-    @property
-    def high_until(self) -> float:
-        """When busy times end unless more is recorded, or have ended; on the event loop's clock."""
-        is_full = len(self._times) == self._times.maxlen
-        return self._times[0] + 1.0 if is_full else 0.0
 
 
 _Waiting: TypeAlias = "deque[asyncio.Future[None]]"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Final, NoReturn, cast
+from typing import Final, cast
 
 import structlog
 from aiohttp import web
@@ -77,24 +77,20 @@ class ClientShares:
 
 
 _BACKLOG: Final = 128
-_CHECKS: Final = 5
-"""Checks for late headers, within the time that headers may take."""
-
 _ACCEPT_PAUSE_SECONDS: Final = 0.1
 """Pause after a failed accept, as when the process has no more file descriptors."""
 _NO_IPV6: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 _log = structlog.get_logger()
 
 
-# Neither asyncio nor aiohttp counts connections: those that never finish their handshake or their
-# first header cost memory without limit. So each connection counts here from the moment that it is
-# accepted. At the limit, one connection is aborted to make room: of the client with the most
-# connections, first one that the server waits for (handshake, headers or body), then the one that
-# was silent for the longest time. So a client with few connections keeps them. A complete request
-# that is being answered is safe, but for a limited time: its client may not read the response.
+# Neither asyncio nor aiohttp counts connections, and each takes 65 to 90 KiB with TLS (decision 82). So each
+# counts here from the moment that it is accepted. At the limit, one is aborted to make room: of the client
+# with the most connections, first one without an answered request, then the one that was silent for the
+# longest time. So a client with few connections keeps them. A complete request that is being answered is
+# safe, but for a limited time: its client may not read the response.
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of one server. The head of a request must come within `head_seconds`.
+    """Limits of one server.
 
     A connection without a request may be idle for `idle_seconds`, because clients open connections in
     advance. A request is safe for `answer_seconds`; then its connection may be aborted to make room.
@@ -102,7 +98,6 @@ class Limits:
 
     connections: int = 256
     handshake_seconds: float = 5.0
-    head_seconds: float = 5.0
     idle_seconds: float = 120.0
     answer_seconds: float = 30.0
 
@@ -110,72 +105,38 @@ class Limits:
 LIMITS = Limits()
 
 
-class Connection(asyncio.Protocol):
-    """One connection: wraps aiohttp's protocol (`inner`) to track what the client owes."""
+class _Connection:
+    """One connection: a protocol for asyncio that passes everything on to that of aiohttp, `inner`."""
 
-    def __init__(
-        self, inner: asyncio.Protocol, clock: Callable[[], float], client: str = ""
-    ) -> None:
+    def __init__(self, inner: asyncio.Protocol, client: str) -> None:
         self.inner = inner
         self.client = client
         self.request: web.Request | None = None
         """The request that is being answered."""
-        self.answered = 0
-        self.opening: asyncio.Task[None] | None = None
-        self.left = asyncio.Event()
-        self.head_began_at: float | None = None
-        """When the head of a request began to arrive, until it is complete."""
-        self.since = clock()
+        self.has_answered = False
+        self.since = loop_time()
         """When it was opened, or its last request began or ended."""
-        self._clock = clock
+        self.opening: asyncio.Task[None] | None = None
+        self.lost = asyncio.Event()
         self._transport: asyncio.Transport | None = None
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.inner, name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Pass it on."""
         self._transport = cast("asyncio.Transport", transport)
         self.inner.connection_made(transport)
 
-    def data_received(self, data: bytes) -> None:
-        """Pass data on; if a request begins with it, its head must be complete soon."""
-        if self.request is None and self.head_began_at is None:
-            self.head_began_at = self._clock()
-        self.inner.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        """Pass it on."""
-        return self.inner.eof_received()
-
-    def pause_writing(self) -> None:
-        """Pass it on."""
-        self.inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Pass it on."""
-        self.inner.resume_writing()
-
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
-        self.left.set()
+        self.lost.set()
         self.inner.connection_lost(exc)
 
-    def request_began(self, request: web.Request) -> None:
-        """The head of a request is complete."""
-        self.head_began_at = None
-        self.request = request
-        self.since = self._clock()
-
-    def request_ended(self) -> None:
-        """The request is answered."""
-        self.request = None
-        self.answered += 1
-        self.since = self._clock()
-
-    @property
-    def awaits_client(self) -> bool:
-        """Whether the server waits for the client: its handshake, headers or body."""
-        if self.request is None:
-            return not self.answered or self.head_began_at is not None
-        return not self.request.content.is_eof()
+    def may_end(self, due: float) -> bool:
+        """Whether no complete request is being answered, or one that began before `due`."""
+        is_answered = self.request is None or not self.request.content.is_eof()
+        return is_answered or self.since < due
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -186,7 +147,7 @@ class Connection(asyncio.Protocol):
 
 
 class ConnectionLimit:
-    """Accepts connections for an application. Create it, `listen`, then wait for `closed` or `close` it."""
+    """Accepts connections for an application: `listen`, and later `close`."""
 
     def __init__(
         self, app: web.Application, limits: Limits = LIMITS, *, shutdown_seconds: float = 1.0
@@ -202,11 +163,9 @@ class ConnectionLimit:
             lingering_time=1.0,
         )
         self._limits = limits
-        self._connections: dict[asyncio.Protocol, Connection] = {}
-        self._listeners: list[socket.socket] = []
-        self._working: list[asyncio.Task[NoReturn]] = []
-        self.refused = 0
-        """Number of connections that were refused, or aborted to make room."""
+        self._connections: dict[asyncio.Protocol, _Connection] = {}
+        self._listener: socket.socket | None = None
+        self._context: ssl.SSLContext | None = None
 
     def __len__(self) -> int:
         """Number of open connections."""
@@ -229,114 +188,80 @@ class ConnectionLimit:
             reason = os.strerror(code) if code > 0 else error.strerror
             raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {reason}") from error
         listener.settimeout(0)
-        self._listeners.append(listener)
-        self._working += [
-            asyncio.create_task(self._accept(listener, context), name="accept"),
-            asyncio.create_task(self._abort_silent(), name="abort silent connections"),
-        ]
+        self._listener, self._context = listener, context
+        asyncio.get_running_loop().add_reader(listener, self._accept, listener)
         return int(listener.getsockname()[1])
-
-    async def closed(self) -> NoReturn:
-        """Raise the error that ended the accept loop; return only when cancelled."""
-        # `wait` does not cancel the tasks when this is cancelled: the server accepts until `close`.
-        ended, _ = await asyncio.wait(self._working, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-        raise RuntimeError("the accept loop ended")
 
     async def close(self) -> None:
         """Accept no more connections, and close open ones once their request is answered."""
-        for task in self._working:
-            task.cancel()
-        await asyncio.gather(*self._working, return_exceptions=True)
-        for listener in self._listeners:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            asyncio.get_running_loop().remove_reader(listener)
             listener.close()
         await self._runner.cleanup()
+        opening = [connection.opening for connection in self._connections.values()]
         for connection in tuple(self._connections.values()):
             connection.abort()
+        await asyncio.gather(*filter(None, opening), return_exceptions=True)
 
-    async def _accept(self, listener: socket.socket, context: ssl.SSLContext | None) -> NoReturn:
-        while True:
-            # Not `loop.sock_accept`, which loses a connection if it is cancelled right after it accepted.
-            await _readable(listener)
-            try:
-                accepted, address = listener.accept()
-            except BlockingIOError:
-                continue  # the client has gone
-            except OSError as error:
-                _log.warning("accept failed", error=str(error))
-                await asyncio.sleep(_ACCEPT_PAUSE_SECONDS)
-                continue
-            accepted.settimeout(0)
-            client = client_of(str(address[0]))
-            if not self._has_room(client):
-                accepted.close()
-                continue
-            self._serve_connection(accepted, client, context)
-
-    def _serve_connection(
-        self, accepted: socket.socket, client: str, context: ssl.SSLContext | None
-    ) -> None:
-        """Serve a connection in a task of its own, and count it until it has ended."""
-        server = cast("web.Server", self._runner.server)
-        connection = Connection(server(), asyncio.get_running_loop().time, client)
+    # Not `loop.create_server`, which tells neither the client nor the end of a handshake.
+    def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            accepted, address = listener.accept()
+        except BlockingIOError:
+            return  # the client has gone
+        except OSError as error:
+            _log.warning("accept failed", error=str(error))
+            loop.remove_reader(listener)
+            loop.call_later(_ACCEPT_PAUSE_SECONDS, self._accept_again, listener)
+            return
+        accepted.settimeout(0)
+        client = client_of(str(address[0]))
+        if not self._has_room(client):
+            accepted.close()
+            return
+        connection = _Connection(cast("web.Server", self._runner.server)(), client)
         self._connections[connection.inner] = connection
 
         def forget(_: asyncio.Task[None]) -> None:
             accepted.close()
             self._connections.pop(connection.inner, None)
 
-        connection.opening = asyncio.create_task(self._open(connection, accepted, context))
+        connection.opening = loop.create_task(self._open(connection, accepted))
         connection.opening.add_done_callback(forget)
 
-    async def _abort_silent(self) -> NoReturn:
-        """Abort connections whose head is late; one check of all is cheaper than a timer for each."""
-        loop, limit = asyncio.get_running_loop(), self._limits.head_seconds
-        while True:
-            await asyncio.sleep(limit / _CHECKS)
-            due = loop.time() - limit
-            for connection in tuple(self._connections.values()):
-                if connection.head_began_at is not None and connection.head_began_at < due:
-                    connection.abort()
+    def _accept_again(self, listener: socket.socket) -> None:
+        if listener is self._listener:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
     def _has_room(self, client: str) -> bool:
         """Whether to accept another connection of that client; may abort one to make room."""
         if len(self._connections) < self._limits.connections:
             return True
-        self.refused += 1
         due = loop_time() - self._limits.answer_seconds
-        idle = [
-            connection
-            for connection in self._connections.values()
-            if connection.request is None or connection.awaits_client or connection.since < due
-        ]
-        clients = Counter(
-            [client, *(connection.client for connection in self._connections.values())]
-        )
+        clients = Counter([client, *(open_.client for open_ in self._connections.values())])
         victim = min(
-            idle,
-            key=lambda connection: (
-                -clients[connection.client],
-                not connection.awaits_client,
-                connection.since,
-            ),
+            (open_ for open_ in self._connections.values() if open_.may_end(due)),
+            key=lambda open_: (-clients[open_.client], open_.has_answered, open_.since),
             default=None,
         )
         if victim is None:
             return False
-        self._connections.pop(victim.inner, None)
+        del self._connections[victim.inner]
         victim.abort()
         return True
 
-    async def _open(
-        self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None
-    ) -> None:
+    async def _open(self, connection: _Connection, accepted: socket.socket) -> None:
         """Do the handshake, then wait for the end of the connection."""
-        loop = asyncio.get_running_loop()
         with suppress(OSError):  # the client sends no TLS, or nothing
-            async with asyncio.timeout(self._limits.handshake_seconds):
-                await loop.connect_accepted_socket(lambda: connection, accepted, ssl=context)
-            await connection.left.wait()
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: cast("asyncio.Protocol", connection),
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._limits.handshake_seconds if self._context else None,
+            )
+            await connection.lost.wait()
 
     @web.middleware
     async def _counted(
@@ -345,14 +270,15 @@ class ConnectionLimit:
         connection = self._connections.get(request.protocol)
         if connection is None:
             return await handler(request)
-        connection.request_began(request)
+        connection.request, connection.since = request, loop_time()
         try:
             response = await handler(request)
             await response.prepare(request)
             # Here, so that no connection is aborted before it has its response.
             await response.write_eof()
         finally:
-            connection.request_ended()
+            connection.request, connection.since = None, loop_time()
+            connection.has_answered = True
         return response
 
 
@@ -365,20 +291,10 @@ class _BugsOnly(logging.Filter):
 
 
 def _bugs_logger() -> logging.Logger:
-    logger = logging.getLogger("aiohttp.server.gate")
+    logger = logging.getLogger("aiohttp.server.limited")
     if not logger.filters:
         logger.addFilter(_BugsOnly())
     return logger
-
-
-async def _readable(listener: socket.socket) -> None:
-    """Wait for a connection."""
-    loop, waiting = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(listener, waiting.set)
-    try:
-        await waiting.wait()
-    finally:
-        loop.remove_reader(listener)
 
 
 def _on_every_interface(port: int) -> socket.socket:

@@ -15,14 +15,11 @@ from kube_runtime.client.client import Answer, Client, Request
 from kube_runtime.controller.events import (
     ATTEMPTS,
     COLLECT_SECONDS,
-    GONE_SECONDS,
-    PATIENCE_SECONDS,
     PENDING_LIMIT,
     EventWriter,
     Recorder,
 )
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import MANY_A_SECOND
 from kube_runtime.types.kinds import Event
 from kube_runtime.types.meta import Metadata
 from kube_runtime.url_path import path_of
@@ -60,14 +57,6 @@ class World:
 
     def happens(self, message: str, *, reason: str = "Created", about: str = "g") -> None:
         self.recorder.event(a_gadget(about), reason=reason, message=message)
-
-    async def is_busy(self, seconds: float) -> None:
-        """Much else begins for so long."""
-        ends = asyncio.get_running_loop().time() + seconds
-        while asyncio.get_running_loop().time() < ends:
-            for _ in range(MANY_A_SECOND):
-                self.writer.activity.record()
-            await asyncio.sleep(0.5)
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -228,53 +217,11 @@ async def test_when_too_many_wait_the_oldest_is_dropped() -> None:
     assert "10" == world.events[0]["involvedObject"]["name"]
 
 
-async def test_in_busy_times_what_went_well_is_told_later_and_what_went_wrong_at_once() -> None:
-    async with running() as world:
-        world.happens("x")
-        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
-        await world.is_busy(10.0)
-        assert ["Broke"] == [each["reason"] for each in world.events]
-        await asyncio.sleep(2.0)
-        assert {"Broke", "Created"} == {each["reason"] for each in world.events}
-
-
-async def test_times_that_stay_busy_keep_no_event_back_for_good() -> None:
-    async with running() as world:
-        world.happens("x")
-        await world.is_busy(PATIENCE_SECONDS + 1)
-        assert ["Created"] == [each["reason"] for each in world.events]
-        world.happens("y", reason="Updated")
-        await world.is_busy(10.0)
-        assert 1 == len(world.events)
-
-
-async def test_what_waits_for_quiet_times_is_dropped_when_its_object_has_gone() -> None:
-    async with running() as world:
-        world.happens("x")
-        world.happens("y", about="h")
-        world.recorder.event(a_gadget(), reason="Broke", message="it broke", warning=True)
-        world.writer.forget("uid-g")
-        await world.is_busy(GONE_SECONDS + 1)
-        await asyncio.sleep(2.0)
-        assert ["Broke", "Created"] == [each["reason"] for each in world.events]
-        assert "h" == world.events[1]["involvedObject"]["name"]
-        assert 1 == world.dropped("object_gone")
-
-
 async def test_what_happens_as_an_object_goes_is_written() -> None:
     async with running() as world:
         world.happens("x")
         world.writer.forget("uid-g")
         await asyncio.sleep(1)
-        assert 1 == len(world.events)
-
-
-async def test_what_waits_for_quiet_times_is_written_when_the_process_stops() -> None:
-    async with running() as world:
-        world.happens("x")
-        await world.is_busy(COLLECT_SECONDS + 1)
-        assert [] == world.events
-        await world.writer.flush()
         assert 1 == len(world.events)
 
 

@@ -395,7 +395,8 @@ class WebhookServer:
         try:
             self.port = await listener.listen(self._address, self._certificate.listener)
             self.listening.set()
-            await listener.closed()
+            await asyncio.Event().wait()
+            raise AssertionError
         finally:
             self._is_ending = True
             try:

@@ -64,7 +64,6 @@ from kube_runtime.kind import Key
 from kube_runtime.leases import Election, Terms
 from kube_runtime.leases import identity as candidate
 from kube_runtime.metrics import InstrumentedTransport, RuntimeMetrics
-from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.types.meta import Resource
 
 
@@ -120,9 +119,8 @@ def control_graphs(parts: Parts) -> PodIndex:
         first_at_once=True,
         never_delayed=("restart", "rollingUpdate", SUSPENDED),
         transient_states=(GraphState.INITIALIZING, GraphState.PENDING),
-        activity=parts.events.activity,
     )
-    of_components = StatusRateLimit(goal="Available", activity=parts.events.activity)
+    of_components = StatusRateLimit(goal="Available")
     rollouts = RolloutMetrics(parts.metrics.registry)
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
@@ -345,7 +343,7 @@ def manager(
 ) -> Manager:
     """Build everything that runs, without starting it. `user` is our user name at the API server."""
     cache = Cache()
-    events = EventWriter(client, instance=candidate(), metrics=metrics, activity=WriteActivity())
+    events = EventWriter(client, instance=candidate(), metrics=metrics)
     leads = _election(client, settings, user)
     built = Manager(
         client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded

@@ -230,7 +230,7 @@ _NOT_IMPLEMENTED = 501
 # write may have taken effect, so only an idempotent request is retried.
 @dataclass(slots=True)
 class RequestCount:
-    """The number of requests of a reconcile, for its log line and for `WriteActivity`."""
+    """The number of requests of a reconcile, for its log line."""
 
     requests: int = 0
 

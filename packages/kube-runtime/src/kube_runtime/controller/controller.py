@@ -23,7 +23,6 @@ from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, Serv
 from kube_runtime.kind import Key
 from kube_runtime.leases import NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Resource
 
@@ -99,8 +98,7 @@ class Controller:
     """Runs one reconciler on keys from the cache, with a bounded number of workers.
 
     `is_excluded` returns whether another operator manages a namespace. It is called when a key is dequeued;
-    its keys are skipped, and `wake_namespace` requeues them. `activity` records reconciles that sent
-    requests.
+    its keys are skipped, and `wake_namespace` requeues them.
     """
 
     def __init__(
@@ -111,10 +109,8 @@ class Controller:
         metrics: RuntimeMetrics,
         options: ControllerOptions | None = None,
         is_excluded: Callable[[str], bool] | None = None,
-        activity: WriteActivity | None = None,
     ) -> None:
         self._reconciler = reconciler
-        self._activity = activity or WriteActivity()
         self._is_excluded = is_excluded
         self._is_subscribed = False
         self._cache = cache
@@ -277,8 +273,6 @@ class Controller:
             result, written = self._ended(key, outcome), outcome.written
         finally:
             del self._started[key], self._own_changes[key]
-            if sent.requests:
-                self._activity.record()
             for change in _changes_after(written, changes):
                 self._enqueue(_own_key, 0.0, change)
             self._queue.done(key)

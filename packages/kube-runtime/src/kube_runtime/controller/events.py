@@ -1,8 +1,7 @@
 """Kubernetes Events about our objects, for `kubectl describe`.
 
 An Event must never delay or fail a reconcile. So it waits for a moment, is merged with others of the same
-reason, and is written by a task of its own. In busy times Normal Events wait longer, because they take
-capacity of the API server from objects that are not ready yet. Warnings never wait.
+reason, and is written by a task of its own, Warnings first.
 
 There is one Event object for each object, component, type and reason. Its name is a hash of these, so that
 the process finds it again after a restart.
@@ -33,7 +32,7 @@ from kube_runtime.errors import (
 )
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import TokenBucket, WriteActivity
+from kube_runtime.rate_limits import TokenBucket
 from kube_runtime.text import fitted
 from kube_runtime.times import loop_time, rfc3339
 from kube_runtime.types.kinds import Event
@@ -42,10 +41,6 @@ from kube_runtime.types.meta import Resource
 _log = structlog.get_logger()
 
 COLLECT_SECONDS: Final = 0.3
-PATIENCE_SECONDS: Final = 300.0
-"""Longest delay of Normal Events: how long a thousand new graphs occupy a small control plane."""
-GONE_SECONDS: Final = 10.0
-"""After that delay, Normal Events of an object that is gone are dropped."""
 PENDING_LIMIT: Final = 10_000
 """As many as the creation of a thousand graphs of three services records."""
 WRITTEN_LIMIT: Final = 16_384
@@ -89,12 +84,11 @@ class _Regarding(NamedTuple):
 
 @dataclass(slots=True)
 class _Pending:
-    """Occurrences of a series that are not written yet. `due` and `latest` are on the event loop's clock."""
+    """Occurrences of a series that are not written yet. `due` is on the event loop's clock."""
 
     series: _Series
     regarding: _Regarding
     due: float
-    latest: float
     since: datetime
     until: datetime
     count: int = 0
@@ -126,10 +120,7 @@ class _ObjectState(TokenBucket):
 
 
 class EventWriter:
-    """Writes recorded Events, one request at a time. The manager runs it.
-
-    While `activity` reports busy times, Normal Events wait.
-    """
+    """Writes recorded Events, one request at a time. The manager runs it."""
 
     def __init__(
         self,
@@ -137,13 +128,11 @@ class EventWriter:
         *,
         instance: str,
         metrics: RuntimeMetrics,
-        activity: WriteActivity | None = None,
         wall_clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._client = client
         self._instance = instance
         self._metrics = metrics
-        self.activity = activity or WriteActivity()
         self._wall_clock = wall_clock
         # By whether they are warnings; the oldest first.
         self._pending: dict[bool, OrderedDict[_Series, _Pending]] = {
@@ -193,24 +182,21 @@ class EventWriter:
         return left
 
     def forget(self, uid: str) -> None:
-        """Forget an object that is gone. Its Normal Events are written soon or never."""
+        """Forget an object that is gone."""
         self._objects.pop(uid, None)
 
     def _seconds_until_next(self) -> float | None:
         """Seconds until the next Event is due; None if none is pending."""
         waits = [
-            max(0.0, self._due_at(next(iter(pending.values()))) - loop_time())
+            max(
+                0.0,
+                next(iter(pending.values())).due - loop_time(),
+                self._paused_until - loop_time(),
+            )
             for pending in self._pending.values()
             if pending
         ]
         return min(waits, default=None)
-
-    def _due_at(self, pending: _Pending) -> float:
-        """When to write an Event, as known now."""
-        due = max(pending.due, self._paused_until)
-        if pending.series.warning or loop_time() >= pending.latest or loop_time() < due:
-            return due
-        return min(max(due, self.activity.high_until), pending.latest)
 
     def add(self, series: _Series, regarding: Resource, message: str) -> None:
         """Add one occurrence: merged with a pending Event of its series, or dropped if there are too many."""
@@ -224,10 +210,8 @@ class EventWriter:
             if len(same) >= PENDING_LIMIT:
                 same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
-            times = (now + COLLECT_SECONDS, now + PATIENCE_SECONDS)
-            pending = same[series] = _Pending(
-                series, _Regarding.of(regarding), *times, today, today
-            )
+            due = now + COLLECT_SECONDS
+            pending = same[series] = _Pending(series, _Regarding.of(regarding), due, today, today)
             self._arrived.set()
         pending.regarding, pending.until = _Regarding.of(regarding), today
         pending.count += 1
@@ -244,18 +228,10 @@ class EventWriter:
     async def _write_next(self, *, ignore_due: bool = False) -> None:
         for same in self._pending.values():
             first = next(iter(same.values()), None)
-            if first is not None and (ignore_due or self._due_at(first) <= loop_time()):
+            if first is not None and (ignore_due or first.due <= loop_time()):
                 del same[first.series]
-                if self._is_too_late(first):
-                    self._metrics.event_dropped("object_gone")
-                    await asyncio.sleep(0)  # there may be thousands
-                else:
-                    await self._write_or_pause(first)
+                await self._write_or_pause(first)
                 return
-
-    def _is_too_late(self, pending: _Pending) -> bool:
-        is_gone = not pending.series.warning and pending.series.uid not in self._objects
-        return is_gone and loop_time() > pending.due + GONE_SECONDS
 
     async def _write_or_pause(self, pending: _Pending) -> None:
         """Write an Event. After a failure that may pass, put it back and pause all writes."""

@@ -148,7 +148,6 @@ class Manager:
             metrics=self._metrics,
             options=options,
             is_excluded=self._is_excluded,
-            activity=self.events.activity,
         )
         self._controllers.append(controller)
         return controller

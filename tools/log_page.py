@@ -57,7 +57,6 @@ MEANINGS: dict[str, str] = tomllib.loads(
 ALIASES = {
     "message": "(that of the Event)",
     "text": "validate create, validate update, …",
-    "MESSAGE": "event loop stalled",
 }
 LEVELS = frozenset(("debug", "info", "warning", "error"))
 

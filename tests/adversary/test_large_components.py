@@ -63,10 +63,7 @@ def test_the_largest_component_is_worked_on_in_a_step_that_is_no_stall(items: st
 
 
 @pytest.mark.cluster
-def test_components_below_the_limit_are_reconciled_without_a_stall(
-    world: World, operator: OperatorProcess
-) -> None:
-    """`operator` fails the test after a stall in its log."""
+def test_components_below_the_limit_are_reconciled(world: World, operator: OperatorProcess) -> None:
     for items in STORED:
         world.create(COMPONENT, {"metadata": {"name": items}, "spec": spec(items, BYTES)})
     for items in STORED:

@@ -51,8 +51,6 @@ _RECONCILE_BUCKETS: Final = (
 )
 _REQUEST_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
-_STALL_BUCKETS: Final = (0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
 _BY_REASON: Final = {
     "NotFound": "not_found",
     "AlreadyExists": "already_exists",
@@ -159,15 +157,6 @@ class RuntimeMetrics:
 
     def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
-        self._stalls = self._histogram(
-            "loop_stall_seconds",
-            "CPU time of event loop stalls over 0.1 s each; expected to stay empty.",
-            _STALL_BUCKETS,
-        )
-        self._longest_stall = self._gauge(
-            "loop_stall_max_seconds", "The longest stall since start."
-        )
-        self._longest = 0.0
         self._expires = self._read(
             GaugeMetricFamily,
             "certificate_expiry_timestamp_seconds",
@@ -253,12 +242,6 @@ class RuntimeMetrics:
     def event_dropped(self, cause: str) -> None:
         """Count one Kubernetes Event that is dropped."""
         self._events_dropped.labels(cause).inc()
-
-    def stalled(self, seconds: float) -> None:
-        """Count one stall of the event loop."""
-        self._stalls.observe(seconds)
-        self._longest = max(self._longest, seconds)
-        self._longest_stall.set(self._longest)
 
     def lagged(self, seconds: float) -> None:
         """Set the lag of the last timer of the event loop."""

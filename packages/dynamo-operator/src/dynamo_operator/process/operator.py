@@ -58,7 +58,6 @@ from kube_runtime.client.connect import connect, is_own_cluster
 from kube_runtime.controller.controller import ControllerOptions
 from kube_runtime.controller.events import EventWriter
 from kube_runtime.controller.manager import Health, Manager
-from kube_runtime.controller.stall import StallWatch
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Key
 from kube_runtime.leases import Election, Terms
@@ -316,9 +315,6 @@ async def run(
         )
         operator = manager(client, settings, metrics, scope, user, dial=dial)
         operator.on_synced(_freeze_long_lived_objects)
-        stalls = StallWatch(metrics.stalled)
-        operator.on_synced(stalls.start)
-        operator.serve(stalls)
         await operator.run(stop)
         await scope.release()
 

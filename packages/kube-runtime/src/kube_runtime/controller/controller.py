@@ -18,7 +18,6 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache, Change
 from kube_runtime.client.client import RequestCount, counting_requests
 from kube_runtime.controller.queue import Priority, WorkQueue, retry
-from kube_runtime.controller.stall import doing
 from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, ServerFailure
 from kube_runtime.kind import Key
 from kube_runtime.leases import NamespaceExcluded
@@ -241,8 +240,7 @@ class Controller:
                     self._queue.succeeded(item.key)
                     self._queue.done(item.key)
                 else:
-                    with doing(f"{self.kind.name} {item.key}"):
-                        await self._reconcile(item.key)
+                    await self._reconcile(item.key)
             # A reconcile of a settled object sends no request, so it never yields. A thousand of them in a
             # row would keep watches, probes and other controllers waiting for seconds.
             await asyncio.sleep(0)

@@ -29,15 +29,9 @@ class FieldSchema:
     schema: Object
     type: str = ""
 
-    @property
-    def is_known(self) -> bool:
-        """Whether the schema is known."""
-        return bool(self.schema)
-
-    @property
-    def is_quantity(self) -> bool:
-        """Whether the value is a quantity, which may be written in several ways."""
-        return self.schema.get("quantity") is True
+    def is_same_amount(self, ours: object, theirs: object) -> bool:
+        """Whether this is a quantity, and two spellings mean the same."""
+        return self.schema.get("quantity") is True and is_same_amount(ours, theirs)
 
     @property
     def is_whole(self) -> bool:
@@ -77,11 +71,6 @@ def field_of(body: Object) -> FieldSchema:
 def type_field(name: str) -> FieldSchema:
     """The schema of the Kubernetes type of that name, such as `PodTemplateSpec`."""
     return _field({"$ref": name})
-
-
-def is_omitted_when_zero(name: str) -> bool:
-    """Whether zero and absence mean the same for a known field of this name."""
-    return name in _OMITTED_WHEN_ZERO
 
 
 def identity(item: Object, keys: tuple[str, ...]) -> tuple[object, ...]:
@@ -178,7 +167,6 @@ _OMITTED_WHEN_ZERO = frozenset(
 
 
 _EMPTY: tuple[object, ...] = (None, {}, [])
-_LATEST = ("", "latest")
 
 
 def is_same_template(left: Object, right: Object, *, by_amount: bool) -> bool:
@@ -187,54 +175,38 @@ def is_same_template(left: Object, right: Object, *, by_amount: bool) -> bool:
     `by_amount`: two spellings of one quantity are equal. Not so in a custom resource, which keeps the text,
     so that its controller may see a change.
     """
-    return _same(left, right, type_field("PodTemplateSpec"), by_amount=by_amount)
 
-
-def _same(left: object, right: object, field: FieldSchema, *, by_amount: bool) -> bool:
-    if left in _EMPTY and right in _EMPTY:
-        return True
-    if isinstance(left, dict) and isinstance(right, dict):
-        return all(
-            _same(
-                _filled(name, left, field),
-                _filled(name, right, field),
-                field.child(name),
-                by_amount=by_amount,
+    def same(ours: object, theirs: object, field: FieldSchema) -> bool:
+        if ours in _EMPTY and theirs in _EMPTY:
+            return True
+        if isinstance(ours, dict) and isinstance(theirs, dict):
+            return all(
+                same(_filled(name, ours, field), _filled(name, theirs, field), field.child(name))
+                for name in ours.keys() | theirs.keys()
             )
-            for name in left.keys() | right.keys()
-        )
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(
-            _same(ours, theirs, field.items, by_amount=by_amount)
-            for ours, theirs in zip(left, right, strict=True)
-        )
-    if type(left) is type(right) and left == right:
-        return True
-    return by_amount and field.is_quantity and is_same_amount(left, right)
+        if isinstance(ours, list) and isinstance(theirs, list):
+            pairs = zip(ours, theirs, strict=False)
+            return len(ours) == len(theirs) and all(same(*pair, field.items) for pair in pairs)
+        if type(ours) is type(theirs) and ours == theirs:
+            return True
+        return by_amount and field.is_same_amount(ours, theirs)
+
+    return same(left, right, type_field("PodTemplateSpec"))
 
 
 def _filled(name: str, parent: Object, field: FieldSchema) -> object:
     """The value of a field, or its default; None if it has none."""
     value = parent.get(name)
-    if value in _EMPTY or (not value and field.is_known and is_omitted_when_zero(name)):
-        return _default(name, parent, field)
-    return value
-
-
-def _default(name: str, parent: Object, field: FieldSchema) -> object:
+    if value not in _EMPTY and (value or not field.schema or name not in _OMITTED_WHEN_ZERO):
+        return value
     match field.type, name:
         case "Container", "imagePullPolicy":
-            return "Always" if _tag(str(parent.get("image", ""))) in _LATEST else "IfNotPresent"
+            image = str(parent.get("image", "")).rpartition("/")[2]
+            is_latest = "@" not in image and image.partition(":")[2] in ("", "latest")
+            return "Always" if is_latest else "IfNotPresent"
         case "PodSpec", "serviceAccount":  # the old name of the same field
             return parent.get("serviceAccountName")
     return field.default(name)
-
-
-def _tag(image: str) -> str:
-    """The tag of an image, "" if it has none, "@" if it has a digest."""
-    if "@" in image:
-        return "@"
-    return image.rpartition("/")[2].partition(":")[2]
 
 
 def has_no_drift(desired: Object, live: Object) -> bool:
@@ -256,17 +228,16 @@ def _holds(desired: object, live: object, field: FieldSchema, *, is_whole: bool)
         return _list_holds(list(desired), live, field, is_whole=is_whole)
     if desired == live and type(desired) is type(live):
         return True
-    if live is None:
-        # A field of a custom resource, whose schema is not known; see `_means_nothing` for others.
-        return not desired and not field.is_known
-    return field.is_quantity and is_same_amount(desired, live)
+    if live is None:  # a field of a custom resource, whose schema is not known
+        return not desired and not field.schema
+    return field.is_same_amount(desired, live)
 
 
 def _map_holds(desired: Object, live: object, field: FieldSchema, *, is_whole: bool) -> bool:
     if not isinstance(live, dict):
         return not desired and not live
-    if is_whole and not all(
-        name in desired or value in (None, {}, [], field.default(name))
+    if is_whole and any(
+        name not in desired and value not in (*_EMPTY, field.default(name))
         for name, value in live.items()
     ):
         return False
@@ -274,8 +245,9 @@ def _map_holds(desired: Object, live: object, field: FieldSchema, *, is_whole: b
         theirs = live.get(name)
         if type(value) is str and value == theirs:
             continue  # most values are text; comparing it costs less than looking up its schema
-        if theirs is None and field.is_known:
-            if not _means_nothing(name, value):
+        if theirs is None and field.schema:
+            # The API server drops what is empty, and zero where that is the default: not every `false`.
+            if value not in _EMPTY and (value or name not in _OMITTED_WHEN_ZERO):
                 return False
         elif not _holds(value, theirs, field.child(name), is_whole=is_whole):
             return False
@@ -289,25 +261,15 @@ def _list_holds(desired: list[Any], live: object, field: FieldSchema, *, is_whol
     if not keys or is_whole or not all(isinstance(item, dict) for item in (*desired, *live)):
         pairs = zip(desired, live, strict=False)
         return len(desired) == len(live) and all(
-            _holds(ours, theirs, items, is_whole=is_whole) for ours, theirs in pairs
+            _holds(*pair, items, is_whole=is_whole) for pair in pairs
         )
     by_identity = {identity(item, keys): item for item in live}
     ours = [identity(item, keys) for item in desired]
-    identities = set(ours)
-    order = [merge_key for merge_key in by_identity if merge_key in identities]
-    is_whole = items.is_whole
-    return order == ours and all(
-        _map_holds(item, by_identity[merge_key], items, is_whole=is_whole)
-        for item, merge_key in zip(desired, ours, strict=True)
+    wanted = set(ours)
+    return [key for key in by_identity if key in wanted] == ours and all(
+        _map_holds(item, by_identity[key], items, is_whole=items.is_whole)
+        for item, key in zip(desired, ours, strict=True)
     )
-
-
-def _means_nothing(name: str, value: object) -> bool:
-    """Whether the API server drops a field that is applied with this value.
-
-    Not every zero: `false` must be kept where an absent field means true.
-    """
-    return value in (None, {}, []) or (not value and is_omitted_when_zero(name))
 
 
 def without_emptied(desired: Object, live: Object) -> Object:

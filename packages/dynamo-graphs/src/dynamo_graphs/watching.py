@@ -4,7 +4,6 @@ A watch that breaks resumes where it was, with a backoff and a limit.
 """
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -101,7 +100,7 @@ async def _events(
                 failures += 1
                 if failures == _TRIES:
                     raise
-                await asyncio.sleep(_OUTAGE.seconds(failures, random.random()))  # noqa: S311 - no secret
+                await asyncio.sleep(_OUTAGE.seconds(failures))
                 continue
             for event in events:
                 if isinstance(event, Present | Changed | Synced):

@@ -1,11 +1,11 @@
 """Backoff, rate limits of bursts and of writes per object, and fair turns."""
 
 import asyncio
+import random
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from kube_runtime.times import loop_time
 
@@ -26,10 +26,10 @@ class Backoff:
     first_seconds: float
     limit_seconds: float
 
-    def seconds(self, failures: int, jitter: float) -> float:
-        """The delay after that number of failures; `jitter` lies between 0 and 1."""
+    def seconds(self, failures: int) -> float:
+        """The delay after that number of failures."""
         doubled = self.first_seconds * 2.0 ** min(failures - 1, 32)
-        return min(doubled, self.limit_seconds) * (0.5 + 0.5 * jitter)
+        return min(doubled, self.limit_seconds) * random.uniform(0.5, 1)  # noqa: S311 - no secret
 
 
 @dataclass(slots=True)
@@ -103,11 +103,8 @@ def _seconds_left(since: float, seconds: float) -> float:
     return left if left > _GRAIN_SECONDS else 0.0
 
 
-_Waiting: TypeAlias = "deque[asyncio.Future[None]]"
-
-
 class FairSemaphore:
-    """A semaphore whose slots go to waiting clients in turn, and to the tenants of one client in turn.
+    """A semaphore whose slots go to waiting clients in turn.
 
     So a client that sends much delays its own jobs, and another client by one job only.
     """
@@ -117,63 +114,46 @@ class FairSemaphore:
         """Number of slots. It may change; a lower limit takes no slot back."""
         self.taken = 0
         """Number of slots that are held."""
-        self._clients: OrderedDict[str, OrderedDict[str, _Waiting]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
     def waiting(self) -> int:
         """Number of jobs that wait for a slot."""
-        return sum(len(line) for tenants in self._clients.values() for line in tenants.values())
+        return sum(map(len, self._waiting.values()))
 
     @asynccontextmanager
-    async def slot(self, client: str, tenant: str = "") -> AsyncIterator[None]:
+    async def slot(self, client: str) -> AsyncIterator[None]:
         """Wait for a slot, and hold it while the block runs."""
-        await self._take(client, tenant)
+        if self.taken < self.limit and not self._waiting:
+            self.taken += 1
+        else:
+            await self._turn(client)
         try:
             yield
         finally:
             self._give_back()
 
-    async def _take(self, client: str, tenant: str) -> None:
-        if self.taken < self.limit and not self._clients:
-            self.taken += 1
-            return
+    async def _turn(self, client: str) -> None:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        tenants = self._clients.setdefault(client, OrderedDict())
-        tenants.setdefault(tenant, deque()).append(turn)
+        self._waiting.setdefault(client, deque()).append(turn)
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.cancelled():
-                self._leave(client, tenant, turn)
-            else:
+            if not turn.cancelled():
                 self._give_back()  # the slot came in the same moment
+            elif turn in (line := self._waiting.get(client, deque())):
+                line.remove(turn)
+                if not line:
+                    del self._waiting[client]
             raise
-
-    def _leave(self, client: str, tenant: str, turn: "asyncio.Future[None]") -> None:
-        tenants = self._clients.get(client, OrderedDict())
-        line = tenants.get(tenant, deque())
-        if turn not in line:
-            return  # its turn came after its cancellation, and passed to the next one
-        line.remove(turn)
-        if not line:
-            del tenants[tenant]
-        if not tenants:
-            del self._clients[client]
 
     def _give_back(self) -> None:
         self.taken -= 1
-        while self._clients and self.taken < self.limit:
-            turn = self._next()
+        while self._waiting and self.taken < self.limit:
+            client, line = self._waiting.popitem(last=False)
+            turn = line.popleft()
+            if line:
+                self._waiting[client] = line  # behind the other clients
             if not turn.done():
                 self.taken += 1
                 turn.set_result(None)
-
-    def _next(self) -> "asyncio.Future[None]":
-        client, tenants = self._clients.popitem(last=False)
-        tenant, line = tenants.popitem(last=False)
-        turn = line.popleft()
-        if line:
-            tenants[tenant] = line  # behind the other tenants
-        if tenants:
-            self._clients[client] = tenants  # behind the other clients
-        return turn

@@ -201,8 +201,7 @@ async def test_a_retry_keeps_the_priority_of_its_key() -> None:
 
 def test_a_backoff_does_not_overflow() -> None:
     backoff = Backoff(first_seconds=0.1, limit_seconds=300)
-    assert 300 == backoff.seconds(100_000, jitter=1)
-    assert 150 == backoff.seconds(100_000, jitter=0)
+    assert 150 <= backoff.seconds(100_000) <= 300
 
 
 async def test_the_waited_time_of_a_key_starts_when_it_is_due() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from kube_runtime.cache.informer import REFUSED_SECONDS
+from kube_runtime.cache.informer import REFUSED
 from kube_runtime.errors import Forbidden, NotFound, Unreachable
 from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget
@@ -80,9 +80,9 @@ async def test_a_kind_that_is_not_permitted_is_retried_slowly_and_seen() -> None
         assert isinstance(world.informer.last_error, Forbidden)
         assert not world.informer.synced.is_set(), "nothing may be concluded from absence"
         assert 15 < len(world.server.requests) < 30
-        assert world.informer.silent_seconds() <= 2 * REFUSED_SECONDS, "a no is an answer"
+        assert world.informer.silent_seconds() <= 2 * REFUSED.limit_seconds, "a no is an answer"
         no.times = 0
-        await settle(2 * REFUSED_SECONDS)
+        await settle(2 * REFUSED.limit_seconds)
         assert {"a": 1} == world.sizes()
         assert is_well(world)
 

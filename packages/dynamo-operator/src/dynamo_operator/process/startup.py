@@ -5,7 +5,6 @@ growing backoff, and be late when the API server is back. The probes are served 
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -85,7 +84,7 @@ async def retried_until_reachable(act: Callable[[], Awaitable[T]]) -> T:
             raise  # a retry does not fix a wrong CA or address
         except (Unreachable, ServerFailure, Throttled) as error:
             failures += 1
-            pause = _PAUSES.seconds(failures, random.random())  # noqa: S311  # spreads load
+            pause = _PAUSES.seconds(failures)
             if loop_time() + pause > deadline:
                 raise
             _log.warning(

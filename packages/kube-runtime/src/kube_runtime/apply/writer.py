@@ -245,7 +245,7 @@ class UnselectedObjects:
                 return False  # not installed, or not ours to read: the watch reports it
             except OperatorError as error:
                 failures += 1
-                seconds = _RETRY.seconds(failures, 0.5)
+                seconds = _RETRY.seconds(failures)
                 _log.warning(
                     "objects without their label not listed",
                     kind=str(type_.KIND),

@@ -7,7 +7,6 @@ other: these kinds always exist (`OptionalInformer` is for the others).
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -35,7 +34,7 @@ from kube_runtime.types.kinds import CustomResourceDefinition
 from kube_runtime.types.meta import R, Resource
 
 OUTAGE = Backoff(first_seconds=0.5, limit_seconds=30)
-REFUSED_SECONDS = 30.0
+REFUSED = Backoff(first_seconds=40, limit_seconds=40)
 TEXTS = 20
 """Number of different errors of one outage that are logged."""
 
@@ -141,12 +140,11 @@ class Informer(Generic[R]):
         self._failures += 1
         if isinstance(error, ApiError):
             self.last_heard = loop_time()
-        jitter = random.random()  # noqa: S311  # spreads load, guards nothing
-        seconds = OUTAGE.seconds(self._failures, jitter)
+        seconds = OUTAGE.seconds(self._failures)
         if isinstance(error, Forbidden):
             if self._tolerate_forbidden:
                 self.synced.set()
-            seconds = REFUSED_SECONDS * (0.75 + 0.5 * jitter)
+            seconds = REFUSED.seconds(1)
         elif isinstance(error, Throttled):
             seconds = max(seconds, error.retry_after_seconds or 0.0)
         level = logging.INFO if isinstance(error, Expired) else logging.WARNING

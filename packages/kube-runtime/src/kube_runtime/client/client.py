@@ -1,7 +1,6 @@
 """Requests to the API server: typed calls, retries, and the transports below them."""
 
 import asyncio
-import random
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
@@ -27,7 +26,7 @@ from kube_runtime.errors import (
     error_type,
 )
 from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.rate_limits import FairSemaphore
+from kube_runtime.rate_limits import Backoff, FairSemaphore
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import R, Resource, Struct
 from kube_runtime.url_path import UrlPath, path_of, url_path
@@ -221,7 +220,7 @@ class Transport(Protocol):
 TRIES = 4
 TOTAL_SECONDS = 15.0
 LONGEST_WAIT_SECONDS = 10.0
-_FIRST_SECONDS = 0.5
+_BACKOFF = Backoff(first_seconds=0.75, limit_seconds=LONGEST_WAIT_SECONDS)
 _OK = range(200, 300)
 _NOT_IMPLEMENTED = 501
 
@@ -320,8 +319,8 @@ def _may_pass(error: ServerFailure | Unreachable, *, waits: bool) -> bool:
 
 
 def _pause(failure: ApiError | Unreachable, tries: int) -> float:
-    """The jittered exponential backoff; at least what the server asked for, up to a limit."""
-    pause = _FIRST_SECONDS * 2.0 ** (tries - 1) * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+    """The backoff; at least what the server asked for, up to a limit."""
+    pause = _BACKOFF.seconds(tries)
     asked = failure.retry_after_seconds if isinstance(failure, ApiError) else None
     if asked is None:
         return pause

@@ -32,7 +32,7 @@ from kube_runtime.errors import (
 )
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.metrics import RuntimeMetrics
-from kube_runtime.rate_limits import TokenBucket
+from kube_runtime.rate_limits import Backoff, TokenBucket
 from kube_runtime.text import fitted
 from kube_runtime.times import loop_time, rfc3339
 from kube_runtime.types.kinds import Event
@@ -47,6 +47,7 @@ WRITTEN_LIMIT: Final = 16_384
 """Objects whose Events are remembered; more than can have pending ones."""
 MESSAGE_LIMIT: Final = 1024
 ATTEMPTS: Final = 5
+OUTAGE: Final = Backoff(first_seconds=1, limit_seconds=60)
 LONGEST_PAUSE_SECONDS: Final = 60.0
 """Longest `Retry-After` that is honoured."""
 BURST, REFILL_SECONDS = 25, 300.0
@@ -243,7 +244,7 @@ class EventWriter:
                 self._metrics.event_dropped("unreachable")
                 return
             asked = error.retry_after_seconds if isinstance(error, ApiError) else None
-            pause = min(asked or 2.0 ** (pending.attempts - 1), LONGEST_PAUSE_SECONDS)
+            pause = min(asked or OUTAGE.seconds(pending.attempts), LONGEST_PAUSE_SECONDS)
             self._paused_until = loop_time() + pause
             self._put_back(pending)
         except OperatorError as error:

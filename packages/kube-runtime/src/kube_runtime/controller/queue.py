@@ -6,7 +6,6 @@ processed is queued again afterwards. So two workers never process one object at
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -150,8 +149,7 @@ class WorkQueue:
         """
         self.retried += 1
         failures = self._failures[key] = self.failures(key) + 1
-        jitter = random.random()  # noqa: S311  # spreads load, guards nothing
-        seconds = max(backoff.seconds(failures, jitter), at_least_seconds)
+        seconds = max(backoff.seconds(failures), at_least_seconds)
         priority = self._working.get(key, Priority.CHANGE)
         self.add(key, priority=priority, after_seconds=seconds)
         return seconds

@@ -2,12 +2,13 @@
 PYTHON ?= python3
 UV := .make/bin/uv
 RUN := $(UV) run --locked --no-sync
+REALNODE := PYTHONPATH=tests $(RUN) python -m realnode
 # The parts of the suite, the longest first, so that none runs alone at the end. Each has one control plane: the
 # folders of a part share it, so they leave its CRDs and webhooks as they were. `+` separates folders.
 PARTS := tests/cluster/graph requests+profiler+scaling+rollout tests/cluster/charts tests/faults tests/conformance \
 	tests/adversary takeover+tenancy+models+permissions journeys controlplane kube+legacy+api admission multinode epp+grove
 # The parts that need no control plane.
-UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle budget)
+UNITS := $(addprefix packages/,dynamo-operator dynamo-graphs kube-runtime dynamoctl) tests/repository $(addprefix packages/,dynamo-profiler dynamo-legacy devcluster) $(addprefix tests/,golden lifecycle realnode budget)
 # Most tests of the parts wait for a cluster, so there are more of them than processors.
 JOBS ?= 6
 AT_ONCE = $(MAKE) --no-print-directory --keep-going --jobs=$(JOBS) $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -102,20 +103,20 @@ notebooks: .venv/.synced ## Run the notebooks in Jupyter on the real control pla
 	@$(RUN) dynamoctl dev build
 	@$(UV) run --locked --group notebooks pytest tests/notebooks
 
-# Skipped only if `dev support` reports that this machine cannot be a node; any other error fails.
+# Skipped only if `support` reports that this machine cannot be a node; any other error fails.
 real: .venv/.synced ## The tests on real pods, or the reason why this machine cannot run them
-	@said=$$($(RUN) dynamoctl dev support 2>&1); case "$$?: $$said" in \
+	@said=$$($(REALNODE) support 2>&1); case "$$?: $$said" in \
 		0:*) $(MAKE) --no-print-directory e2e ;; \
 		*"error: a real node: "*) echo "not run: the tests on real pods (make e2e). $${said##*error: }" ;; \
 		*) echo "$$said"; exit 1 ;; esac
 
 e2e: .venv/.synced ## Real pods on a real node; needs root on Linux (ARGS="-k rollout")
-	@$(RUN) dynamoctl dev support
+	@$(REALNODE) support
 	@$(RUN) dynamoctl dev build
 	@$(RUN) pytest tests/e2e -m 'not builds' $(ARGS)
 
 builds: .venv/.synced ## An image from an archive to an answer, with a registry and BuildKit, which is built first (minutes)
-	@$(RUN) dynamoctl dev support
+	@$(REALNODE) support
 	@$(RUN) dynamoctl dev build
 	@$(RUN) pytest tests/e2e -m builds $(ARGS)
 

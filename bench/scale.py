@@ -15,7 +15,7 @@ from bench.operator_process import Operator, operator
 from bench.plane import Plane
 from bench.user import NAMESPACE, User, connected_user
 from cluster.audit import now
-from devcluster.addons.optional_crds import files
+from devcluster.optional_crds import files
 from devcluster.progress import Silent
 from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.kind import Key

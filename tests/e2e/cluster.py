@@ -13,11 +13,7 @@ from typing import Any
 from cluster.conftest import ControlPlane
 from cluster.world import PODS, World
 from devcluster.components import KubectlError
-from devcluster.images.build import ImageBuild, built_image
-from devcluster.images.oci import Settings, relabelled
-from devcluster.instance import Instance
 from devcluster.layout import Layout
-from devcluster.node.real_node import build_node_programs, namespaces, program_image
 from devcluster.programs import Helm, find
 from devcluster.progress import Lines
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -25,6 +21,9 @@ from e2e.graphs import ADDRESS_OF_NATS, OTHER_RUNTIME, RUNTIME, graph
 from e2e.inside import Answer, Inside
 from e2e.load import CHAT, completion
 from kube_runtime.kind import Kind, Object
+from realnode.build import ImageBuild, built_image
+from realnode.node import RealInstance, build_node_programs, namespaces, program_image
+from realnode.oci import Settings, relabelled
 
 SOURCES = Path(__file__).parents[2]
 CHARTS = SOURCES / "charts"
@@ -43,6 +42,7 @@ PORT = 8000
 class RealCluster(ControlPlane):
     """A running cluster with a real node."""
 
+    instance: RealInstance
     inside: Inside
     helm: Helm
 
@@ -84,10 +84,10 @@ class RealCluster(ControlPlane):
         return True
 
 
-def start(instance: Instance) -> None:
+def start(instance: RealInstance) -> None:
     """Brings the node up, and gives it all images."""
     progress = Lines(sys.stderr)
-    instance.up(real=True, progress=progress)
+    instance.up(progress=progress)
     programs = {**build_node_programs(progress), **find(progress)}
     files = [
         program_image(f"localhost/{name}:1", programs[name], Settings(entrypoint=[f"/{name}"]))

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 from cluster.world import World
-from devcluster.instance import Instance
 from devcluster.programs import helm
 from e2e.cluster import CHARTS, FIRST, RealCluster, messaging, start
 from e2e.inside import Inside
+from realnode.node import RealInstance
 
 _KEPT = "DYNAMO_E2E_INSTANCE"
 """Name of an instance to use and to leave as it is, for who writes such tests."""
@@ -22,9 +22,9 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     """The cluster with NATS, etcd and our CRDs, and without an operator."""
     kept = os.environ.get(_KEPT)
     instance = (
-        Instance(kept)
+        RealInstance(kept)
         if kept
-        else Instance(f"e2e-{os.getpid()}", tmp_path_factory.mktemp("controlplane"))
+        else RealInstance(f"e2e-{os.getpid()}", tmp_path_factory.mktemp("controlplane"))
     )
     inside = None
     try:

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.world import PODS, World
-from devcluster.addons.image_services import BUILDKIT, PASSWORD, USER, build_daemon, registry
-from devcluster.images.build import base_layer
-from devcluster.images.oci import Settings, architecture, write_image
-from devcluster.node.machine import NODE_ADDRESS
-from devcluster.node.real_node import program_image
 from devcluster.programs import build
 from devcluster.progress import Lines
 from e2e.cluster import RealCluster
 from kube_runtime.kind import Kind
+from realnode.build import base_layer
+from realnode.machine import NODE_ADDRESS
+from realnode.node import program_image
+from realnode.oci import Settings, architecture, write_image
+from realnode.servers import BUILDKIT, PASSWORD, USER, build_daemon, registry
 
 ARCHIVE = Path(__file__).parent / "archive"
 REGISTRY_OF_NODES = "localhost:5000"

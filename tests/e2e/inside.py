@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from devcluster.node.forward import enter
+from realnode.forward import enter
 
 T = TypeVar("T")
 _TIMEOUT_SECONDS = 30.0

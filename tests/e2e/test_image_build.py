@@ -12,7 +12,6 @@ import pytest
 
 from cluster.legacy.deployments import DEPLOYMENT, REQUEST, condition_of, is_successful
 from cluster.world import NAMESPACES, PODS, World
-from devcluster.addons.image_services import PASSWORD, USER
 from dynamo_legacy.build.job import BUILDER_ACCOUNT
 from dynamo_legacy.build.source import CONFIG_MAP
 from dynamo_legacy.names import GRAPH_CONFIG_KEY
@@ -30,6 +29,7 @@ from e2e.image_services import (
 )
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Job
+from realnode.servers import PASSWORD, USER
 
 ACCOUNTS = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 PATH = "/api/v1/dynamo_nims/chat/versions/v1/download"

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from cluster.world import PODS, World
-from devcluster.images.build import ImageBuild
 from devcluster.progress import Silent
-from e2e.cluster import RealCluster, dynamoctl
+from e2e.cluster import RealCluster
 from kube_runtime.errors import ConfigError
 from kube_runtime.kind import Object
+from realnode.build import ImageBuild
 
 NAME = "localhost/greeter:1"
 CONTAINERFILE = """\
@@ -39,14 +39,11 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_image_is_built_by_command_runs_and_comes_out_the_same_again(
+def test_an_image_runs_and_comes_out_the_same_again(
     cluster: RealCluster, world: World, source: Path, tmp_path: Path
 ) -> None:
     first, second = tmp_path / "first.tar", tmp_path / "second.tar"
-    [one, again] = [
-        dynamoctl("dev", "image", source, "--name", NAME, "--output", file).split("@")[1]
-        for file in (first, second)
-    ]
+    [one, again] = [ImageBuild(source, NAME).write(file, Silent()) for file in (first, second)]
     assert one == again
     assert first.read_bytes() == second.read_bytes()
     cluster.instance.load_image(first)

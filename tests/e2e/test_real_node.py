@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from devcluster.instance import Instance
 from devcluster.layout import Layout
-from devcluster.node.real_node import namespaces
-from kube_runtime.errors import ConfigError
+from realnode.node import RealInstance, namespaces
 
 GROUPS = Path("/sys/fs/cgroup")
 pytestmark = pytest.mark.cluster
@@ -23,21 +21,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def kept(folder: Path) -> Iterator[Instance]:
+def kept(folder: Path) -> Iterator[RealInstance]:
     """The node of these tests, whatever state the one before has left it in."""
-    found = Instance(f"node-{os.getpid()}", folder)
+    found = RealInstance(f"node-{os.getpid()}", folder)
     yield found
     found.down()
 
 
 @pytest.fixture
-def instance(kept: Instance) -> Instance:
+def instance(kept: RealInstance) -> RealInstance:
     """The node, and it is up."""
-    kept.up(real=True)
+    kept.up()
     return kept
 
 
-def traces(instance: Instance, folder: Path) -> list[str]:
+def traces(instance: RealInstance, folder: Path) -> list[str]:
     """What shows on this machine that the instance exists or existed."""
     mounts = [
         line
@@ -48,12 +46,12 @@ def traces(instance: Instance, folder: Path) -> list[str]:
     return [*mounts, *groups, *map(str, folder.glob(f"{instance.name}"))]
 
 
-def processes(folder: Path, instance: Instance) -> set[int]:
+def processes(folder: Path, instance: RealInstance) -> set[int]:
     """All that runs on the node, in containers or not."""
     return namespaces(Layout(folder / instance.name)).processes()
 
 
-def test_a_stopped_node_leaves_no_trace(instance: Instance, folder: Path) -> None:
+def test_a_stopped_node_leaves_no_trace(instance: RealInstance, folder: Path) -> None:
     assert instance.status().is_whole
     running = processes(folder, instance)
     assert len(running) > 8
@@ -63,7 +61,7 @@ def test_a_stopped_node_leaves_no_trace(instance: Instance, folder: Path) -> Non
     assert [] == [pid for pid in running if _is_alive(pid)]
 
 
-def test_what_a_crash_left_is_found_and_removed(instance: Instance, folder: Path) -> None:
+def test_what_a_crash_left_is_found_and_removed(instance: RealInstance, folder: Path) -> None:
     running = processes(folder, instance)
     programs = {pid for pid in instance.status().pids.values() if pid}
     for pid in programs:  # containers keep running, and so do the shims that watch over them
@@ -75,7 +73,7 @@ def test_what_a_crash_left_is_found_and_removed(instance: Instance, folder: Path
     assert [] == [pid for pid in left if _is_alive(pid)]
 
 
-def test_a_node_whose_programs_died_is_repaired_in_place(instance: Instance) -> None:
+def test_a_node_whose_programs_died_is_repaired_in_place(instance: RealInstance) -> None:
     pod = instance.kubectl("get", "pods", "--namespace=kube-system", "--output=name").split()
     for name in ("kubelet", "containerd", "kube-apiserver", "forwarder"):
         pid = instance.status().pids[name]
@@ -87,7 +85,7 @@ def test_a_node_whose_programs_died_is_repaired_in_place(instance: Instance) -> 
     assert pod == after
 
 
-def test_a_node_that_its_machine_lost_is_made_again(instance: Instance, folder: Path) -> None:
+def test_a_node_that_its_machine_lost_is_made_again(instance: RealInstance, folder: Path) -> None:
     """As after a new boot: records and folders are there, and nothing else is."""
     namespaces(Layout(folder / instance.name)).remove()
     instance.up()
@@ -95,12 +93,7 @@ def test_a_node_that_its_machine_lost_is_made_again(instance: Instance, folder: 
     instance.kubectl("wait", "--for=condition=Ready", "node/node", "--timeout=30s")
 
 
-def test_fake_and_real_nodes_do_not_mix(instance: Instance) -> None:
-    with pytest.raises(ConfigError, match="one real node"):
-        instance.up(nodes=2)
-
-
-def test_what_listens_on_the_node_is_not_reached_from_this_machine(instance: Instance) -> None:
+def test_what_listens_on_the_node_is_not_reached_from_this_machine(instance: RealInstance) -> None:
     listening = [
         line.split()[1]
         for line in Path("/proc/net/tcp").read_text().splitlines()[1:]

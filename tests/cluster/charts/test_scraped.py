@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from cluster.charts.conftest import PLATFORM
+from cluster.charts.prometheus import Prometheus, PrometheusError, promtool, running
 from cluster.charts.releases import (
     GRAPH,
     RELEASE,
@@ -26,7 +27,6 @@ from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OperatorProcess
 from cluster.world import Refused, World
-from devcluster.addons.prometheus import Prometheus, PrometheusError, promtool, running
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
 from kube_runtime.kind import Kind, Object

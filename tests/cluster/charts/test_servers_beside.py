@@ -14,11 +14,11 @@ import yaml
 from cluster.charts.conftest import PLATFORM
 from cluster.world import PATIENCE_SECONDS
 from devcluster.layout import free_ports
-from devcluster.programs import CONTROL_PLANE, Helm, Pinned, build, find
+from devcluster.programs import CONTROL_PLANE, Helm, build, find
 from devcluster.progress import Silent
 from kube_runtime.kind import Object
+from realnode.node import NATS
 
-NATS = Pinned("gomodule-nats", "NATS", "github.com/nats-io/nats-server/v2")
 ETCD_CLIENT, ETCD_PEER = "2379", "2380"
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 

@@ -9,6 +9,7 @@ import pytest
 
 from cluster.conftest import ControlPlane
 from cluster.multinode.graphs import KEYS, KEYS_NAMESPACE, secret
+from cluster.multinode.leaderworkerset import running
 from cluster.world import World
 from devcluster.instance import Instance
 from dynamo_operator.crds import custom_resource_definitions
@@ -25,9 +26,9 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     ours.write_bytes(msgspec.json.encode(body))
     try:
         instance.up(crds=("lws", "podgroup"), crd_files=(ours,))
-        instance.run_leader_worker_sets()
-        instance.kubectl("create", "namespace", KEYS_NAMESPACE)
-        yield ControlPlane(instance)
+        with running(instance, tmp_path_factory.mktemp("controller")):
+            instance.kubectl("create", "namespace", KEYS_NAMESPACE)
+            yield ControlPlane(instance)
     finally:
         instance.down()
 

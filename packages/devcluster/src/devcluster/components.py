@@ -1,7 +1,6 @@
 """The processes of the control plane: command lines, files that they read, questions to the API server.
 
-All listen on the loopback address only, or not at all. With a real node, that is the loopback address inside
-its namespace, and the API server listens for pods too. Settings that differ from those of a cluster make it
+All listen on the loopback address only, or not at all. Settings that differ from those of a cluster make it
 quick to start and safe to throw away; a comment says why.
 """
 
@@ -9,7 +8,7 @@ import base64
 import http.client
 import json
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -18,8 +17,6 @@ import yaml
 
 from devcluster.certificates import Authority, Pair, new_authority, write_key_pair, write_private
 from devcluster.layout import LOOPBACK, Layout, Plan
-from devcluster.node.components import KUBELET_CLIENT, NODE_USERS, write_node_credentials
-from devcluster.node.machine import NODE_ADDRESS
 from devcluster.processes import completed
 from kube_runtime.errors import OperatorError
 
@@ -132,13 +129,17 @@ USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Kubeconfig file → user and groups. The API server creates the roles of the controllers."""
 
 
-def users(plan: Plan) -> Mapping[str, tuple[str, tuple[str, ...]]]:
-    """The users with a kubeconfig file, in the form of `USERS`."""
-    return {**USERS, **NODE_USERS} if plan.is_real else USERS
+def write_credentials(
+    layout: Layout,
+    plan: Plan,
+    instance: str,
+    users: Mapping[str, tuple[str, tuple[str, ...]]] = USERS,
+    addresses: Sequence[IPv4Address] = (),
+) -> Authority:
+    """Write all keys, certificates and kubeconfig files of an instance; return the API server's CA.
 
-
-def write_credentials(layout: Layout, plan: Plan) -> None:
-    """Write all keys and certificates of an instance."""
+    `addresses` are those of the API server beside the loopback address.
+    """
     local = ("localhost", IPv4Address(LOOPBACK))
     service = tuple(f"kubernetes{end}" for end in ("", ".default", ".default.svc"))
     authority = new_authority("dynamo-operator control plane")
@@ -147,20 +148,25 @@ def write_credentials(layout: Layout, plan: Plan) -> None:
         "ca": authority.pair,
         "etcd-ca": etcd_authority.pair,
         "kube-apiserver": authority.issue(
-            "kube-apiserver", hosts=(*local, *service, SERVICE_ADDRESS, IPv4Address(NODE_ADDRESS))
+            "kube-apiserver", hosts=(*local, *service, SERVICE_ADDRESS, *addresses)
         ),
         "etcd": etcd_authority.issue("etcd", hosts=local),
         "etcd-client": etcd_authority.issue("kube-apiserver"),
     }
-    pairs |= {
-        file: authority.issue(user, groups=groups) for file, (user, groups) in users(plan).items()
-    }
+    for file, (user, groups) in users.items():
+        pairs[file] = authority.issue(user, groups=groups)
+        content = kubeconfig(
+            name=f"dynamo-{instance}",
+            server=plan.server,
+            authority=authority.pair.certificate,
+            credential=pairs[file],
+        )
+        write_private(layout.kubeconfigs / f"{file}.yaml", content)
     for name, pair in pairs.items():
         pair.write(layout.pki, name)
     write_key_pair(layout.pki, "service-account")
     _write_webhook_client(layout)
-    if plan.is_real:
-        write_node_credentials(layout, authority)
+    return authority
 
 
 def _write_webhook_client(layout: Layout) -> None:
@@ -196,19 +202,6 @@ def _write_webhook_client(layout: Layout) -> None:
     write_private(layout.pki / _ADMISSION, json.dumps(content).encode())
 
 
-def write_kubeconfigs(layout: Layout, plan: Plan, *, instance: str) -> None:
-    """Write the kubeconfig file of each user of the control plane."""
-    authority = Authority(Pair.read(layout.pki, "ca"))
-    for user in users(plan):
-        content = kubeconfig(
-            name=f"dynamo-{instance}",
-            server=plan.server,
-            authority=authority.pair.certificate,
-            credential=Pair.read(layout.pki, user),
-        )
-        write_private(layout.kubeconfigs / f"{user}.yaml", content)
-
-
 def etcd(layout: Layout, plan: Plan) -> list[str]:
     """Arguments of etcd."""
     clients = f"https://{LOOPBACK}:{plan.etcd_port}"
@@ -234,7 +227,9 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
     """Arguments of kube-apiserver."""
     pki = layout.pki
     return [
-        *(_flags_for_pods(layout) if plan.is_real else _loopback_flags()),
+        f"--bind-address={LOOPBACK}",
+        f"--advertise-address={LOOPBACK}",  # else it needs a default route to find one
+        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
         f"--secure-port={plan.server_port}",
         f"--cert-dir={layout.scratch}",
         f"--tls-cert-file={pki / 'kube-apiserver.crt'}",
@@ -253,34 +248,9 @@ def kube_apiserver(layout: Layout, plan: Plan) -> list[str]:
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-maxbackup=2",
-        *_webhook_client_flags(layout),
+        f"--admission-control-config-file={layout.pki / _ADMISSION}",
         "--profiling=false",
     ]
-
-
-def _loopback_flags() -> list[str]:
-    return [
-        f"--bind-address={LOOPBACK}",
-        f"--advertise-address={LOOPBACK}",  # else it needs a default route to find one
-        "--endpoint-reconciler-type=none",  # a loopback address is not a valid endpoint
-    ]
-
-
-def _flags_for_pods(layout: Layout) -> list[str]:
-    return [
-        "--bind-address=0.0.0.0",  # in the node's namespace
-        f"--advertise-address={NODE_ADDRESS}",
-        "--kubelet-preferred-address-types=InternalIP",  # no DNS resolves the node's name
-        f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
-        f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
-        f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
-    ]
-
-
-def _webhook_client_flags(layout: Layout) -> list[str]:
-    """Arguments of kube-apiserver; none for an old instance without that certificate."""
-    file = layout.pki / _ADMISSION
-    return [f"--admission-control-config-file={file}"] if file.is_file() else []
 
 
 def kube_controller_manager(layout: Layout, _: Plan) -> list[str]:

@@ -12,24 +12,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 import msgspec
 
-from devcluster.addons import leaderworkerset, optional_crds
+from devcluster import optional_crds
 from devcluster.certificates import Authority, Pair, write_private
-from devcluster.components import kubeconfig, server_version, write_credentials, write_kubeconfigs
+from devcluster.components import kubeconfig, server_version
 from devcluster.layout import Layout, Plan, free_ports, held, state_folder
-from devcluster.node.machine import require_node_support
-from devcluster.node.real_node import RealNode, build_node_programs, namespaces, node_images
-from devcluster.processes import Process, stop
-from devcluster.programs import LEADER_WORKER_SET, build, find
+from devcluster.processes import Process
 from devcluster.progress import SILENT, ProgressReporter
-from devcluster.startup import COMPANION, Startup, node_name, process, process_names, stop_all
+from devcluster.startup import COMPANION, Startup, node_name, process
 from kube_runtime.errors import ConfigError, Unreachable
 
 DEFAULT_NAME = "default"
-DEFAULT_NODES = 4
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
@@ -56,6 +52,10 @@ class Status:
 
 class Instance:
     """A local control plane with a name. The constructor starts nothing."""
+
+    startup: ClassVar[type[Startup]] = Startup
+    """How its processes start and stop."""
+    default_nodes: ClassVar[int] = 4
 
     def __init__(self, name: str = DEFAULT_NAME, root: Path | None = None) -> None:
         if not _NAME.fullmatch(name):
@@ -106,7 +106,6 @@ class Instance:
         self,
         *,
         nodes: int | None = None,
-        real: bool = False,
         crds: Sequence[str] = (),
         crd_files: Sequence[Path] = (),
         progress: ProgressReporter = SILENT,
@@ -114,32 +113,26 @@ class Instance:
         """Start the processes that do not run, and return when pods can be scheduled.
 
         `crds` are names of `optional_crds.NAMES`. They and `crd_files` are installed before the controllers
-        start, so that the garbage collector has their kinds from the start. With `real`, a new instance has
-        one real node instead of fake ones. `nodes` None keeps their number; a new instance has
-        `DEFAULT_NODES`.
+        start, so that the garbage collector has their kinds from the start. `nodes` None keeps their number;
+        a new instance has `default_nodes`.
 
         Raises: ConfigError, ProcessError, KubectlError.
         """
-        is_real = self._wants_real_node(real, nodes)
-        if is_real:
-            require_node_support(progress)
-        binaries = find(progress)
-        if is_real:
-            build_node_programs(progress)
+        self.startup.find_programs(progress)  # a build takes minutes; other commands need not wait
         files = [*optional_crds.files(crds, progress), *crd_files]
         with self._held(progress):
             is_new = not self.exists
-            before = self._create(is_real=is_real) if is_new else self._plan()
+            before = self._create() if is_new else self._plan()
             plan = before if nodes is None else msgspec.structs.replace(before, nodes=nodes)
-            startup = Startup(self._layout, plan, binaries, self._node(plan, progress))
+            startup = self.startup(self._layout, plan, progress)
             try:
-                self._start(startup, files, progress)
+                startup.start(self.name, files)
                 for surplus in range(plan.nodes, before.nodes if not is_new else 0):
                     startup.kubectl("delete", "--ignore-not-found", "node", node_name(surplus))
                 self._write(plan)
             except BaseException:
                 if is_new:  # keep only the logs; the next attempt starts from scratch
-                    stop_all(self._layout)
+                    self.startup.stop_all(self._layout)
                     self._layout.plan.unlink()
                 raise
 
@@ -162,7 +155,7 @@ class Instance:
         return Status(
             server=plan.server,
             version=server_version(plan.server_port, self.pki / "ca.crt"),
-            pids={name: process(self._layout, name).pid() for name in process_names(plan)},
+            pids={name: process(self._layout, name).pid() for name in self.startup.names()},
         )
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None) -> str:
@@ -170,7 +163,7 @@ class Instance:
 
         Raises: KubectlError.
         """
-        return self._startup(SILENT).kubectl(*arguments, stdin=stdin)
+        return self.startup(self._layout, self._plan(), SILENT).kubectl(*arguments, stdin=stdin)
 
     def install_crds(
         self,
@@ -189,7 +182,7 @@ class Instance:
         if self.status().version is None:
             raise Unreachable(f"{self.name}: no answer from {self.server}; is it up?")
         with self._held(progress):
-            startup = self._startup(progress)
+            startup = self.startup(self._layout, self._plan(), progress)
             startup.install_crds(crd_files)
             startup.restart_controller_manager()
 
@@ -214,58 +207,6 @@ class Instance:
             if self.companion.pid() is None:
                 self.companion.start(command, {**os.environ, **variables})
 
-    @property
-    def entering(self) -> tuple[str, ...]:
-        """The prefix of a command that runs it on the real node, in its network.
-
-        Raises: ConfigError if the instance has fake nodes.
-        """
-        return self._real_node(SILENT).entering
-
-    @property
-    def network(self) -> Path:
-        """The file of the real node's network namespace."""
-        return namespaces(self._layout).network
-
-    @property
-    def node_folder(self) -> Path:
-        """The folder of the real node's `run` and `var`."""
-        return self._layout.node
-
-    def load_image(self, file: Path, *, progress: ProgressReporter = SILENT) -> None:
-        """Import the images of an OCI archive into the real node.
-
-        Raises: ConfigError if the instance has fake nodes, ProcessError.
-        """
-        self._real_node(progress).import_image(file)
-
-    def push_image(self, name: str, target: str, login: str) -> None:
-        """Push an image of the real node to a registry in its network.
-
-        Raises: ConfigError if the instance has fake nodes, ProcessError.
-        """
-        self._real_node(SILENT).push_image(name, target, login)
-
-    def restart_kubelet(self) -> None:
-        """Restart the kubelet of the real node. Containers keep running.
-
-        Raises: ConfigError if the instance has fake nodes, ProcessError.
-        """
-        node = self._real_node(SILENT)
-        stop([process(self._layout, "kubelet")])
-        node.start("kubelet")
-
-    def run_leader_worker_sets(self, *, progress: ProgressReporter = SILENT) -> None:
-        """Start the real LeaderWorkerSet controller, built if need be; the CRD `lws` must be installed.
-
-        It runs until `down`; a later `up` does not start it again.
-
-        Raises: ConfigError, ProcessError, KubectlError.
-        """
-        program = build(progress, LEADER_WORKER_SET) / leaderworkerset.NAME
-        with self._held(progress):
-            self._startup(progress).start_leader_worker_sets(program)
-
     def token_for(self, namespace: str, account: str, *, duration: str = "1h") -> str:
         """A token of a ServiceAccount, from the TokenRequest API."""
         return self.kubectl(
@@ -283,34 +224,6 @@ class Instance:
         """Write a kubeconfig file with a client certificate for this user."""
         authority = Authority(Pair.read(self.pki, "ca"))
         return self._write_kubeconfig(f"user.{user}", authority.issue(user, groups=groups))
-
-    def _start(
-        self, startup: Startup, crd_files: Sequence[Path], progress: ProgressReporter
-    ) -> None:
-        if node := startup.node:
-            progress.step(f"starting {self.name}: namespaces, containerd, images")
-            node.prepare()
-            node.start_containerd(node_images(node.programs))
-        progress.step(f"starting {self.name}: etcd, kube-apiserver")
-        startup.start_api_server()
-        startup.apply_objects(crd_files)
-        progress.step(f"starting {self.name}: controllers, scheduler, nodes")
-        startup.start_controllers()
-
-    def _startup(self, progress: ProgressReporter) -> Startup:
-        plan = self._plan()
-        return Startup(self._layout, plan, find(progress), self._node(plan, progress))
-
-    def _node(self, plan: Plan, progress: ProgressReporter) -> RealNode | None:
-        if not plan.is_real:
-            return None
-        return RealNode(self._layout, plan, build_node_programs(progress))
-
-    def _real_node(self, progress: ProgressReporter) -> RealNode:
-        node = self._node(self._plan(), progress)
-        if node is None:
-            raise ConfigError(self.name, "has fake nodes only; make a real one with: dev up --real")
-        return node
 
     def _write_kubeconfig(self, name: str, credential: Pair | str) -> Path:
         path = self._layout.kubeconfigs / f"{name}.yaml"
@@ -341,15 +254,7 @@ class Instance:
             advice = f"{error}; remove it with: dynamoctl dev down {self.name}"
             raise ConfigError(str(self._layout.plan), advice) from error
 
-    def _wants_real_node(self, real: bool, nodes: int | None) -> bool:
-        is_real = self._plan().is_real if self.exists else real
-        if real and not is_real:
-            raise ConfigError(self.name, "has fake nodes; choose another name, or take it down")
-        if is_real and nodes is not None:
-            raise ConfigError("nodes", f"{self.name} has one real node and no fake ones")
-        return is_real
-
-    def _create(self, *, is_real: bool) -> Plan:
+    def _create(self) -> Plan:
         self._remove()
         others = (instance for instance in type(self).all(self._root) if instance.exists)
         reserved = {port for instance in others for port in instance.ports}
@@ -358,12 +263,10 @@ class Instance:
             server_port=server_port,
             etcd_port=etcd_port,
             etcd_peer_port=etcd_peer_port,
-            nodes=0 if is_real else DEFAULT_NODES,
-            is_real=is_real,
+            nodes=self.default_nodes,
         )
         self._layout.create()
-        write_credentials(self._layout, plan)
-        write_kubeconfigs(self._layout, plan, instance=self.name)
+        self.startup.write_credentials(self._layout, plan, self.name)
         self._write(plan)
         return plan
 
@@ -373,5 +276,5 @@ class Instance:
         partial.rename(self._layout.plan)
 
     def _remove(self) -> None:
-        stop_all(self._layout)
+        self.startup.stop_all(self._layout)
         shutil.rmtree(self._layout.folder, ignore_errors=True)

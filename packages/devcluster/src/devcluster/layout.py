@@ -91,8 +91,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     etcd_port: int
     etcd_peer_port: int
     nodes: int
-    is_real: bool = False
-    """Whether it has one real node instead of fake ones."""
 
     @property
     def server(self) -> str:
@@ -145,11 +143,6 @@ class Layout:
     def data(self) -> Path:
         """The files of etcd."""
         return self.folder / "etcd"
-
-    @property
-    def node(self) -> Path:
-        """The files of a real node, with its /run and /var."""
-        return self.folder / "node"
 
     @property
     def scratch(self) -> Path:

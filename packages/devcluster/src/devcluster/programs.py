@@ -313,22 +313,17 @@ _MAX_JOBS = 4  # linking the API server takes more than a gigabyte
 # the end makes the result visible.
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A Go module with pinned versions, whose tools are built together.
+    """A Go module with pinned versions, in `folder`, whose tools are built together.
 
     `package` is the one whose version counts; empty if the program is the module's own. `named` maps Go's
     name of a program, the last part of its package path, to ours. `tags` are Go's build tags.
     """
 
-    module: str
+    folder: Path
     title: str
     package: str
     named: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
-
-    @property
-    def folder(self) -> Path:
-        """The folder of go.mod and go.sum."""
-        return GO_MODULE.with_name(self.module)
 
     @property
     def version(self) -> str:
@@ -349,11 +344,7 @@ class Pinned:
 
 
 CONTROL_PLANE = Pinned(
-    *(GO_MODULE.name, "the control plane", "k8s.io/kubernetes"), named={"server": "etcd"}
-)
-LEADER_WORKER_SET = Pinned(
-    *("gomodule-lws", "the LeaderWorkerSet controller", "sigs.k8s.io/lws"),
-    named={"cmd": "leaderworkerset"},
+    *(GO_MODULE, "the control plane", "k8s.io/kubernetes"), named={"server": "etcd"}
 )
 
 
@@ -480,7 +471,7 @@ def _go(go: Go, module: Path, *arguments: str) -> Iterator[str]:
         raise ConfigError(f"go {arguments[0]}", last)
 
 
-HELM = Pinned("gomodule-helm", "Helm", "helm.sh/helm/v4")
+HELM = Pinned(GO_MODULE.with_name("gomodule-helm"), "Helm", "helm.sh/helm/v4")
 
 
 # Its release uses the same Kubernetes libraries as the control plane, so that a machine which has

@@ -7,23 +7,22 @@ process ends.
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from devcluster.addons import leaderworkerset
 from devcluster.components import (
     ARGUMENTS,
     MANIFESTS,
     Kubectl,
     KubectlError,
     is_ready,
+    write_credentials,
     write_scheduler_settings,
 )
 from devcluster.layout import Layout, Plan
-from devcluster.node.components import NODE_NAME
-from devcluster.node.real_node import NODE_PROCESSES, RealNode, namespaces
 from devcluster.processes import Process, ProcessError, first_ended, last_line, stop
-from devcluster.programs import Binaries
+from devcluster.programs import Binaries, find
+from devcluster.progress import ProgressReporter
 from kube_runtime.kind import Object
 
 GPUS_PER_NODE = 8
@@ -65,31 +64,60 @@ def node(index: int) -> Object:
     }
 
 
-def node_list(count: int) -> Object:
-    """The first `count` nodes as one List."""
-    return {"apiVersion": "v1", "kind": "List", "items": [node(index) for index in range(count)]}
-
-
-STORE = ("etcd", "kube-apiserver")
 COMPANION = "operator"
 """The operator under test, which a user runs on the control plane and which ends first."""
-CONTROLLERS = ("kube-controller-manager", "kube-scheduler", "kwok")
-_REAL_CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
-_NODE_MANIFESTS = MANIFESTS / "node.yaml"
+_STORE = ("etcd", "kube-apiserver")
 _READY_SECONDS = 60
 _BETWEEN_PROBES_SECONDS = 0.1
 _WAIT_SECONDS = 3  # between checks that all processes still run
-_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
 class Startup:
-    """Starts the processes of an instance. `node` is None if the nodes are fake."""
+    """Starts and stops the processes of an instance, whose nodes are simulated by kwok."""
 
-    layout: Layout
-    plan: Plan
-    binaries: Binaries
-    node: RealNode | None = None
+    controllers: ClassVar[tuple[str, ...]] = (
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kwok",
+    )
+    """What starts after the API server, in this order."""
+    entering: tuple[str, ...] = ()
+    """The prefix of every command."""
+
+    def __init__(self, layout: Layout, plan: Plan, progress: ProgressReporter) -> None:
+        self.layout = layout
+        self.plan = plan
+        self.progress = progress
+        self.binaries = self.find_programs(progress)
+
+    @staticmethod
+    def find_programs(progress: ProgressReporter) -> Binaries:
+        """The programs of the instance by name, built if need be.
+
+        Raises: ConfigError.
+        """
+        return find(progress)
+
+    @staticmethod
+    def write_credentials(layout: Layout, plan: Plan, instance: str) -> None:
+        """Write the credentials of a new instance."""
+        write_credentials(layout, plan, instance)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The processes in the order in which they start."""
+        return (*_STORE, *cls.controllers)
+
+    @classmethod
+    def stop_all(cls, layout: Layout) -> None:
+        """Stop every process: clients of the API server first, etcd last.
+
+        Raises: ProcessError.
+        """
+        stop([process(layout, COMPANION)])  # while it can still release its Lease
+        stop([process(layout, name) for name in cls.controllers])
+        for name in reversed(_STORE):
+            stop([process(layout, name)])
 
     @property
     def kubectl(self) -> Kubectl:
@@ -100,94 +128,75 @@ class Startup:
             cache=self.layout.scratch,
         )
 
-    def start_api_server(self) -> None:
-        """Start etcd and the API server; return when it is ready.
+    def start(self, instance: str, crd_files: Sequence[Path]) -> None:
+        """Start what does not run, apply the nodes and CRDs; return when pods can be scheduled.
 
-        Raises: ProcessError.
+        Raises: ProcessError, KubectlError.
         """
-        self._launch(STORE)
-        running = [process(self.layout, name) for name in STORE]
-        deadline = time.monotonic() + _READY_SECONDS
-        while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
-            ended = first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS)
-            if ended is not None:
-                raise ProcessError(_cause_of_end(ended))
-            if time.monotonic() > deadline:
-                raise ProcessError(
-                    f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {running[-1].log}"
-                )
-
-    def apply_objects(self, crd_files: Sequence[Path]) -> None:
-        """Apply the nodes, their RBAC, and CRDs.
-
-        Raises: KubectlError.
-        """
-        if self.node is None:
-            nodes = self.layout.scratch / "nodes.json"
-            nodes.write_text(json.dumps(node_list(self.plan.nodes)))
-            self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", nodes)
-        else:
-            self.kubectl.apply(_NODE_MANIFESTS)
+        self.progress.step(f"starting {instance}: etcd, kube-apiserver")
+        self._start_api_server()
+        self.apply_nodes()
         self.install_crds(crd_files)
+        self.progress.step(f"starting {instance}: controllers, scheduler, nodes")
+        write_scheduler_settings(self.layout)
+        self.launch(*self.controllers)
+        self.await_nodes()
+        self.wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
+
+    def apply_nodes(self) -> None:
+        """Apply the Nodes and what they need."""
+        file = self.layout.scratch / "nodes.json"
+        nodes = [node(index) for index in range(self.plan.nodes)]
+        file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+        self.kubectl.apply(MANIFESTS / "kwok-rbac.yaml", file)
+
+    def await_nodes(self) -> None:
+        """Return when the nodes are ready."""
+        if names := [f"node/{node_name(index)}" for index in range(self.plan.nodes)]:
+            self.wait("--for=condition=Ready", *names)
 
     def install_crds(self, crd_files: Sequence[Path]) -> None:
         """Apply CRDs; return when they are established.
 
-        Raises: KubectlError.
+        Raises: KubectlError, ProcessError.
         """
         if crd_files:
             self.kubectl.apply(*crd_files)
-            self._wait_for_crds([f"--filename={file}" for file in crd_files])
-
-    def start_controllers(self) -> None:
-        """Start the controllers, the scheduler and kwok or the kubelet; return when the nodes are ready.
-
-        A real node must run containerd already.
-
-        Raises: ProcessError.
-        """
-        write_scheduler_settings(self.layout)
-        self._launch(CONTROLLERS if self.node is None else _REAL_CONTROLLERS)
-        if self.node is not None:
-            self.node.start("kubelet")
-            self.node.start("kube-proxy")
-            self._wait("--for=create", f"node/{NODE_NAME}")
-            self._wait("--for=condition=Ready", f"node/{NODE_NAME}")
-            self._wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
-        if self.plan.nodes:
-            self._wait("--for=condition=Ready", *self._nodes())
-        self._wait("--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt")
+            files = [f"--filename={file}" for file in crd_files]
+            self.wait("--for=condition=Established", *files, running=_STORE)
 
     def restart_controller_manager(self) -> None:
         """Restart the controller manager."""
         stop([process(self.layout, "kube-controller-manager")])
-        self._launch(("kube-controller-manager",))
+        self.launch("kube-controller-manager")
 
-    def start_leader_worker_sets(self, program: Path) -> None:
-        """Start the LeaderWorkerSet controller; its CRD must be installed.
+    def launch(self, *names: str) -> None:
+        """Start these programs unless they run."""
+        for name in names:
+            starting = process(self.layout, name)
+            if starting.pid() is None:
+                own: list[str | Path] = [self.binaries[name], *self.arguments(name)]
+                starting.start([*self.entering, *own], self.environment())
 
-        Raises: ProcessError, KubectlError.
+    def arguments(self, name: str) -> list[str]:
+        """The arguments of a program."""
+        return ARGUMENTS[name](self.layout, self.plan)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the programs."""
+        return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.layout.scratch)}
+
+    def wait(
+        self,
+        condition: str,
+        *objects: str,
+        namespace: str = "default",
+        running: Sequence[str] = (),
+    ) -> None:
+        """Wait for a condition of objects, as `kubectl wait` does, while these or all processes run.
+
+        Raises: ProcessError.
         """
-        leaderworkerset.start(self.layout, self.kubectl, program, self._environment())
-
-    def _wait_for_crds(self, files: Sequence[str]) -> None:
-        """Wait until CRDs are established; retry while one has no conditions yet, where kubectl fails."""
-        deadline = time.monotonic() + _READY_SECONDS
-        while True:
-            try:
-                self.kubectl(
-                    "wait", "--for=condition=Established", f"--timeout={_READY_SECONDS}s", *files
-                )
-            except KubectlError as error:
-                if "accessor error" not in str(error) or time.monotonic() > deadline:
-                    raise
-            else:
-                return
-
-    def _nodes(self) -> list[str]:
-        return [f"node/{node_name(index)}" for index in range(self.plan.nodes)]
-
-    def _wait(self, condition: str, *objects: str, namespace: str = "default") -> None:
         deadline = time.monotonic() + _READY_SECONDS
         while True:
             try:
@@ -196,53 +205,35 @@ class Startup:
                     *(condition, *objects),
                 )
             except KubectlError as error:
-                running = [process(self.layout, name) for name in process_names(self.plan)]
-                if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
-                    raise ProcessError(_cause_of_end(ended)) from error
+                self.require_running(*(running or self.names()))
                 if time.monotonic() > deadline:
                     raise ProcessError(f"{error}; logs: {self.layout.logs}") from error
             else:
                 return
 
-    def _launch(self, names: Sequence[str]) -> None:
-        for name in names:
-            starting = process(self.layout, name)
-            if starting.pid() is None:
-                arguments = ARGUMENTS[name](self.layout, self.plan)
-                entering = self.node.entering if self.node else ()
-                starting.start([*entering, self.binaries[name], *arguments], self._environment())
+    def require_running(self, *names: str) -> None:
+        """Watch processes for a moment.
 
-    def _environment(self) -> dict[str, str]:
-        return {"PATH": _PATH, "HOME": str(self.layout.scratch)}
+        Raises: ProcessError, with the last line of its log, if one ends.
+        """
+        running = [process(self.layout, name) for name in names]
+        if ended := first_ended(running, within_seconds=_BETWEEN_PROBES_SECONDS):
+            text = ended.log.read_text(errors="replace") if ended.log.exists() else ""
+            cause = last_line(text, "no output")
+            raise ProcessError(f"{ended.name} ended: {cause}; log: {ended.log}")
 
-
-def process_names(plan: Plan) -> tuple[str, ...]:
-    """The processes of an instance in the order in which they start."""
-    if plan.is_real:
-        return (*STORE, *_REAL_CONTROLLERS, *NODE_PROCESSES)
-    return tuple(ARGUMENTS)
+    def _start_api_server(self) -> None:
+        self.launch(*_STORE)
+        deadline = time.monotonic() + _READY_SECONDS
+        while not is_ready(self.plan.server_port, self.layout.pki / "ca.crt"):
+            self.require_running(*_STORE)
+            if time.monotonic() > deadline:
+                log = process(self.layout, "kube-apiserver").log
+                raise ProcessError(
+                    f"kube-apiserver: not ready after {_READY_SECONDS} s; log: {log}"
+                )
 
 
 def process(layout: Layout, name: str) -> Process:
     """The process with this name."""
     return Process(name, layout.records, layout.logs)
-
-
-def stop_all(layout: Layout) -> None:
-    """Stop every process of an instance: clients of the API server first, etcd last, then the node.
-
-    Raises: ProcessError.
-    """
-    clients = (*CONTROLLERS, leaderworkerset.NAME, *reversed(NODE_PROCESSES))
-    spaces = namespaces(layout)
-    stop([process(layout, COMPANION)])  # while it can still release its Lease
-    stop([process(layout, name) for name in clients])
-    spaces.end_containers()  # the API server would wait for their watches
-    for name in ("kube-apiserver", "etcd"):
-        stop([process(layout, name)])
-    spaces.remove()
-
-
-def _cause_of_end(ended: Process) -> str:
-    text = ended.log.read_text(errors="replace") if ended.log.exists() else ""
-    return f"{ended.name} ended: {last_line(text, 'no output')}; log: {ended.log}"

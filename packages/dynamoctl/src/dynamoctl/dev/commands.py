@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, validators
 
-from devcluster.addons import optional_crds
-from devcluster.images.build import ImageBuild
+from devcluster import optional_crds
 from devcluster.instance import DEFAULT_NAME, Instance
-from devcluster.node.machine import require_node_support
 from devcluster.programs import find
 from devcluster.progress import Silent, shown
 from kube_runtime.commandline import ExitCode, application
@@ -52,20 +50,11 @@ def build() -> None:
 
 
 @app.command
-def support() -> None:
-    """Check whether this machine supports a real node. Installs missing Debian packages."""
-    with shown() as progress:
-        require_node_support(progress)
-    print("this machine supports a real node")
-
-
-@app.command
 def up(
     name: str = DEFAULT_NAME,
     /,
     *,
     nodes: NodeCount = None,
-    real: bool = False,
     crds: Annotated[str, Parameter(metavar="NAMES", show_default=False)] = "",
     no_operator: bool = False,
 ) -> None:
@@ -79,24 +68,21 @@ def up(
         Instance. Several run side by side.
     nodes
         Number of fake nodes with 8 GPUs each (default: unchanged; 4 for a new instance).
-    real
-        Add one real node that runs containers, in namespaces of its own. Requires root. Without the operator.
     crds
         CRDs of other projects to install, comma-separated: see `crds install`.
     no_operator
         Start the control plane only.
     """
     instance = Instance(name)
-    has_operator = not (no_operator or real)
     kinds = [kind for kind in crds.split(",") if kind]
     with shown() as progress:
-        if has_operator:
-            _playground(instance).up(progress, nodes=nodes, crds=kinds)
+        if no_operator:
+            instance.up(nodes=nodes, crds=kinds, progress=progress)
         else:
-            instance.up(nodes=nodes, real=real, crds=kinds, progress=progress)
+            _playground(instance).up(progress, nodes=nodes, crds=kinds)
     print(f"{name} is up at {instance.server}")
     print(f"export KUBECONFIG={instance.kubeconfig}")
-    if has_operator:
+    if not no_operator:
         hint = "" if name == DEFAULT_NAME else f" {name}"
         print_next(
             (f'eval "$({program()} dev env{hint})"', "kubectl and dynamoctl use this cluster"),
@@ -161,68 +147,6 @@ def restart(name: str = DEFAULT_NAME, /) -> None:
     """
     with shown() as progress:
         _playground(Instance(name)).restart(progress)
-
-
-@app.command(name="exec")
-def execute(
-    *command: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    instance: InstanceOption = DEFAULT_NAME,
-) -> None:
-    """Run a command in the network of a real node, from where Services and pods are reachable.
-
-    Parameters
-    ----------
-    command
-        Command and arguments, after `--`.
-    """
-    if not command:
-        raise ConfigError(
-            "dev exec", ("missing command, for example: dev exec -- curl http://10.96.0.1")
-        )
-    words = [*Instance(instance).entering, *command]
-    os.execvp(words[0], words)  # noqa: S606 - what the user asks for
-
-
-@app.command
-def image(
-    source: Path = Path(),
-    /,
-    *,
-    name: Annotated[str, Parameter(metavar="IMAGE")],
-    output: Annotated[Path, Parameter(metavar="FILE")],
-    label: Annotated[list[str] | None, Parameter(metavar="NAME=VALUE")] = None,
-) -> None:
-    """Build an image from a Containerfile, without a container engine or a registry. Requires root.
-
-    Parameters
-    ----------
-    source
-        Folder with the Containerfile and the files it copies.
-    name
-        Name of the image, for example `localhost/dynamo-operator:0.1.0`.
-    output
-        OCI archive to write.
-    label
-        Label of the image. Repeatable.
-    """
-    labels = dict(_label(pair) for pair in label or ())
-    with shown() as progress:
-        digest = ImageBuild(source, name, labels=labels).write(output.absolute(), progress)
-    print(f"{output}\t{name}@{digest}")
-
-
-@app.command
-def load(file: Path, /, *, instance: InstanceOption = DEFAULT_NAME) -> None:
-    """Load the images of an OCI archive into a real node.
-
-    Parameters
-    ----------
-    file
-        Archive, as written by `dynamoctl dev image`.
-    """
-    with shown() as progress:
-        progress.step(f"loading {file.name}")
-        Instance(instance).load_image(file.absolute())
 
 
 @app.command
@@ -292,13 +216,6 @@ def _playground(instance: Instance) -> "Playground":
     from dynamoctl.dev.playground import Playground
 
     return Playground(instance)
-
-
-def _label(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise ConfigError(f"--label {text}", "invalid label (expected NAME=VALUE)")
-    return name, value
 
 
 def _show(instance: Instance) -> ExitCode:

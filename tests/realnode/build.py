@@ -17,8 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from devcluster.images import oci
-from devcluster.images.oci import (
+from devcluster.layout import cache_folder, held
+from devcluster.processes import completed, last_line
+from devcluster.progress import ProgressReporter
+from kube_runtime.errors import ConfigError
+from realnode import oci
+from realnode.machine import PATH
+from realnode.oci import (
     BuildStage,
     Copy,
     IgnoreRules,
@@ -32,11 +37,6 @@ from devcluster.images.oci import (
     write_image,
     write_layer,
 )
-from devcluster.layout import cache_folder, held
-from devcluster.node.machine import PATH
-from devcluster.processes import completed, last_line
-from devcluster.progress import ProgressReporter
-from kube_runtime.errors import ConfigError
 
 BASE = "localhost/debian-python:12"
 """The name of the base in FROM (see `--build-arg BASE`): a small Debian with Python, built with Debian's own

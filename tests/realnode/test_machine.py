@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from devcluster.node.machine import ControlGroup
+from realnode.machine import ControlGroup
 
 
 def hierarchies(root: Path, *names: str) -> ControlGroup:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from devcluster.images.oci import (
+from kube_runtime.errors import ConfigError
+from realnode.oci import (
     Copy,
     IgnoreRules,
     Instruction,
@@ -24,7 +25,6 @@ from devcluster.images.oci import (
     write_image,
     write_layer,
 )
-from kube_runtime.errors import ConfigError
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_an_image_under_another_name_has_the_same_layers_and_its_own_labels(
     assert {"version": "2"} == config["config"]["Labels"]
 
 
-OURS = Path(__file__).parents[4] / "Containerfile"
+OURS = Path(__file__).parents[2] / "Containerfile"
 
 
 def instruction(text: str, word: str = "COPY") -> Instruction:

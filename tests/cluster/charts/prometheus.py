@@ -23,7 +23,9 @@ from devcluster.progress import SILENT, ProgressReporter
 from kube_runtime.kind import Object
 
 PROMETHEUS = Pinned(
-    *("gomodule-prometheus", "Prometheus", "github.com/prometheus/prometheus"),
+    Path(__file__).with_name("gomodule-prometheus"),
+    "Prometheus",
+    "github.com/prometheus/prometheus",
     tags=("remove_all_sd",),
 )
 _PAUSE_SECONDS = 0.1

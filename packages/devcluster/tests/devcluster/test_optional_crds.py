@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from devcluster.addons import optional_crds
+from devcluster import optional_crds
 from devcluster.progress import Silent
 from kube_runtime.errors import ConfigError
 

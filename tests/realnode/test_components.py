@@ -4,28 +4,27 @@ import tomllib
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-import msgspec
 import pytest
 import yaml
 
-from devcluster.components import MANIFESTS, POD_NETWORK, SERVICE_NETWORK, kube_apiserver
-from devcluster.instance import Instance
+from devcluster.components import POD_NETWORK, SERVICE_NETWORK, kube_apiserver
 from devcluster.layout import Layout, Plan
-from devcluster.node import machine
-from devcluster.node.components import (
+from devcluster.progress import Silent
+from devcluster.startup import Startup
+from kube_runtime.errors import ConfigError
+from realnode import machine
+from realnode.components import (
     CLUSTER_DOMAIN,
     DNS_ADDRESS,
     KUBELET_CLIENT,
+    folder_of,
     write_node_settings,
 )
-from devcluster.node.machine import NODE_ADDRESS, require_control_groups, require_node_support
-from devcluster.node.real_node import node_images
-from devcluster.progress import Silent
-from devcluster.startup import process_names
-from kube_runtime.errors import ConfigError
+from realnode.machine import NODE_ADDRESS, require_control_groups, require_node_support
+from realnode.node import RealInstance, RealStartup, node_images
 
-FAKE = Plan(server_port=1, etcd_port=2, etcd_peer_port=3, nodes=4)
-REAL = Plan(server_port=1, etcd_port=2, etcd_peer_port=3, nodes=0, is_real=True)
+NODE_MANIFEST = Path(__file__).with_name("node.yaml")
+PLAN = Plan(server_port=1, etcd_port=2, etcd_peer_port=3, nodes=0)
 
 
 @pytest.fixture
@@ -36,29 +35,33 @@ def layout(tmp_path: Path) -> Layout:
     return found
 
 
-def test_the_api_server_listens_for_pods_only_where_there_are_some(layout: Layout) -> None:
-    fake, real = kube_apiserver(layout, FAKE), kube_apiserver(layout, REAL)
+def test_the_api_server_listens_for_pods_only_where_there_are_some(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = kube_apiserver(layout, PLAN)
     assert "--bind-address=127.0.0.1" in fake
     assert "--endpoint-reconciler-type=none" in fake
-    assert f"--advertise-address={NODE_ADDRESS}" in real
-    assert "--endpoint-reconciler-type=none" not in real
+    assert "kwok" in Startup.names()
+    monkeypatch.setattr(RealStartup, "find_programs", staticmethod(lambda _: {}))
+    real = RealStartup(layout, PLAN, Silent()).arguments("kube-apiserver")
+    last = dict(flag.split("=", 1) for flag in real if "=" in flag)
+    assert NODE_ADDRESS == last["--advertise-address"]
+    assert "lease" == last["--endpoint-reconciler-type"]
+    assert "kwok" not in RealStartup.names()
 
 
-def test_an_instance_has_either_kwok_or_the_programs_of_a_node() -> None:
-    assert "kwok" in process_names(FAKE)
-    assert "kubelet" not in process_names(FAKE)
-    assert "kwok" not in process_names(REAL)
-    assert {"forwarder", "containerd", "kubelet", "kube-proxy"} <= set(process_names(REAL))
-
-
-def test_an_older_instance_has_fake_nodes() -> None:
-    text = b'{"server_port":1,"etcd_port":2,"etcd_peer_port":3,"nodes":4}'
-    assert not msgspec.json.decode(text, type=Plan).is_real
+def test_who_is_not_root_is_refused_before_anything_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(ConfigError, match="a real node: needs root"):
+        RealInstance("mine", tmp_path).up()
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_the_networks_do_not_meet_and_dns_has_its_address(layout: Layout) -> None:
-    kubelet = json.loads((layout.node / "kubelet.json").read_text())
-    [network] = (layout.node / "network").iterdir()
+    kubelet = json.loads((folder_of(layout) / "kubelet.json").read_text())
+    [network] = (folder_of(layout) / "network").iterdir()
     pods = IPv4Network(
         json.loads(network.read_text())["plugins"][0]["ipam"]["ranges"][0][0]["subnet"]
     )
@@ -70,7 +73,7 @@ def test_the_networks_do_not_meet_and_dns_has_its_address(layout: Layout) -> Non
 
 
 def test_what_the_cluster_consists_of_agrees_with_the_settings() -> None:
-    objects = list(yaml.safe_load_all((MANIFESTS / "node.yaml").read_text()))
+    objects = list(yaml.safe_load_all(NODE_MANIFEST.read_text()))
     of = {(entry["kind"], entry["metadata"]["name"]): entry for entry in objects}
     assert DNS_ADDRESS == of["Service", "kube-dns"]["spec"]["clusterIP"]
     assert CLUSTER_DOMAIN in of["ConfigMap", "coredns"]["data"]["Corefile"]
@@ -82,7 +85,7 @@ def test_the_runtime_keeps_the_pause_image_that_it_is_given(
     layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    settings = tomllib.loads((layout.node / "containerd.toml").read_text())
+    settings = tomllib.loads((folder_of(layout) / "containerd.toml").read_text())
     images = settings["plugins"]["io.containerd.cri.v1.images"]
     program = tmp_path / "digest" / "bin" / "program"
     program.parent.mkdir(parents=True)
@@ -91,20 +94,11 @@ def test_the_runtime_keeps_the_pause_image_that_it_is_given(
     assert images["pinned_images"]["sandbox"] in found
     containers = [
         container["image"]
-        for entry in yaml.safe_load_all((MANIFESTS / "node.yaml").read_text())
+        for entry in yaml.safe_load_all(NODE_MANIFEST.read_text())
         if entry["kind"] == "Deployment"
         for container in entry["spec"]["template"]["spec"]["containers"]
     ]
     assert set(containers) <= set(found)
-
-
-def test_who_is_not_root_is_told_so_before_anything_happens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(ConfigError, match="a real node: needs root"):
-        Instance("mine", tmp_path).up(real=True)
-    assert [] == list(tmp_path.iterdir())
 
 
 def test_what_is_not_linux_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

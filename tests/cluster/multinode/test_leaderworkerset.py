@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from devcluster.addons.leaderworkerset import settings, webhooks
+from cluster.multinode.leaderworkerset import settings, webhooks
 
 
 def test_it_listens_on_the_loopback_address_only() -> None:

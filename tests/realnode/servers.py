@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.node.machine import PATH
 from devcluster.processes import ProcessError
 from devcluster.programs import Pinned, build
 from devcluster.progress import SILENT, ProgressReporter
+from realnode.machine import PATH
 
+HERE = Path(__file__).parent
 REGISTRY = Pinned(
-    "gomodule-registry", "the image registry", "github.com/distribution/distribution/v3"
+    HERE / "gomodule-registry", "the image registry", "github.com/distribution/distribution/v3"
 )
-BUILDKIT = Pinned("gomodule-buildkit", "BuildKit", "github.com/moby/buildkit")
+BUILDKIT = Pinned(HERE / "gomodule-buildkit", "BuildKit", "github.com/moby/buildkit")
 """The programs `buildkitd` and `buildctl`."""
 
 USER, PASSWORD = "builder", "word"

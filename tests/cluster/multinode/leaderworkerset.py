@@ -7,17 +7,27 @@ Service; here it calls the process on the loopback address, with a certificate t
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from devcluster.certificates import Authority, Pair
-from devcluster.components import Kubectl, KubectlError
-from devcluster.layout import LOOPBACK, Layout, free_ports
-from devcluster.processes import Process, ProcessError, first_ended
+from devcluster.components import KubectlError
+from devcluster.instance import Instance
+from devcluster.layout import LOOPBACK, free_ports
+from devcluster.processes import Process, ProcessError, first_ended, stop
+from devcluster.programs import Pinned, build
+from devcluster.progress import SILENT
 from kube_runtime.kind import Object
 
 NAME = "leaderworkerset"
+SOURCE = Pinned(
+    Path(__file__).with_name("gomodule-lws"),
+    "the LeaderWorkerSet controller",
+    "sigs.k8s.io/lws",
+    named={"cmd": NAME},
+)
 _GROUP = "leaderworkerset.x-k8s.io"
 _READY_SECONDS = 60
 _RETRY_SECONDS = 0.3
@@ -48,26 +58,28 @@ _PROBE = {
 }
 
 
-def start(layout: Layout, kubectl: Kubectl, program: Path, environment: Mapping[str, str]) -> None:
-    """Start the controller unless it runs; return when its webhooks respond.
+@contextmanager
+def running(instance: Instance, folder: Path) -> Iterator[None]:
+    """Run the controller, which is built if need be, with its files in `folder`; the CRD must be installed.
 
-    Raises: ProcessError, KubectlError.
+    Raises: ConfigError, ProcessError, KubectlError.
     """
-    process = Process(NAME, layout.records, layout.logs)
-    if process.pid() is not None:
-        return
+    program = build(SILENT, SOURCE) / NAME
     (port,) = free_ports(1)
-    authority = Authority(Pair.read(layout.pki, "ca"))
-    folder = layout.scratch / NAME
-    folder.mkdir(exist_ok=True)
+    authority = Authority(Pair.read(instance.pki, "ca"))
     authority.issue(NAME, hosts=(IPv4Address(LOOPBACK),)).write(folder, "tls")
     configuration, registration = folder / "settings.json", folder / "webhooks.json"
     configuration.write_text(json.dumps(settings(port, folder)))
     registration.write_text(json.dumps(webhooks(port, authority.pair.certificate)))
-    user = {"KUBECONFIG": str(layout.kubeconfigs / "admin.yaml")}
-    process.start([program, f"--config={configuration}"], {**environment, **user})
-    kubectl.apply(registration)
-    _wait(process, kubectl)
+    process = Process(NAME, folder, folder)
+    variables = {"HOME": str(folder), "KUBECONFIG": str(instance.kubeconfig)}
+    process.start([program, f"--config={configuration}"], variables)
+    try:
+        instance.kubectl(*("apply", "--server-side", f"--filename={registration}"))
+        _wait(process, instance)
+        yield
+    finally:
+        stop([process])
 
 
 def settings(port: int, certificates: Path) -> Object:
@@ -118,12 +130,14 @@ def _webhook(url: str, authority: bytes, rule: Object, operations: list[str]) ->
     }
 
 
-def _wait(process: Process, kubectl: Kubectl) -> None:
+def _wait(process: Process, instance: Instance) -> None:
     """Retry a server-side dry run until the webhooks respond."""
     deadline = time.monotonic() + _READY_SECONDS
     while True:
         try:
-            kubectl(*("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE))
+            instance.kubectl(
+                *("create", "--dry-run=server", "--filename=-"), stdin=json.dumps(_PROBE)
+            )
         except KubectlError as error:
             if first_ended([process], within_seconds=_RETRY_SECONDS):
                 raise ProcessError(f"{NAME} ended; log: {process.log}") from error

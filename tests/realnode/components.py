@@ -12,8 +12,8 @@ from pathlib import Path
 
 from devcluster.certificates import Authority
 from devcluster.layout import Layout, Plan
-from devcluster.node.machine import CNI_PROGRAMS, NODE_ADDRESS
 from kube_runtime.kind import Object
+from realnode.machine import CNI_PROGRAMS, NODE_ADDRESS
 
 NODE_NAME = "node"
 DNS_ADDRESS = "10.96.0.10"  # of the Service kube-dns; inside the Services' network
@@ -29,7 +29,12 @@ NODE_USERS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """Kubeconfig file → user and groups. The API server creates the roles of both."""
 
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
-"""The API server's user for the kubelet; `manifests/node.yaml` gives it the role."""
+"""The API server's user for the kubelet; `node.yaml` gives it the role."""
+
+
+def folder_of(layout: Layout) -> Path:
+    """The files of the node, with its /run and /var."""
+    return layout.folder / "node"
 
 
 def write_node_credentials(layout: Layout, authority: Authority) -> None:
@@ -51,6 +56,19 @@ def write_node_settings(layout: Layout, group: str) -> None:
     for file, content in files.items():
         file.parent.mkdir(exist_ok=True)
         file.write_text(content)
+
+
+def server_flags(layout: Layout) -> list[str]:
+    """What the API server needs so that pods reach it and it reaches the kubelet."""
+    return [
+        "--bind-address=0.0.0.0",  # in the node's namespace
+        f"--advertise-address={NODE_ADDRESS}",
+        "--endpoint-reconciler-type=lease",
+        "--kubelet-preferred-address-types=InternalIP",  # no DNS resolves the node's name
+        f"--kubelet-certificate-authority={layout.pki / 'ca.crt'}",
+        f"--kubelet-client-certificate={layout.pki / KUBELET_CLIENT}.crt",
+        f"--kubelet-client-key={layout.pki / KUBELET_CLIENT}.key",
+    ]
 
 
 def containerd(layout: Layout, _: Plan) -> list[str]:
@@ -174,16 +192,16 @@ def _pod_network() -> Object:
 
 
 def _kubelet_file(layout: Layout) -> Path:
-    return layout.node / "kubelet.json"
+    return folder_of(layout) / "kubelet.json"
 
 
 def _proxy_file(layout: Layout) -> Path:
-    return layout.node / "kube-proxy.json"
+    return folder_of(layout) / "kube-proxy.json"
 
 
 def _containerd_file(layout: Layout) -> Path:
-    return layout.node / "containerd.toml"
+    return folder_of(layout) / "containerd.toml"
 
 
 def _network_folder(layout: Layout) -> Path:
-    return layout.node / "network"
+    return folder_of(layout) / "network"

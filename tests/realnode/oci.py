@@ -130,7 +130,7 @@ def copy(instruction: Instruction, variables: Mapping[str, str]) -> Copy:
         name, _, stage = option.partition("=")
         if name != "--from":
             raise instruction.error(f"{name} is not understood here")
-    if len(words) < 2:  # noqa: PLR2004 - a source and a target
+    if len(words) < 2:
         raise instruction.error("needs a source and a target")
     *sources, target = words
     return Copy(stage, tuple(sources), target)
@@ -321,7 +321,7 @@ def relabelled(file: Path, new: Path, name: str, labels: Mapping[str, str]) -> s
 
 def _read(archive: tarfile.TarFile, name: str) -> Any:
     content = archive.extractfile(name)
-    assert content is not None  # noqa: S101 - a folder has no content; these are files
+    assert content is not None
     return json.load(content)
 
 

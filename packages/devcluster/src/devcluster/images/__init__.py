@@ -1,1 +1,0 @@
-"""Container images without a container engine: Containerfile, builds, OCI archives."""

@@ -1,1 +1,0 @@
-"""A real node: this machine's kubelet and containerd in namespaces of their own."""

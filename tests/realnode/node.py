@@ -1,0 +1,268 @@
+"""A real node beside the control plane of an instance: its namespaces, programs and images.
+
+A crash may leave programs, containers, mounts or control groups behind. So the namespaces determine what
+belongs to the node, no matter which process started it.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from devcluster.components import USERS, write_credentials
+from devcluster.instance import DEFAULT_NAME, Instance
+from devcluster.layout import Layout, Plan, cache_folder, held, state_folder
+from devcluster.processes import ProcessError, completed, stop
+from devcluster.programs import CONTROL_PLANE, Binaries, Pinned, build, find
+from devcluster.progress import SILENT, ProgressReporter
+from devcluster.startup import COMPANION, Startup, process
+from kube_runtime.errors import ConfigError
+from realnode.components import (
+    CONTAINERD_SOCKET,
+    NODE_ARGUMENTS,
+    NODE_NAME,
+    NODE_USERS,
+    folder_of,
+    server_flags,
+    write_node_credentials,
+    write_node_settings,
+)
+from realnode.machine import NODE_ADDRESS, PATH, ControlGroup, Namespaces, require_node_support
+from realnode.oci import Settings, TarEntry, architecture, write_image, write_layer
+
+HERE = Path(__file__).parent
+NATS = Pinned(HERE / "gomodule-nats", "the NATS server", "github.com/nats-io/nats-server/v2")
+NODE_MODULES: Sequence[tuple[Pinned, tuple[str, ...]]] = (
+    (
+        Pinned(HERE / "gomodule-kubelet", "the kubelet", CONTROL_PLANE.package),
+        ("kubelet", "kube-proxy"),
+    ),
+    (
+        Pinned(HERE / "gomodule-containerd", "containerd", "github.com/containerd/containerd/v2"),
+        ("containerd", "containerd-shim-runc-v2", "ctr"),
+    ),
+    (Pinned(HERE / "gomodule-pause", "the pause container", ""), ("pause",)),
+    (Pinned(HERE / "gomodule-coredns", "CoreDNS", "github.com/coredns/coredns"), ("coredns",)),
+    (NATS, ("nats-server",)),
+)
+"""Modules, each with the programs that it builds."""
+_IMAGES = {"localhost/pause:1": "pause", "localhost/coredns:1": "coredns"}
+"""Image → its program."""
+
+
+# They come from several pinned modules, because the requirements of one module would raise each
+# other's versions to combinations that were never released. Debian has the others in a version that
+# fits; see `machine`. Each image is one static program, without a base or a shell.
+def build_node_programs(progress: ProgressReporter) -> dict[str, Path]:
+    """All programs of the node by name, built on first use.
+
+    Raises: ConfigError if one cannot be built.
+    """
+    binaries: dict[str, Path] = {}
+    for pinned, programs in NODE_MODULES:
+        folder = build(progress, pinned)
+        binaries |= {program: folder / program for program in programs}
+    return binaries
+
+
+def node_images(programs: Mapping[str, Path]) -> dict[str, Path]:
+    """Name → image archive, for the node's own pods."""
+    return {
+        name: program_image(name, programs[program], Settings(entrypoint=[f"/{program}"]))
+        for name, program in _IMAGES.items()
+    }
+
+
+def program_image(name: str, program: Path, settings: Settings) -> Path:
+    """The archive of an image with this one static program as `/<its name>`, created on first use.
+
+    It is named after the program's folder, whose name is a digest of the sources.
+    """
+    folder = cache_folder() / "images"
+    file = folder / f"{program.name}-{program.parents[1].name}.tar"
+    with held(folder / f"{program.name}.lock", SILENT, f"the image of {program.name}"):
+        if not file.exists():
+            layer_file = file.with_suffix(".layer")
+            layer = write_layer(layer_file, [TarEntry(PurePosixPath("/", program.name), program)])
+            write_image(file, name, [layer], settings, architecture=architecture())
+            layer_file.unlink()
+    return file
+
+
+FORWARDER = "forwarder"
+_SERVER = "kube-apiserver"
+_FORWARD = Path(__file__).with_name("forward.py")
+_MANIFEST = Path(__file__).with_name("node.yaml")
+_HIDDEN = (Path("/run"), Path("/var"), Path("/mnt"))
+_READY_SECONDS = 60
+
+
+def namespaces(layout: Layout) -> Namespaces:
+    """The namespaces of an instance, whether or not they exist."""
+    return Namespaces(folder_of(layout), ControlGroup(f"dynamo-operator-{layout.folder.name}"))
+
+
+class RealStartup(Startup):
+    """Starts and stops the processes of an instance with a real node, all in its namespaces."""
+
+    controllers = ("kube-controller-manager", "kube-scheduler", *NODE_ARGUMENTS)
+
+    def __init__(self, layout: Layout, plan: Plan, progress: ProgressReporter) -> None:
+        super().__init__(layout, plan, progress)
+        self.entering = namespaces(layout).entering
+
+    @staticmethod
+    def find_programs(progress: ProgressReporter) -> Binaries:
+        """The programs of the control plane and of the node by name, built if need be.
+
+        Raises: ConfigError if one cannot be built.
+        """
+        return {**find(progress), **build_node_programs(progress)}
+
+    @staticmethod
+    def write_credentials(layout: Layout, plan: Plan, instance: str) -> None:
+        """Write the credentials of a new instance, with those of the node."""
+        addresses = (IPv4Address(NODE_ADDRESS),)
+        authority = write_credentials(layout, plan, instance, {**USERS, **NODE_USERS}, addresses)
+        write_node_credentials(layout, authority)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The processes in the order in which they start."""
+        return (FORWARDER, *super().names())
+
+    @classmethod
+    def stop_all(cls, layout: Layout) -> None:
+        """Stop every process, end containers, and remove the namespaces.
+
+        Raises: ProcessError.
+        """
+        spaces = namespaces(layout)
+        stop([process(layout, name) for name in (COMPANION, *cls.controllers, FORWARDER)])
+        spaces.end_containers()  # the API server would wait for their watches
+        super().stop_all(layout)
+        spaces.remove()
+
+    def start(self, instance: str, crd_files: Sequence[Path]) -> None:
+        """Create the namespaces, start containerd with the node's images, then the rest.
+
+        Raises: ProcessError, ConfigError, KubectlError.
+        """
+        self.progress.step(f"starting {instance}: namespaces, containerd, images")
+        spaces = namespaces(self.layout)
+        if any(self.layout.folder.is_relative_to(hidden) for hidden in _HIDDEN):
+            raise ConfigError(str(self.layout.folder), "a real node has its own /run and /var")
+        if not spaces.exist:
+            spaces.groups.remove()
+            spaces.create()
+        forwarder = process(self.layout, FORWARDER)
+        if forwarder.pid() is None:
+            arguments = (str(self.plan.server_port), spaces.network)
+            forwarder.start([sys.executable, "-I", _FORWARD, *arguments], self.environment())
+        write_node_settings(self.layout, spaces.groups.name)
+        self.launch("containerd")
+        deadline = time.monotonic() + _READY_SECONDS
+        while self._ctr("version").returncode:
+            self.require_running("containerd")
+            if time.monotonic() > deadline:
+                raise ProcessError(f"containerd: not ready; log: {self.layout.logs}")
+        present = self._ctr("images", "list", "--quiet").stdout.split()
+        for name, file in node_images(self.binaries).items():
+            if name not in present:
+                self.images("import", "--local", str(file))
+        super().start(instance, crd_files)
+
+    def apply_nodes(self) -> None:
+        """Apply what the node needs; the kubelet registers it."""
+        self.kubectl.apply(_MANIFEST)
+
+    def await_nodes(self) -> None:
+        """Return when the node and its DNS are ready."""
+        self.wait("--for=create", f"node/{NODE_NAME}")
+        self.wait("--for=condition=Ready", f"node/{NODE_NAME}")
+        self.wait("--for=condition=Available", "deployment/coredns", namespace="kube-system")
+
+    def arguments(self, name: str) -> list[str]:
+        """The arguments of a program. The API server listens for pods too; its last flags win."""
+        if name in NODE_ARGUMENTS:
+            return NODE_ARGUMENTS[name](self.layout, self.plan)
+        return super().arguments(name) + (server_flags(self.layout) if name == _SERVER else [])
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the programs: containerd finds its shim on PATH."""
+        shim_folder = self.binaries["containerd-shim-runc-v2"].parent
+        return {"PATH": f"{shim_folder}:{PATH}", "HOME": str(self.layout.scratch)}
+
+    def images(self, verb: str, *arguments: str) -> None:
+        """Run a command on the images of the node.
+
+        Raises: ProcessError.
+        """
+        done = self._ctr("images", verb, *arguments)
+        if done.returncode:
+            raise ProcessError(f"ctr images {verb} {arguments[-1]}: {done.stderr.strip()}")
+
+    def _ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        fixed = (f"--address={CONTAINERD_SOCKET}", "--namespace=k8s.io")
+        own: list[str | Path] = [self.binaries["ctr"], *fixed, *arguments]
+        return completed([*self.entering, *own], self.environment())
+
+
+class RealInstance(Instance):
+    """A local control plane with one real node instead of fake ones."""
+
+    startup = RealStartup
+    default_nodes = 0
+
+    def __init__(self, name: str = DEFAULT_NAME, root: Path | None = None) -> None:
+        super().__init__(name, root or state_folder().with_name("realnode"))
+
+    def up(self, **arguments: Any) -> None:
+        """As of every instance, on a machine that can be a node.
+
+        Raises: ConfigError, ProcessError, KubectlError.
+        """
+        require_node_support(arguments.get("progress", SILENT))
+        super().up(**arguments)
+
+    @property
+    def entering(self) -> tuple[str, ...]:
+        """The prefix of a command that runs it on the node, in its network."""
+        return namespaces(self._layout).entering
+
+    @property
+    def network(self) -> Path:
+        """The file of the node's network namespace."""
+        return namespaces(self._layout).network
+
+    @property
+    def node_folder(self) -> Path:
+        """The folder of the node's `run` and `var`."""
+        return folder_of(self._layout)
+
+    def load_image(self, file: Path, *, progress: ProgressReporter = SILENT) -> None:
+        """Import the images of an OCI archive into the node.
+
+        Raises: ProcessError.
+        """
+        self._real_startup(progress).images("import", "--local", str(file))
+
+    def push_image(self, name: str, target: str, login: str) -> None:
+        """Push an image of the node to a registry without TLS. `login` is `<user>:<password>`.
+
+        Raises: ProcessError.
+        """
+        startup = self._real_startup(SILENT)
+        startup.images("tag", "--force", name, target)
+        startup.images("push", "--plain-http", "--user", login, target)
+
+    def restart_kubelet(self) -> None:
+        """Restart the kubelet. Containers keep running."""
+        stop([process(self._layout, "kubelet")])
+        self._real_startup(SILENT).launch("kubelet")
+
+    def _real_startup(self, progress: ProgressReporter) -> RealStartup:
+        return RealStartup(self._layout, self._plan(), progress)

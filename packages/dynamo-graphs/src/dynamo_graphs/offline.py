@@ -5,7 +5,7 @@ server fills in defaults and keeps the owner; both are done here. A graph is pla
 yet. The settled state of one that runs is the same, but for what `docs/cli.md` lists.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -127,7 +127,11 @@ def _graph(
             continue
         component = component_of(graph, defaulted(desired))
         if problems := _component_problems(component, facts, settings):
-            wrong += _of_service(component, problems)
+            service = f"spec.services.{component.spec.service_name}"
+            for problem in problems:  # paths in the component become paths in the graph
+                rest = problem.path.removeprefix("spec").removeprefix(".")
+                path = f"{service}.{rest}".rstrip(".")
+                wrong.append(Problem(path, problem.message, problem.kind))
         else:
             objects += component_tree(component, facts, settings)
     return Expansion(() if wrong else tuple(objects), tuple(wrong))
@@ -274,16 +278,6 @@ def _component_problems(
 def _decoded(type_: type[R], document: Object) -> R:
     """Decode an object as the controller reads it from the API server."""
     return msgspec.convert(defaulted(document), type_)
-
-
-def _of_service(
-    component: DynamoComponentDeployment, problems: tuple[Problem, ...]
-) -> Iterator[Problem]:
-    """Convert paths in a component to paths in the graph's service."""
-    service = f"spec.services.{component.spec.service_name}"
-    for problem in problems:
-        rest = problem.path.removeprefix("spec").removeprefix(".")
-        yield Problem(f"{service}.{rest}".rstrip("."), problem.message, problem.kind)
 
 
 def identity(item: Object) -> tuple[str, str, str, str]:

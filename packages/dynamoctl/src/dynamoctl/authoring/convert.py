@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,7 +30,6 @@ from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import filled, whole_schema
 from dynamo_operator.documents import write_json, write_yaml
 from dynamo_operator.process.flags import text_of
-from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
 from dynamoctl.authoring.render import Manifest
 from dynamoctl.installation.manifests import render_settings
@@ -81,14 +80,28 @@ def convert(
         if kind is None:
             objects += [manifest.value] if prints_others else []
             continue
-        if kind in _READ or _parent(manifest) in parents:
+        owners = manifest.metadata.get("ownerReferences")
+        is_part = any(  # of a DynamoDeployment, which is converted instead of it
+            isinstance(owner, dict)
+            and owner.get("kind") == DynamoDeployment.KIND.name
+            and (_identity(manifest)[0], str(owner.get("name"))) in parents
+            for owner in (owners if isinstance(owners, list) else ())
+        )
+        if kind in _READ or is_part:
             continue
         try:
             result = _converted(manifest, context)
         except ConfigError as error:
             problems.append(error)
             continue
-        problems += _refused(manifest, result.objects, context.at.settings)
+        for body in result.objects:
+            if body["apiVersion"].startswith(f"{GROUP}/"):
+                placed = {**body, "metadata": {"namespace": "default", **body["metadata"]}}
+                facts = Facts(istio_served=True)
+                problems += (
+                    manifest.problem("spec", f"what it becomes is invalid: {problem}")
+                    for problem in expanded(placed, facts, context.at.settings).problems
+                )
         objects += result.objects
         lost += sum(remark.level is not Level.NOTE for remark in result.remarks)
         for remark in result.remarks:
@@ -210,18 +223,6 @@ def _decoded(manifest: Manifest, type_: type[R]) -> R:
         raise ConfigError(manifest.place(), error.message) from error
 
 
-def _refused(
-    manifest: Manifest, objects: Iterable[Object], settings: RenderSettings
-) -> Iterator[ConfigError]:
-    """The problems that the current operator would report about the result."""
-    facts = Facts(istio_served=True)
-    for body in objects:
-        if body["apiVersion"].startswith(f"{GROUP}/"):
-            placed = {**body, "metadata": {"namespace": "default", **body["metadata"]}}
-            for problem in expanded(placed, facts, settings).problems:
-                yield manifest.problem("spec", f"what it becomes is invalid: {problem}")
-
-
 def _legacy_kind(manifest: Manifest) -> type[Resource] | None:
     version = str(manifest.value.get("apiVersion"))
     kind = _KINDS.get(str(manifest.value.get("kind")))
@@ -231,12 +232,3 @@ def _legacy_kind(manifest: Manifest) -> type[Resource] | None:
 def _identity(manifest: Manifest) -> tuple[str, str]:
     metadata = manifest.metadata
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
-
-
-def _parent(manifest: Manifest) -> tuple[str, str] | None:
-    """The DynamoDeployment that owns a component, and is converted instead of it."""
-    owners = manifest.metadata.get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("kind") == DynamoDeployment.KIND.name:
-            return _identity(manifest)[0], str(owner.get("name"))
-    return None

@@ -5,14 +5,12 @@ verified with a dry run, because only the API server adds defaults. The settings
 operator: effects of changed chart values are not previewed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
 from typing import Any
-
-import msgspec
 
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
@@ -38,6 +36,7 @@ from dynamo_operator.graph.decide import plan_graph
 from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.providers import with_provider
 from dynamo_operator.graph.read import components_of, service_snapshot
+from dynamo_operator.graph.service import component_of
 from dynamo_operator.graph.status import is_available
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
@@ -61,7 +60,7 @@ from kube_runtime.cache.watch import Present, Started, Synced
 from kube_runtime.errors import ApiError
 from kube_runtime.kind import Key, Object, key_of
 from kube_runtime.types.kinds import Deployment, Pod
-from kube_runtime.types.meta import OwnerReference, Resource
+from kube_runtime.types.meta import Resource
 
 PULL_SECRETS = "type=kubernetes.io/dockerconfigjson"
 _OURS: tuple[type[Resource], ...] = (DynamoGraphDeployment, DynamoComponentDeployment)
@@ -169,6 +168,9 @@ def _fates(desired: Object, rendered: Object, cache: Cache) -> Iterator[Foreseen
             yield Foreseen(fate, name, desired, rendered, live)
 
 
+_ASSUMED = (Pod(),)
+"""The preview reads no pods, and one that runs is never restarted for a pull secret."""
+
 _Pairs = Iterator[tuple[Object, Object]]
 
 
@@ -191,7 +193,7 @@ def _of_graph(
         inputs,
         services=service_snapshot(graph, cache),
         components=tuple(chain.from_iterable(components_of(graph, cache).values())),
-        pods=_assumed_pods(graph.spec.services),
+        pods=dict.fromkeys(graph.spec.services, _ASSUMED),
         set_origin=next(filter(None, (origins.get(key) for _, key in live)), Origin.OUTDATED),
     )
     decision = plan_graph(stored, inputs, settings, datetime.now(UTC))
@@ -200,7 +202,12 @@ def _of_graph(
         if body["kind"] in WORKLOADS:
             yield body, rendered[body["kind"], key_of(body)]
         elif body["kind"] == DynamoComponentDeployment.KIND.name:
-            yield from _of_component(_read_back(body, graph), cache, settings)
+            metadata = body["metadata"]
+            annotations = {**metadata.get("annotations", {})}
+            annotations.pop(labels.LAST_APPLIED_GENERATION, None)
+            stored_body = {**body, "metadata": {**metadata, "annotations": annotations}}
+            component = component_of(graph, defaulted(stored_body))
+            yield from _of_component(component, cache, settings)
 
 
 def _of_component(
@@ -210,16 +217,11 @@ def _of_component(
     if component_problems(component, settings) or lacks_orchestrator(component.spec, facts):
         return
     live = _live(component_objects(component, facts, settings), cache)
-
-    name = component.metadata.name
-    inputs = ComponentInputs(facts, live, pods=_assumed_pods([name])[name])
+    inputs = ComponentInputs(facts, live, pods=_ASSUMED)
     decision = plan_component(component, inputs, settings)
-    yield from zip(decision.workloads, decision.rendered, strict=True)
-
-
-def _assumed_pods(names: Iterable[str]) -> dict[str, tuple[Pod, ...]]:
-    """A pod for each: the preview reads none, and one that runs is never restarted for a pull secret."""
-    return {name: (Pod(),) for name in names}
+    for desired, rendered in zip(decision.workloads, decision.rendered, strict=True):
+        if desired["kind"] in WORKLOADS:  # not a PodGroup
+            yield desired, rendered
 
 
 def _live(rendered: Sequence[Object], cache: Cache) -> LiveObjects:
@@ -241,23 +243,6 @@ def _facts(graph: DynamoGraphDeployment, cache: Cache) -> Facts:
         kai_served=cache.serves(Queue),
         live_templates=live_templates(graph, cache),
     )
-
-
-def _read_back(component: Object, graph: DynamoGraphDeployment) -> DynamoComponentDeployment:
-    """A component as its controller reads it after it was applied."""
-    stored = msgspec.convert(defaulted(component), DynamoComponentDeployment)
-    owner = OwnerReference(
-        graph.KIND.name, graph.metadata.name, uid=graph.metadata.uid, controller=True
-    )
-    annotations = {
-        key: value
-        for key, value in stored.metadata.annotations.items()
-        if key != labels.LAST_APPLIED_GENERATION
-    }
-    metadata = msgspec.structs.replace(
-        stored.metadata, owner_references=(owner,), annotations=annotations
-    )
-    return msgspec.structs.replace(stored, metadata=metadata)
 
 
 DEFINITIONS = "Upgrade of CRDs"
@@ -294,24 +279,19 @@ async def pods(reading: Reading, settings: RenderSettings, namespace: str) -> Fi
     waiting = f"; {len(kept)} keep their template until they are edited: {_names(kept)}"
     rest = waiting if kept else ""
     if not replaced:
-        return ok(
-            PODS,
-            (f"no pods of {len(templates)} pod templates would be replaced{rest}"),
-        )
+        return ok(PODS, f"no pods of {len(templates)} pod templates would be replaced{rest}")
     remedy = "dynamoctl render shows the new templates; see docs/upgrade-from-go.md"
     return failed(PODS, f"pods would be replaced: {_names(replaced)}{rest}", remedy)
 
 
 def _names(templates: list[Foreseen]) -> str:
     """The workloads by namespace and name, for a PodCliqueSet with the clique."""
-    names = list(dict.fromkeys(map(_name, templates)))
+    names = dict.fromkeys(
+        f"{it.live.key}/{it.unit}" if it.desired["kind"] == "PodCliqueSet" else str(it.live.key)
+        for it in templates
+    )
     more = f" and {len(names) - _NAMED_MOST} more" if len(names) > _NAMED_MOST else ""
-    return ", ".join(names[:_NAMED_MOST]) + more
-
-
-def _name(template: Foreseen) -> str:
-    is_set = template.desired["kind"] == "PodCliqueSet"
-    return f"{template.live.key}/{template.unit}" if is_set else str(template.live.key)
+    return ", ".join([*names][:_NAMED_MOST]) + more
 
 
 async def _is_changed(reading: Reading, template: Foreseen) -> bool:

@@ -16,6 +16,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
 from kube_runtime.client.client import (
     MOST_ANSWER_BYTES,
+    MOST_ERROR_BYTES,
     Answer,
     Request,
     Transport,
@@ -107,7 +108,7 @@ class Frontend:
         answer = await self.send(method, path, body=body)
         try:
             if answer.status not in _OK:
-                text = await answer.read_error()
+                text = await answer.read(MOST_ERROR_BYTES)
                 raise error_of_answer(answer.status, answer.headers, text)
             yield answer
         finally:

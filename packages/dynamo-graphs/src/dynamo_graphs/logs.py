@@ -10,7 +10,7 @@ from dynamo_graphs.reader import Missing, Target, service_of
 from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import label_value
-from kube_runtime.client.client import Request, Transport, error_of_answer
+from kube_runtime.client.client import MOST_ERROR_BYTES, Request, Transport, error_of_answer
 from kube_runtime.commandline import visible
 from kube_runtime.errors import ApiError, NotFound, Unreachable
 from kube_runtime.kind import Key
@@ -117,7 +117,7 @@ async def log_of(
     answer = await transport.send(request)
     try:
         if answer.status != _OK:
-            raise error_of_answer(answer.status, answer.headers, await answer.read_error())
+            raise error_of_answer(answer.status, answer.headers, await answer.read(MOST_ERROR_BYTES))
         async with aclosing(bounded_lines(answer.body)) as lines:
             async for line in lines:
                 yield log_line(line)

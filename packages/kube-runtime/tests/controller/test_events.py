@@ -370,7 +370,7 @@ async def test_what_happens_during_an_outage_is_merged_with_what_could_not_be_wr
     async with running() as world:
         world.server.faults.append(Fault(NO_ANSWER, times=3, method="POST"))
         world.happens("first")
-        await asyncio.sleep(5)
+        await asyncio.sleep(2)
         world.happens("second")
         await asyncio.sleep(60)
         (event,) = world.events

@@ -97,8 +97,7 @@ class Shared:
 
     def is_marked(self, live: Resource) -> bool:
         """Whether an object has the marker label."""
-        name, value = self.marker
-        return live.metadata.labels.get(name) == value
+        return self.marker in live.metadata.labels.items()
 
     def is_shared(self, live: Resource) -> bool:
         """Whether an object is a shared object of ours."""
@@ -168,13 +167,6 @@ def may_prune(policy: DesiredObjects, applied: Applied) -> bool:
             return False
 
 
-def is_removable(policy: DesiredObjects, owner: Resource, live: Resource) -> bool:
-    """Whether an object of `owner` is subject to this policy, and is not being deleted."""
-    if isinstance(policy, Shared):
-        return policy.is_shared(live)
-    return controls(owner, live) and live.metadata.deletion_timestamp is None
-
-
 def controller_reference(owner: Resource) -> Object:
     """The owner reference that makes `owner` the controller of an object."""
     flags = {"controller": True, "blockOwnerDeletion": True}
@@ -197,11 +189,6 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
                 yield Key(changed.metadata.namespace, reference.name)
 
     return Watches(type_, keys)
-
-
-def binds_another_role(live: Resource, desired: Object) -> bool:
-    """Whether a live binding has another role than the desired one. Other kinds have no `roleRef`."""
-    return bool(content_of(live).get("roleRef") != desired.get("roleRef"))
 
 
 def _as_owner(owner: Resource) -> OwnerReference:
@@ -372,7 +359,8 @@ class Applier:
         if upgrade is None and has_no_drift(content(body), content_of(live)):
             return
         with self._suppressing_repeats(owner, attempt, live):
-            if binds_another_role(live, attempt.desired):
+            # Other kinds than bindings have no `roleRef`.
+            if content_of(live).get("roleRef") != attempt.desired.get("roleRef"):
                 await self._replace(owner, attempt, body, live)
                 return
             uid = live.metadata.uid
@@ -491,7 +479,12 @@ class Applier:
         unwanted = [
             live
             for live in self.writer.cache.owned_by(uid, types, namespace)
-            if (live.KIND.name, live.key) not in kept and is_removable(policy, owner, live)
+            if (live.KIND.name, live.key) not in kept
+            and (
+                policy.is_shared(live)
+                if isinstance(policy, Shared)
+                else controls(owner, live) and live.metadata.deletion_timestamp is None
+            )
         ]
         if unwanted:
             await self.writer.ensure_newest(owner)

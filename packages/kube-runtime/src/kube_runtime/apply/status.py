@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -125,7 +125,9 @@ class StatusRateLimit:
         patch = difference(resource, desired)
         if not patch:
             return 0.0
-        is_never_delayed = self._changes_never_delayed(resource, desired, patch)
+        stored = {(old.type, old.status) for old in status_of(resource).conditions}
+        flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
+        is_never_delayed = bool(self._never_delayed & (patch.keys() | flipped))
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.forget(uid)
         elif left := self._settling.wait(uid, SETTLE_SECONDS):
@@ -147,11 +149,6 @@ class StatusRateLimit:
                 return True
         reported = {_reported(condition) for condition in stored.conditions}
         return any(_reported(condition) not in reported for condition in desired.conditions)
-
-    def _changes_never_delayed(self, resource: Resource, desired: Status, patch: Object) -> bool:
-        stored = {(old.type, old.status) for old in status_of(resource).conditions}
-        flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
-        return bool(self._never_delayed & (patch.keys() | flipped))
 
     def _may_wait_for_goal(self, resource: Resource, desired: Status) -> bool:
         """Whether the stored status is of an older spec, and the desired one is not the final one."""
@@ -203,6 +200,9 @@ def with_transition_times(
     return (*conditions, *rest.values())
 
 
+_EMPTY: Final = (None, {}, [])
+
+
 def merge_patch(stored: Fields, desired: Fields) -> Object:
     """The JSON merge patch (RFC 7386) that turns `stored` into `desired`; empty when they are equal."""
     patch: Object = {}
@@ -211,13 +211,9 @@ def merge_patch(stored: Fields, desired: Fields) -> Object:
         if isinstance(old, dict) and isinstance(new, dict):
             if inner := merge_patch(old, new):
                 patch[name] = inner
-        elif not _is_equal(old, new):
+        elif old != new and not (old in _EMPTY and new in _EMPTY):
             patch[name] = new
     return patch
-
-
-def _is_equal(old: object, new: object) -> bool:
-    return old == new or (old is None and new in ({}, [])) or (new is None and old in ({}, []))
 
 
 V = TypeVar("V")

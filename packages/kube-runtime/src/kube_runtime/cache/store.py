@@ -408,19 +408,15 @@ class Store(Generic[R]):
         `seconds`, or until a write of ours has another result. Then it is gone, which requeues its owner.
         """
         watched = self._watched(read.key)
+        kept = self._transform(read) if self._transform else read
         if watched is not None and _version(watched) == _version(read):
-            self._refill(watched, read)
+            # The transform may have dropped the content because the owner was not known yet.
+            if _is_bare(watched) and not _is_bare(kept):
+                self._notify(self._show(read.key, kept))
             return
         if flight.is_overtaken(read):
             return
-        kept = self._transform(read) if self._transform else read
         self._show_overlay(read.key, kept, flight.known_versions, seconds)
-
-    def _refill(self, watched: R, read: R) -> None:
-        """Show the content that the transform dropped because the owner was not known yet."""
-        kept = self._transform(read) if self._transform else read
-        if _is_bare(watched) and not _is_bare(kept):
-            self._notify(self._show(read.key, kept))
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted, until the watch reports that or its removal."""

@@ -70,7 +70,9 @@ def error_of_answer(
         text = " ".join(body.decode("utf-8", "replace").split())
         status = _Status(message=text[:_TEXT_LIMIT] or f"HTTP {code} without a message")
     error = _error(code, status, kind, key)
-    error.retry_after_seconds = _retry_after(headers)
+    asked = headers.get("retry-after", "")
+    if asked.isascii() and asked.isdigit():
+        error.retry_after_seconds = min(float(asked), RETRY_AFTER_LIMIT_SECONDS)
     return error
 
 
@@ -94,8 +96,10 @@ def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> Ap
         # The object has a field that the API does not know, so a retry fails again.
         # Source: v1.36, measured; it answers such an apply with 500 and no reason.
         type_ = Invalid
-    elif not issubclass(type_, Refused) and _is_denied(status.message):
-        type_ = Refused
+    elif not issubclass(type_, Refused):
+        by_webhook = status.message.startswith(_WEBHOOK) and _BY_WEBHOOK in status.message
+        if by_webhook or (_POLICY in status.message and _BY_POLICY in status.message):
+            type_ = Refused
     return type_(
         code=code,
         reason=status.reason,
@@ -104,11 +108,6 @@ def _error(code: int, status: _Status, kind: Kind | None, key: Key | None) -> Ap
         key=key,
         details=status.details,
     )
-
-
-def _is_denied(message: str) -> bool:
-    by_webhook = message.startswith(_WEBHOOK) and _BY_WEBHOOK in message
-    return by_webhook or (_POLICY in message and _BY_POLICY in message)
 
 
 def _with_causes(status: _Status) -> str:
@@ -127,12 +126,6 @@ def causes(details: Object | None) -> list[Object]:
     return (
         [cause for cause in entries if isinstance(cause, dict)] if isinstance(entries, list) else []
     )
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    value = headers.get("retry-after", "")
-    is_number = value.isascii() and value.isdigit()
-    return min(float(value), RETRY_AFTER_LIMIT_SECONDS) if is_number else None
 
 
 ANSWER_SECONDS = 30.0
@@ -188,14 +181,6 @@ class Answer:
             return b"".join(chunks)
         finally:
             await self.aclose()
-
-    async def read_error(self) -> bytes:
-        """Read the body of an error, up to `MOST_ERROR_BYTES`.
-
-        Raises:
-            Unreachable: the connection broke.
-        """
-        return await self.read(MOST_ERROR_BYTES)
 
     async def aclose(self) -> None:
         """Return the connection to the pool, or close it if the body was not read to the end."""
@@ -300,7 +285,7 @@ async def once(transport: Transport, request: Request, kind: Kind | None, key: K
         count.requests += 1
     answer = await transport.send(request)
     if answer.status not in _OK:
-        text = await answer.read_error()
+        text = await answer.read(MOST_ERROR_BYTES)
         error = error_of_answer(answer.status, answer.headers, text, kind, key)
         error.method = request.method
         raise error
@@ -561,7 +546,7 @@ class Client:
         answer = await self._transport.send(request)
         try:
             if answer.status != 200:  # noqa: PLR2004
-                body = await answer.read_error()
+                body = await answer.read(MOST_ERROR_BYTES)
                 raise error_of_answer(answer.status, answer.headers, body, type_.KIND)
             async with aclosing(lines(answer.body)) as stream:
                 async for line in stream:

@@ -197,7 +197,7 @@ class Controller:
         if keys is _own_key and not change.initial:
             if change.old is None:
                 priority = Priority.NEW
-            elif _is_edit(change):
+            elif change.new is None or _edited(change.old) != _edited(change.new):
                 priority = Priority.EDIT
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
@@ -271,7 +271,11 @@ class Controller:
             result, written = self._ended(key, outcome), outcome.written
         finally:
             del self._started[key], self._own_changes[key]
-            for change in _changes_after(written, changes):
+            # Those after the state `written`, which is based on all before it.
+            states = [change.new and _state(change.new) for change in changes]
+            if written is not None and _state(written) in states:
+                del changes[: states.index(_state(written)) + 1]
+            for change in changes:
                 self._enqueue(_own_key, 0.0, change)
             self._queue.done(key)
         seconds = loop_time() - started
@@ -339,31 +343,13 @@ def _own_key(object_: Resource) -> tuple[Key, ...]:
     return (object_.key,)
 
 
-def _changes_after(
-    written: Resource | None, changes: list[Change[Resource]]
-) -> list[Change[Resource]]:
-    """The changes after the state `written`, which is based on all before it."""
-    states = [change.new and _state(change.new) for change in changes]
-    if written is None or _state(written) not in states:
-        return changes
-    return changes[states.index(_state(written)) + 1 :]
-
-
 def _state(object_: Resource) -> tuple[str, str | None]:
     """The version, and whether the store shows the object as being deleted."""
     return object_.metadata.resource_version, object_.metadata.deletion_timestamp
 
 
-def _is_edit(change: Change[Resource]) -> bool:
-    """Whether a change is an edit of an existing object, rather than a new object or a new status."""
-    return change.old is not None and (
-        change.new is None or _spec_and_metadata(change.old) != _spec_and_metadata(change.new)
-    )
-
-
-def _spec_and_metadata(object_: Resource) -> tuple[object, ...]:
+def _edited(object_: Resource) -> tuple[object, ...]:
+    """What differs after an edit, and does not after a new status."""
     metadata = object_.metadata
-    return (
-        *(metadata.uid, metadata.generation, metadata.deletion_timestamp),
-        *(metadata.labels, metadata.annotations),
-    )
+    identity = metadata.uid, metadata.generation, metadata.deletion_timestamp
+    return *identity, metadata.labels, metadata.annotations

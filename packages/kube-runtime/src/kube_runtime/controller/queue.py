@@ -112,7 +112,8 @@ class WorkQueue:
         if due <= loop.time() or is_due:
             self._make_due(key, priority)
         elif not self._closed:
-            self._delayed[key] = _Delayed(loop.call_at(due, self._on_due, key), priority)
+            timer = loop.call_at(due, lambda: self._make_due(key, self._delayed.pop(key).priority))
+            self._delayed[key] = _Delayed(timer, priority)
 
     async def take(self) -> WorkItem | None:
         """Wait for the next key, for which the caller must call `done`. None when the queue is closed."""
@@ -165,9 +166,6 @@ class WorkQueue:
         for delayed in self._delayed.values():
             delayed.timer.cancel()
         self._delayed.clear()
-
-    def _on_due(self, key: Key) -> None:
-        self._make_due(key, self._delayed.pop(key).priority)
 
     def _make_due(self, key: Key, priority: Priority) -> None:
         if key in self._working:

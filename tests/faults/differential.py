@@ -19,12 +19,12 @@ from cluster.world import World
 from faults.ending import Ending, ending
 from faults.proxy import Proxy, kubeconfig
 from faults.stage import AT_ONCE, IS_LONG, at_rest, namespace
-from kube_runtime.apply.status import SETTLE_SECONDS
+from kube_runtime.apply.status import BUSY_SECONDS
 from kube_runtime.kind import Kind, Object
 from simulated.storage import merged
 
 EDITS = (3, 8)
-QUIET_SECONDS = SETTLE_SECONDS + 0.6
+QUIET_SECONDS = BUSY_SECONDS + 0.6
 """One operator for several users is busy, and then a status waits for so long."""
 
 

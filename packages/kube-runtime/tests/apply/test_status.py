@@ -14,6 +14,7 @@ from dynamo_operator.graph.api import (
     RestartStatus,
 )
 from kube_runtime.apply.status import (
+    BUSY_SECONDS,
     SETTLE_SECONDS,
     Recent,
     StatusRateLimit,
@@ -23,6 +24,7 @@ from kube_runtime.apply.status import (
     with_transition_times,
 )
 from kube_runtime.errors import Conflict
+from kube_runtime.rate_limits import MANY_A_SECOND, WriteActivity
 from kube_runtime.types.meta import Condition, Metadata, Status
 from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, GadgetStatus, key
@@ -262,6 +264,63 @@ async def test_from_one_state_on_the_way_to_the_next_is_progress() -> None:
     assert 0.0 == waited(limit, graph, status(message="1 of 2"))
     assert 1.0 == waited(limit, graph, status(state="initializing"))
     assert 0.0 == waited(limit, graph, status(state="failed"))
+
+
+def busy() -> WriteActivity:
+    """A time at which much begins."""
+    write_activity = WriteActivity()
+    for _ in range(MANY_A_SECOND):
+        write_activity.record()
+    return write_activity
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_waits_for_more_of_it_and_what_decides_does_not() -> None:
+    write_activity = busy()
+    limit, graph = StatusRateLimit(goal="Ready", activity=write_activity), stored(status())
+    assert BUSY_SECONDS == waited(limit, graph, status(message="1 of 2"))
+    assert 0.0 == waited(limit, graph, status("True", "All resources are ready"))
+    assert BUSY_SECONDS == waited(limit, stored(status(), "other"), status(message="1 of 2"))
+    await asyncio.sleep(1.0)
+    assert 0.0 == waited(limit, stored(status(), "other"), status(message="2 of 2")), (
+        "it is quiet now"
+    )
+
+
+@on_simulated_clock
+async def test_in_busy_times_progress_is_told_all_the_same_in_the_end() -> None:
+    write_activity, graph = busy(), stored(status())
+    limit = StatusRateLimit(goal="Ready", activity=write_activity)
+    waits = []
+    for _ in range(7):
+        waits.append(waited(limit, graph, status(message="1 of 2")))
+        await asyncio.sleep(0.5)
+        for _ in range(MANY_A_SECOND):
+            write_activity.record()
+    assert [3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0] == waits
+
+
+@on_simulated_clock
+async def test_in_busy_times_a_new_object_waits_for_its_first_status_and_an_edited_one_for_its_next() -> (
+    None
+):
+    fresh = DynamoGraphDeployment(Metadata("g", uid="u", generation=1))
+    limit = StatusRateLimit(goal="Ready", first_at_once=True, activity=busy())
+    assert BUSY_SECONDS == waited(limit, fresh, status())
+    assert 0.0 == waited(limit, fresh, status("True"))
+    assert BUSY_SECONDS == waited(limit, edited("other"), MOVING)
+
+
+@on_simulated_clock
+async def test_times_are_busy_while_so_many_reconciles_wrote_within_a_second() -> None:
+    write_activity = WriteActivity(many=3)
+    for _ in range(3):
+        assert not write_activity.is_high
+        write_activity.record()
+        await asyncio.sleep(0.25)
+    assert write_activity.is_high
+    await asyncio.sleep(0.25)
+    assert not write_activity.is_high
 
 
 @on_simulated_clock

@@ -118,8 +118,9 @@ def control_graphs(parts: Parts) -> PodIndex:
         first_at_once=True,
         never_delayed=("restart", "rollingUpdate", SUSPENDED),
         transient_states=(GraphState.INITIALIZING, GraphState.PENDING),
+        activity=manager.activity,
     )
-    of_components = StatusRateLimit(goal="Available")
+    of_components = StatusRateLimit(goal="Available", activity=manager.activity)
     rollouts = RolloutMetrics(parts.metrics.registry)
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)

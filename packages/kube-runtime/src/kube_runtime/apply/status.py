@@ -18,7 +18,7 @@ from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.kind import Fields, Key, Kind, Object
-from kube_runtime.rate_limits import Debounce, WriteRate
+from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
 from kube_runtime.times import loop_time, utc_now
 from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
 
@@ -29,6 +29,10 @@ _AWAITED_FIELDS = ("observed_generation", "state")
 
 SETTLE_SECONDS = 1.0
 """How long the first status of a new spec may wait for the final one."""
+
+BUSY_SECONDS = 3.0
+"""The same in busy times. Of a hundred graphs that are created at once, most are ready that long after the
+first of their three services."""
 
 
 # Compute the desired status from the stored one, `msgspec.structs.replace(live.status, state=...)`,
@@ -92,7 +96,9 @@ class StatusRateLimit:
     *The first status of a new spec* waits up to `SETTLE_SECONDS` for the final one, in which the condition
     `goal` is true: until then readers know from the older `observedGeneration` that the status is out of
     date. Most changes of replicas are over by then. Without `goal` there is no such wait. `first_at_once`:
-    an object without a status gets one at once, because a user watches it.
+    an object without a status gets one at once, because a user watches it, except in busy times.
+
+    *In busy times*, as `activity` reports, both wait up to `BUSY_SECONDS`.
 
     `never_delayed` are names of status fields on the wire, and types of conditions, on which later steps of
     the reconciler depend, such as the progress of a restart. A change of one is written at once.
@@ -106,39 +112,46 @@ class StatusRateLimit:
         first_at_once: bool = False,
         never_delayed: Collection[str] = (),
         transient_states: Collection[str] = (),
+        activity: WriteActivity | None = None,
     ) -> None:
         self._write_rate = WriteRate(seconds)
         self._goal = goal
         self._first_at_once = first_at_once
         self._never_delayed = frozenset(never_delayed)
         self._transient_states = frozenset(transient_states)
+        self._activity = activity or WriteActivity()
         self._settling = Debounce()
+        self._progress = Debounce()
 
     @property
     def remembered(self) -> int:
         """Number of entries in memory."""
-        return self._write_rate.remembered + self._settling.remembered
+        return self._write_rate.remembered + self._settling.remembered + self._progress.remembered
 
     def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is written; 0 means now."""
-        uid = resource.metadata.uid
+        uid, is_busy = resource.metadata.uid, self._activity.is_high
         patch = difference(resource, desired)
         if not patch:
+            self._progress.forget(uid)
             return 0.0
         stored = {(old.type, old.status) for old in status_of(resource).conditions}
         flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
         is_never_delayed = bool(self._never_delayed & (patch.keys() | flipped))
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
             self._settling.forget(uid)
-        elif left := self._settling.wait(uid, SETTLE_SECONDS):
+        elif left := self._settling.wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
             return left
         if is_never_delayed or self._is_transition(resource, desired):
             return 0.0
-        return self._write_rate.wait(uid)
+        busy_wait = self._progress.wait(uid, BUSY_SECONDS) if is_busy else 0.0
+        return max(self._write_rate.wait(uid), busy_wait)
 
     def record_write(self, resource: Resource) -> None:
         """Record that a status of that object was written."""
-        self._write_rate.record(resource.metadata.uid)
+        uid = resource.metadata.uid
+        self._progress.forget(uid)
+        self._write_rate.record(uid)
 
     def _is_transition(self, resource: Resource, desired: Status) -> bool:
         """Whether more than counts and messages changes."""
@@ -155,7 +168,7 @@ class StatusRateLimit:
         observed = getattr(status_of(resource), "observed_generation", 0)
         if not self._goal or observed == resource.metadata.generation:
             return False
-        if self._first_at_once and not observed:
+        if self._first_at_once and not observed and not self._activity.is_high:
             return False
         return not any(
             new.type == self._goal and new.status == "True" for new in desired.conditions

@@ -22,6 +22,7 @@ from kube_runtime.errors import ApiError, NotFound, OperatorError, Refused, Serv
 from kube_runtime.kind import Key
 from kube_runtime.leases import NamespaceExcluded
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.times import loop_time
 from kube_runtime.types.meta import Resource
 
@@ -97,7 +98,8 @@ class Controller:
     """Runs one reconciler on keys from the cache, with a bounded number of workers.
 
     `is_excluded` returns whether another operator manages a namespace. It is called when a key is dequeued;
-    its keys are skipped, and `wake_namespace` requeues them.
+    its keys are skipped, and `wake_namespace` requeues them. `activity` records reconciles that sent
+    requests.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class Controller:
         metrics: RuntimeMetrics,
         options: ControllerOptions | None = None,
         is_excluded: Callable[[str], bool] | None = None,
+        activity: WriteActivity | None = None,
     ) -> None:
         self._reconciler = reconciler
+        self._activity = activity or WriteActivity()
         self._is_excluded = is_excluded
         self._is_subscribed = False
         self._cache = cache
@@ -271,6 +275,8 @@ class Controller:
             result, written = self._ended(key, outcome), outcome.written
         finally:
             del self._started[key], self._own_changes[key]
+            if sent.requests:
+                self._activity.record()
             # Those after the state `written`, which is based on all before it.
             states = [change.new and _state(change.new) for change in changes]
             if written is not None and _state(written) in states:

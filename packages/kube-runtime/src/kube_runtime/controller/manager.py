@@ -37,6 +37,7 @@ from kube_runtime.errors import OperatorError, leaves
 from kube_runtime.kind import Key, Kind, Object
 from kube_runtime.leases import Election, identity
 from kube_runtime.metrics import RuntimeMetrics
+from kube_runtime.rate_limits import WriteActivity
 from kube_runtime.times import loop_time
 from kube_runtime.types.kinds import ConfigMap
 from kube_runtime.types.meta import Condition, Resource, Status, Struct
@@ -97,6 +98,7 @@ class Manager:
         self.cache = cache
         self._metrics = metrics or RuntimeMetrics()
         self.events = events or EventWriter(client, instance=identity(), metrics=self._metrics)
+        self.activity = WriteActivity()
         self._election = election
         self._limits = limits
         self._is_excluded = is_excluded
@@ -148,6 +150,7 @@ class Manager:
             metrics=self._metrics,
             options=options,
             is_excluded=self._is_excluded,
+            activity=self.activity,
         )
         self._controllers.append(controller)
         return controller

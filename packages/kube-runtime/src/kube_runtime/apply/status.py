@@ -213,7 +213,7 @@ def with_transition_times(
     return (*conditions, *rest.values())
 
 
-_EMPTY: Final = (None, {}, [])
+_EMPTY: Final[tuple[object, ...]] = (None, {}, [])
 
 
 def merge_patch(stored: Fields, desired: Fields) -> Object:

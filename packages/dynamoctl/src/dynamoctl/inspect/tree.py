@@ -186,8 +186,6 @@ async def print_reasons(
 
     `every` leaves out components and scaling adapters of a graph: the graph names their causes.
     """
-    from dynamo_graphs.explanation import explained
-
     if bool(name) == every:
         raise CycloptsError("expected either NAME or --all")
     if everywhere and not every:
@@ -196,6 +194,8 @@ async def print_reasons(
         return await _why_all(where, output, everywhere=everywhere)
     async with target_of(name, where, STATED) as at:
         stated = await at.get()
+        from dynamo_graphs.explanation import explained  # after the read, which may fail
+
         explanation = await explained(at.reading, stated)
     if output == "json":
         show_json(_reasons_json(stated, explanation))
@@ -231,8 +231,6 @@ async def once_ready(at: Target[Stated], output: str) -> Stated:
 
 
 async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
-    from dynamo_graphs.explanation import explained
-
     late: list[tuple[Stated, Explanation]] = []
     async with cluster(where) as at:
         namespace = "" if everywhere else at.namespace
@@ -244,6 +242,8 @@ async def _why_all(where: Where, output: str, *, everywhere: bool) -> ExitCode:
                 continue
             for stated in every:
                 if not is_ready(stated) and stated.metadata.controller is None:
+                    from dynamo_graphs.explanation import explained
+
                     late.append((stated, await explained(at.reading, stated)))
     if output == "json":
         show_json([_reasons_json(stated, explanation) for stated, explanation in late])
@@ -291,8 +291,6 @@ _ENDPOINTS = ("POD", "STATE", "LOADED", "FAILURES", "LAST TRY", "MESSAGE")
 
 async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitCode:
     """Print a model or a request, and the reason for its state; 0 if it is ready or has succeeded."""
-    from dynamo_graphs.explanation import explained
-
     async with target_of(name, where, (type_named(kind, STATED),)) as at:
         if output in RAW:
             body = await at.raw()
@@ -305,6 +303,8 @@ async def print_detail(kind: str, name: str, where: Where, output: str) -> ExitC
         elif isinstance(stated, DynamoGraphDeploymentRequest):
             parts = request_parts(stated)
         show(*parts, "")
+        from dynamo_graphs.explanation import explained
+
         print_explanation(await explained(at.reading, stated))
     return ExitCode.OK if is_ready(stated) else ExitCode.PROBLEMS
 

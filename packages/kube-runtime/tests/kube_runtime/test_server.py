@@ -119,6 +119,21 @@ async def test_when_all_places_are_taken_the_oldest_that_said_nothing_makes_room
         assert b"here" in await said(known[0])
 
 
+async def test_headers_that_do_not_end_make_room() -> None:
+    async with served(Limits(connections=2)) as there:
+        known, drops = await there.open(), await there.open()
+        known[1].write(ASK)
+        assert b"here" in await said(known[0])
+        for byte in ASK[:10]:
+            drops[1].write(bytes([byte]))
+            await asyncio.sleep(0.01)
+        later = await there.open()
+        for reader, writer in (later, known):
+            writer.write(ASK)
+            assert b"here" in await said(reader)
+        assert b"" == await said(drops[0])
+
+
 async def test_a_client_with_many_connections_takes_no_place_from_another_one() -> None:
     async with served(Limits(connections=4)) as there:
         known = await there.open(("127.0.0.2", 0))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from cluster.conditions import condition, is_ready
+from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
 from cluster.graph.test_graph import GRAPH
 from cluster.world import World
@@ -39,20 +39,6 @@ def claim(name: str) -> Object:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-def test_a_claim_to_create_is_created_once_and_belongs_to_the_graph(world: World) -> None:
-    world.create(GRAPH, with_claims(made()))
-    world.eventually(GRAPH, "chat", is_ready)
-    found = world.eventually(CLAIM, "models")
-    assert "1Gi" == found["spec"]["resources"]["requests"]["storage"]
-    assert ["ReadWriteMany"] == found["spec"]["accessModes"]
-    [owner] = found["metadata"]["ownerReferences"]
-    assert ("DynamoGraphDeployment", "chat", True) == (
-        owner["kind"],
-        owner["name"],
-        owner["controller"],
-    )
-
-
 def test_a_claim_is_neither_changed_nor_taken_away(world: World) -> None:
     world.create(GRAPH, with_claims(made(size="1Gi")))
     before = world.eventually(CLAIM, "models")
@@ -72,17 +58,6 @@ def test_a_claim_that_exists_is_left_alone(world: World) -> None:
     after = world.eventually(CLAIM, "models")
     assert before["spec"] == after["spec"]
     assert "ownerReferences" not in after["metadata"]
-
-
-def test_a_graph_waits_for_a_claim_that_it_does_not_make(world: World) -> None:
-    world.create(GRAPH, with_claims({"name": "mine"}))
-    waiting = world.eventually(GRAPH, "chat", lambda it: condition(it, "Ready") != {})
-    said = condition(waiting, "Ready")
-    assert ("False", "some_resources_are_not_ready") == (said["status"], said["reason"])
-    assert "PersistentVolumeClaim mine not found" in said["message"]
-    assert "pending" == waiting["status"]["state"]
-    world.create(CLAIM, claim("mine"))
-    world.eventually(GRAPH, "chat", is_ready)
 
 
 def is_going(claim: Object | None) -> bool:

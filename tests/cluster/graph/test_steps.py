@@ -41,12 +41,11 @@ def pods(world: World) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("strategy", ["Parallel", "Sequential"])
-def test_a_restart_replaces_every_pod_once(world: World, strategy: str) -> None:
+def test_a_restart_replaces_every_pod_once(world: World) -> None:
     world.create(GRAPH, small())
     world.eventually(GRAPH, "chat", is_ready)
     before = pods(world)
-    wish = {"id": "one", "strategy": {"type": strategy}}
+    wish = {"id": "one", "strategy": {"type": "Parallel"}}
     world.patch(GRAPH, "chat", {"spec": {"restart": wish}})
     world.eventually(
         GRAPH,
@@ -64,43 +63,6 @@ def test_a_restart_replaces_every_pod_once(world: World, strategy: str) -> None:
         lambda body: body["status"]["observedGeneration"] > done["metadata"]["generation"],
     )
     assert {"one"} == {restarted(world, each) for each in ("frontend", "decode")}
-
-
-def test_a_sequential_restart_takes_one_service_at_a_time(world: World) -> None:
-    world.create(GRAPH, small())
-    world.eventually(GRAPH, "chat", is_ready)
-    # An image that cannot start would do as well; a pod that needs more GPUs than a node has never runs.
-    world.patch(
-        GRAPH,
-        "chat",
-        {"spec": {"services": {"Decode": {"resources": {"limits": {"gpu": "99"}}}}}},
-    )
-    order = {"id": "one", "strategy": {"order": ["Decode", "Frontend"]}}
-    world.patch(GRAPH, "chat", {"spec": {"restart": order}})
-    world.eventually(
-        GRAPH,
-        "chat",
-        lambda body: body["status"].get("restart", {}).get("inProgress") == ["Decode"],
-    )
-    assert (None, "one") == (restarted(world, "frontend"), restarted(world, "decode"))
-    world.patch(
-        GRAPH,
-        "chat",
-        {"spec": {"services": {"Decode": {"resources": {"limits": {"gpu": "1"}}}}}},
-    )
-    world.eventually(GRAPH, "chat", is_completed("one"))
-
-
-def test_a_restart_that_is_there_from_the_beginning_restarts_nothing(world: World) -> None:
-    body = small()
-    body["spec"]["restart"] = {"id": "first"}
-    world.create(GRAPH, body)
-    world.eventually(GRAPH, "chat", is_ready)
-    world.eventually(GRAPH, "chat", is_completed("first"))
-    for name in ("frontend", "decode"):
-        deployment = world.get(DEPLOYMENT, f"chat-{name}")
-        assert deployment is not None
-        assert 1 == deployment["metadata"]["generation"]
 
 
 def test_a_suspended_graph_has_no_pods_and_comes_back_as_it_was(world: World) -> None:
@@ -121,28 +83,6 @@ def test_a_suspended_graph_has_no_pods_and_comes_back_as_it_was(world: World) ->
         lambda body: is_ready(body) and condition(body, "Suspended")["status"] == "False",
     )
     assert 3 == len(pods(world))
-
-
-def test_a_graph_that_is_created_and_edited_while_suspended_starts_no_pod(world: World) -> None:
-    body = small()
-    body["metadata"]["annotations"] = {"nvidia.com/suspend": "true"}
-    world.create(GRAPH, body)
-    world.eventually(GRAPH, "chat", is_suspended)
-    image = {
-        "extraPodSpec": {"mainContainer": {"image": "nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.1"}}
-    }
-    world.patch(GRAPH, "chat", {"spec": {"services": {"Decode": image}}})
-    world.eventually(GRAPH, "chat", is_suspended)
-    frontend = world.eventually(COMPONENT, "chat-frontend")
-    assert (1, 0) == (frontend["metadata"]["generation"], frontend["spec"]["replicas"])
-    assert set() == pods(world)
-
-
-def is_suspended(body: Object) -> bool:
-    """Whether the newest spec of the graph is suspended."""
-    found = condition(body, "Suspended")
-    newest = body["metadata"]["generation"]
-    return found.get("status") == "True" and found.get("observedGeneration") == newest
 
 
 def test_nothing_is_done_for_a_paused_graph_until_the_pause_ends(world: World) -> None:

@@ -11,7 +11,7 @@ from cluster.graph.graphs import graph, service, worker
 from cluster.world import World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet, Queue
+from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Service
 
@@ -61,52 +61,6 @@ def grove_controller(world: World) -> Grove:
 DONE = {"replicas": 1, "readyReplicas": 1, "updatedReplicas": 1}
 
 
-def test_a_graph_becomes_one_set_and_no_components(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=worker("decode", replicas=2)))
-    found = world.eventually(SET, "chat")
-    template = found["spec"]["template"]
-    assert [("decode", 2), ("frontend", 1)] == [
-        (each["name"], each["spec"]["replicas"]) for each in template["cliques"]
-    ]
-    assert "15m0s" == template["terminationDelay"]
-    assert {"kai-scheduler"} == {
-        each["spec"]["podSpec"]["schedulerName"] for each in template["cliques"]
-    }
-    names = ["chat-decode", "chat-frontend"]
-    world.until(lambda: names == [each["metadata"]["name"] for each in world.list(SERVICE)])
-    assert [] == world.list(COMPONENT)
-    recorded = world.eventually(GRAPH, "chat")["metadata"]["annotations"]
-    assert "grove" == recorded["nvidia.com/workload-provider"]
-
-
-def test_before_grove_acts_a_graph_has_a_whole_status(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Decode=multinode(resources=None)))
-    waiting = world.eventually(GRAPH, "chat", says("not found"))
-    said = condition(waiting)
-    assert "some_resources_are_not_ready" == said["reason"]
-    clique_set = world.eventually(SET, "chat")
-    unobserved = (
-        "no controller has observed PodCliqueSet chat since it was created at "
-        f"{clique_set['metadata']['creationTimestamp']}; if that lasts, check that the controller of "
-        "Grove runs"
-    )
-    assert (
-        f"Resources not ready: chat: {unobserved}; pcsg/chat-0-decode: resource not found; "
-        "podclique/chat-0-frontend: resource not found"
-    ) == said["message"]
-    assert {
-        "componentKind": "PodCliqueScalingGroup",
-        "componentName": "chat-0-decode",
-        "replicas": 0,
-        "updatedReplicas": 0,
-        "availableReplicas": 0,
-        "scheduledReplicas": 0,
-        "runtimeNamespace": f"{world.namespace}-chat",
-        "message": f"chat: {unobserved}; pcsg/chat-0-decode: resource not found",
-    } == waiting["status"]["services"]["Decode"]
-    assert "PodClique" == waiting["status"]["services"]["Frontend"]["componentKind"]
-
-
 def test_a_graph_is_ready_when_all_that_grove_made_is(
     world: World, grove_controller: Grove
 ) -> None:
@@ -121,24 +75,23 @@ def test_a_graph_is_ready_when_all_that_grove_made_is(
     assert 1 == found["status"]["services"]["Decode"]["availableReplicas"]
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"observedGeneration": None}, "observedGeneration is nil"),
-        ({"readyReplicas": 0}, "desired=1, ready=0"),
-        ({"updatedReplicas": 0}, "desired=1, updated=0"),
-        ({"replicas": 2}, "performing rolling update: desired=1, replicas=2"),
-    ],
+COUNTS = (
+    ({"readyReplicas": 0}, "desired=1, ready=0"),
+    ({"updatedReplicas": 0}, "desired=1, updated=0"),
+    ({"replicas": 2}, "performing rolling update: desired=1, replicas=2"),
+    ({"observedGeneration": None}, "observedGeneration is nil"),
 )
-def test_each_count_alone_wakes_the_graph(
-    world: World, grove_controller: Grove, change: Object, said: str
-) -> None:
+
+
+def test_each_count_alone_wakes_the_graph(world: World, grove_controller: Grove) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     world.eventually(SET, "chat")
     grove_controller.makes(CLIQUE, "chat-0-frontend", 1, **DONE)
-    world.eventually(GRAPH, "chat", is_ready)
-    world.patch(CLIQUE, "chat-0-frontend", {"status": change}, "status")
-    world.eventually(GRAPH, "chat", says(f"podclique/chat-0-frontend: {said}"))
+    for change, said in COUNTS:
+        world.eventually(GRAPH, "chat", is_ready)
+        world.patch(CLIQUE, "chat-0-frontend", {"status": change}, "status")
+        world.eventually(GRAPH, "chat", says(f"podclique/chat-0-frontend: {said}"))
+        grove_controller.reports(CLIQUE, "chat-0-frontend", **DONE)
 
 
 def test_a_new_size_goes_to_the_live_clique_and_not_into_the_template(
@@ -185,29 +138,6 @@ def test_what_grove_does_not_let_us_change_stays(world: World) -> None:
         return [(each["replicas"], each["minAvailable"]) for each in specs]
 
     world.eventually(SET, "chat", lambda it: sizes(it) == [(1, 1), (3, 1)])
-
-
-def test_a_missing_queue_is_named_and_its_coming_is_enough(world: World) -> None:
-    name = f"queue-{world.namespace}"
-    wanted = graph(Frontend=service("frontend"))
-    wanted["metadata"]["annotations"] = {"nvidia.com/kai-scheduler-queue": name}
-    world.create(GRAPH, wanted)
-    failed = world.eventually(GRAPH, "chat", says(f"queue '{name}' not found in cluster"))
-    assert "failed_to_reconcile_the_resources" == condition(failed)["reason"]
-    assert "failed" == failed["status"]["state"]
-    assert [] == world.list(SET)
-    world.create(Queue.KIND, {"metadata": {"name": name, "namespace": None}})
-    found = world.eventually(SET, "chat")
-    [clique] = found["spec"]["template"]["cliques"]
-    assert name == clique["labels"]["kai.scheduler/queue"]
-
-
-def test_a_graph_that_wants_no_grove_has_components(world: World) -> None:
-    wanted = graph(Frontend=service("frontend"))
-    wanted["metadata"]["annotations"] = {"nvidia.com/enable-grove": "false"}
-    world.create(GRAPH, wanted)
-    world.eventually(COMPONENT, "chat-frontend")
-    assert [] == world.list(SET)
 
 
 def test_a_service_that_goes_takes_its_service_object_along(world: World) -> None:

@@ -4,21 +4,22 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 
 | journey | here | in full elsewhere |
 |---|---|---|
-| J-13 to J-15 | `test_deploying.py` | |
+| J-13 | `test_deploying.py` | |
+| J-14, J-15 | | what is rendered: `golden`, `packages/dynamo-operator/tests/component` |
 | J-16 storage | `test_storage_journeys.py` | `graph/test_claims.py` |
-| J-17, J-18 | `test_storage_journeys.py` | |
+| J-17, J-18 | | what is rendered: `golden`, `packages/dynamo-operator/tests/component` |
 | J-19 private registry | `test_deploying.py` | broken Secrets: `graph/test_hostile_objects.py` |
-| J-20 pod overrides | `test_deploying.py` | |
+| J-20 pod overrides | | what is rendered: `packages/dynamo-operator/tests/component` |
 | J-21 Ingress | `test_deploying.py` | VirtualService: `epp/test_picker.py` |
-| J-22 forbidden edits | `test_operating.py` | every rule: `admission/test_rows_on_server.py` |
+| J-22 forbidden edits | | every rule: `admission/test_rows_on_server.py` |
 | J-23 GitOps | `test_operating.py` | `graph/test_manual_changes.py`, `graph/test_restart.py` |
 | J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
 | J-25 to J-28 | `test_operating.py` | no free GPUs: `packages/dynamo-operator/tests/component/test_pods.py` |
-| J-29 to J-31 | `test_scaling_journeys.py` | GitOps: `scaling/test_scaling.py` |
+| J-29 to J-31 | `test_scaling_journeys.py` | J-30, GitOps: `scaling/test_scaling.py` |
 | J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
 | J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `grove/test_grove_graph.py` |
 | J-36 | `test_several_nodes.py` | with the real controller: `multinode/test_groups.py` |
-| J-37 | `test_several_nodes.py` | `multinode/test_without_orchestrator.py` |
+| J-37 | `test_several_nodes.py` | |
 """
 
 import json

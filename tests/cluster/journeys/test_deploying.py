@@ -14,20 +14,16 @@ from cluster.journeys.user import (
     DEPLOYMENT,
     GRAPH,
     User,
-    graph_manifest,
     main,
     only_a_frontend,
-    variables,
 )
 from dynamo_operator.component.api import DynamoComponentDeployment
 from kube_runtime.kind import Object
-from kube_runtime.types.kinds import Ingress, PersistentVolumeClaim, Service
+from kube_runtime.types.kinds import Ingress, Service
 
 pytestmark = pytest.mark.cluster
 
 COMPONENT = DynamoComponentDeployment.KIND
-CLAIM = PersistentVolumeClaim.KIND
-
 FIRST = """
     apiVersion: nvidia.com/v1alpha1
     kind: DynamoGraphDeployment
@@ -86,77 +82,6 @@ def test_j13_first_model(user: User) -> None:
     assert waiting[-1]["message"].startswith("VllmDecodeWorker: 0/1 ready; ")
 
 
-DISAGGREGATED = graph_manifest("""
-    backendFramework: vllm
-    services:
-      Frontend:
-        componentType: frontend
-        envs: [{name: DYN_ROUTER_MODE, value: kv}]
-        extraPodSpec: {mainContainer: {image: reg.example.com/vllm-runtime:1.0}}
-      prefill: &worker
-        componentType: worker
-        subComponentType: prefill
-        resources: {limits: {gpu: "1"}}
-        extraPodSpec:
-          mainContainer:
-            image: reg.example.com/vllm-runtime:1.0
-            command: [python3, -m, dynamo.vllm]
-            args: [--model, Qwen/Qwen3-0.6B, --is-prefill-worker]
-      decode:
-        <<: *worker
-        subComponentType: decode
-    """)
-
-
-def test_j14_disaggregated_with_kv_routing(user: User) -> None:
-    user.apply(DISAGGREGATED)
-    user.ready("chat")
-    assert "kv" == variables(user.pod("chat-frontend"))["DYN_ROUTER_MODE"]
-    for role in ("prefill", "decode"):
-        labels = user.template(f"chat-{role}")["metadata"]["labels"]
-        assert "worker" == labels["nvidia.com/dynamo-component-type"]
-        assert role == labels["nvidia.com/dynamo-sub-component-type"]
-        found = variables(user.pod(f"chat-{role}"))
-        assert f"{user.namespace}-chat" == found["DYN_NAMESPACE"]
-    frontend = user.template("chat-frontend")["metadata"]["labels"]
-    assert "frontend" == frontend["nvidia.com/dynamo-component-type"]
-
-
-def test_j15_environment_precedence(user: User) -> None:
-    manifest = graph_manifest("""
-        envs: [{name: A, value: graph}, {name: B, value: graph}, {name: Z, value: graph}]
-        services:
-          Frontend:
-            componentType: frontend
-            extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-          Worker:
-            componentType: worker
-            envFromSecret: tokens
-            envs: [{name: A, value: service}, {name: NATS_SERVER, value: "nats://mine:4222"}]
-            extraPodSpec:
-              mainContainer:
-                image: reg.example.com/vllm-runtime:1.0
-                env:
-                  - {name: A, value: container}
-                  - {name: B, value: container}
-                  - {name: C, value: container}
-        """)
-    user.apply(manifest)
-    user.ready("chat")
-    found = variables(user.pod("chat-worker"))
-    strongest = {"A": "service", "B": "graph", "C": "container", "NATS_SERVER": "nats://mine:4222"}
-    assert strongest == {name: found[name] for name in strongest}
-    assert sorted(found) == list(found)
-    assert "nats://nats.dynamo-system:4222" == variables(user.pod("chat-frontend"))["NATS_SERVER"]
-    assert [{"secretRef": {"name": "tokens"}}] == main(user.pod("chat-worker"))["envFrom"]
-    before = {name: user.generation(DEPLOYMENT, name) for name in ("chat-frontend", "chat-worker")}
-    user.edit("dgd/chat", "spec: {envs: [{name: Z, value: other}]}")
-    user.world.until(
-        lambda: all(user.generation(DEPLOYMENT, name) > before[name] for name in before)
-    )
-    user.ready("chat")
-
-
 def pull_secret(name: str, auths: str) -> Object:
     return {
         "apiVersion": "v1",
@@ -208,47 +133,6 @@ def test_j19_secrets_of_other_namespaces_stay_there(user: User) -> None:
     user.apply(PRIVATE)
     user.ready("chat")
     assert "imagePullSecrets" not in user.pod("chat-frontend")
-
-
-def test_j20_pod_overrides(user: User) -> None:
-    manifest = graph_manifest("""
-        services:
-          Plain:
-            componentType: worker
-            extraPodSpec: {mainContainer: {image: "reg.example.com/vllm-runtime:1.0"}}
-          Own:
-            componentType: worker
-            extraPodMetadata: {labels: {team: search}, annotations: {note: mine}}
-            livenessProbe: {httpGet: {path: /alive, port: 1234}, periodSeconds: 7}
-            extraPodSpec:
-              tolerations: [{key: gpu, operator: Exists}]
-              nodeSelector: {kubernetes.io/os: linux}
-              initContainers: [{name: fetch, image: "reg.example.com/fetch:1.0"}]
-              containers: [{name: proxy, image: "reg.example.com/proxy:1.0"}]
-              securityContext: {}
-              terminationGracePeriodSeconds: 5
-              mainContainer:
-                image: reg.example.com/vllm-runtime:1.0
-                startupProbe: {httpGet: {path: /started, port: 1234}, failureThreshold: 9}
-        """)
-    user.apply(manifest)
-    user.ready("chat")
-    plain, own = user.pod("chat-plain"), user.pod("chat-own")
-    assert {"fsGroup": 1000} == plain["securityContext"]
-    assert 60 == plain["terminationGracePeriodSeconds"]
-    assert {} == own["securityContext"]
-    assert 5 == own["terminationGracePeriodSeconds"]
-    assert {"kubernetes.io/os": "linux"} == own["nodeSelector"]
-    assert [{"key": "gpu", "operator": "Exists"}] == own["tolerations"]
-    assert ["fetch"] == [each["name"] for each in own["initContainers"]]
-    assert {"main", "proxy"} == {each["name"] for each in own["containers"]}
-    metadata = user.template("chat-own")["metadata"]
-    assert ("search", "mine") == (metadata["labels"]["team"], metadata["annotations"]["note"])
-    alive = main(own)["livenessProbe"]
-    assert ("/alive", 7) == (alive["httpGet"]["path"], alive["periodSeconds"])
-    assert 3 == alive["failureThreshold"], "replaced whole: what is left out is Kubernetes' default"
-    started = main(own)["startupProbe"]
-    assert ("/started", 9) == (started["httpGet"]["path"], started["failureThreshold"])
 
 
 def test_j21_expose_through_ingress(user: User) -> None:

@@ -52,11 +52,6 @@ def started(user: User, text: str = CHAT) -> Object:
     return user.ready("chat")
 
 
-def patched(body: str) -> tuple[str, ...]:
-    """A merge patch of the graph, for kubectl."""
-    return ("patch", "dgd/chat", "--type=merge", f"--patch={body}")
-
-
 def test_j22_change_a_running_graph(user: User) -> None:
     started(user)
     templates = {name: user.template(f"chat-{name}") for name in ("frontend", "a", "b")}
@@ -80,32 +75,6 @@ def test_j22_change_a_running_graph(user: User) -> None:
     assert 3 == grown["status"]["services"]["b"]["readyReplicas"]
     user.edit("dgd/chat", "{metadata: {annotations: {team: search}}}")
     assert is_ready(user.ready("chat"))
-
-
-TOPOLOGY = "service topology is immutable and cannot be modified after creation: services"
-NODES = "cannot change node topology (between single-node and multi-node) after creation"
-REFUSED = {
-    "a service more": (
-        '{"spec": {"services": {"c": {"componentType": "worker"}}}}',
-        f"{TOPOLOGY} added: [c]",
-    ),
-    "a service less": ('{"spec": {"services": {"b": null}}}', f"{TOPOLOGY} removed: [b]"),
-    "another framework": (
-        '{"spec": {"backendFramework": "sglang"}}',
-        "spec.backendFramework is immutable and cannot be changed after creation",
-    ),
-    "several nodes": (
-        '{"spec": {"services": {"a": {"multinode": {"nodeCount": 2}}}}}',
-        f"spec.services[a]: Forbidden: {NODES}",  # by the CRD, before any webhook is called
-    ),
-}
-
-
-def test_j22_forbidden_edits(user: User) -> None:
-    before = started(user)
-    for change, text in REFUSED.values():
-        assert text in user.refused(*patched(change))
-    assert before["status"] == user.ready("chat")["status"]
 
 
 def test_j23_gitops(user: User) -> None:
@@ -203,24 +172,6 @@ def test_j24_restart(user: User) -> None:
     assert generations == {each: user.generation(DEPLOYMENT, each.lower()) for each in services}
 
 
-@pytest.mark.parametrize(
-    ("order", "text"),
-    [
-        ('["a", "a", "b"]', "spec.restart.strategy.order must be unique"),
-        ('["a", "b"]', "Frontend"),
-        ('["a", "b", "Frontend", "c"]', "c"),
-    ],
-)
-def test_j24_an_order_that_cannot_be(user: User, order: str, text: str) -> None:
-    user.apply(CHAT)
-    strategy = f'{{"type": "Sequential", "order": {order}}}'
-    words = user.refused(
-        *patched(f'{{"spec": {{"restart": {{"id": "r", "strategy": {strategy}}}}}}}')
-    )
-    assert "spec.restart.strategy.order" in words
-    assert text in words
-
-
 def test_j25_delete_a_graph(user: User) -> None:
     """No finalizer has to be handled: deviation S7. The planners' ServiceAccount is deleted as well: O2."""
     claim = "{create: true, name: models, size: 1Gi, storageClass: fast, volumeAccessMode: ReadWriteMany}"
@@ -269,17 +220,6 @@ def test_j26_read_what_is_wrong(user: User) -> None:
     wide = user.kubectl("get", "dgd/chat", "--output=wide")
     assert "image_pull_failed" in wide
     assert "ImagePullBackOff" in wide
-
-
-def test_j26_a_typo_in_a_quantity(user: User) -> None:
-    """Refused when it is applied; a component that has it anyway reports it in its status."""
-    words = user.refused(
-        manifest=CHAT.replace("    replicas: 1", '    resources: {limits: {cpu: "two"}}')
-    )
-    assert "spec.services.a.resources.limits.cpu" in words
-    assert '"two"' in words
-    started(user)
-    assert is_ready(user.ready("chat"))
 
 
 ALONE = """

@@ -72,32 +72,6 @@ def test_j29_manual_without_an_adapter(user: User) -> None:
     sized(user, 4)
 
 
-def test_j30_adapter(user: User) -> None:
-    """The event also says who asked: deviation SA6."""
-    adapted(user)
-    labels = user.world.eventually(ADAPTER, "g-decode")["metadata"]["labels"]
-    assert ("g", "decode") == (
-        labels["nvidia.com/dynamo-graph-deployment-name"],
-        labels["nvidia.com/dynamo-component"],
-    )
-    user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")
-    sized(user, 4)
-    user.world.eventually(GRAPH, "g", lambda it: 4 == decode(it)["replicas"])
-    user.kubectl("wait", "dgdsa/g-decode", "--for=jsonpath={.status.replicas}=4", "--timeout=180s")
-    header, row = user.columns("dgdsa")
-    assert ("NAME", "DGD", "SERVICE", "REPLICAS", "AGE") == header
-    assert ("g-decode", "g", "decode", "4") == row[:-1]
-    for about in ("g", "g-decode"):
-        told = user.hears(about, "Scaled")
-        assert told.startswith("Scaled service decode from 1 to 4 replicas")
-    status = user.world.eventually(ADAPTER, "g-decode")["status"]
-    assert (
-        "nvidia.com/dynamo-graph-deployment-name=g,nvidia.com/dynamo-component=decode"
-        == status["selector"]
-    )
-    assert "lastScaleTime" in status
-
-
 def test_j31_the_number_belongs_to_the_adapter(user: User) -> None:
     adapted(user)
     user.kubectl("scale", "dgdsa/g-decode", "--replicas=4")

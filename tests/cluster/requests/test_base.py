@@ -54,18 +54,6 @@ def test_temporary_graphs_are_made_of_a_base_that_tolerates_what_profiling_does(
     player.is_in("Ready")
 
 
-@pytest.mark.parametrize("text", ["a: b", "no: [yaml"])
-def test_a_base_that_is_no_graph_is_the_profilers_to_refuse(
-    text: str, world: World, player: Player
-) -> None:
-    world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": text}})
-    world.create(REQUEST, a_request(profiling=PROFILING))
-    player.is_in("Profiling")
-    assert {"name": "base", "items": [{"key": "mine", "path": "disagg.yaml"}]} == {
-        name: each for name, each in mounted(world).items() if name != "defaultMode"
-    }
-
-
 def test_a_request_that_was_made_anew_has_a_base_of_its_own(world: World, player: Player) -> None:
     world.create(CONFIG_MAP, {"metadata": {"name": "base"}, "data": {"mine": documents(a_graph())}})
     world.create(REQUEST, a_request(profiling=PROFILING))

@@ -29,31 +29,13 @@ def profiling(player: Player) -> None:
     player.is_in("Profiling")
 
 
-def deploying(player: Player) -> None:
-    """Come to the state Deploying, and stay there."""
-    stuck = {
-        "componentType": "worker",
-        "replicas": 1,
-        "extraPodSpec": {"nodeSelector": {"no": "1"}},
-    }
-    player.finds(a_graph(Stuck=stuck))
-    player.is_in("Deploying")
-
-
 def ready(player: Player) -> None:
     """Come to the state Ready."""
     player.finds(a_graph())
     player.is_in("Ready")
 
 
-def deleted(player: Player) -> None:
-    """Come to the state DeploymentDeleted."""
-    ready(player)
-    player.world.delete(GRAPH, "chat")
-    player.is_in("DeploymentDeleted")
-
-
-@pytest.mark.parametrize("reach", [profiling, deploying, ready, deleted])
+@pytest.mark.parametrize("reach", [profiling, ready])
 def test_a_late_change_is_told_once_and_has_no_effect(
     reach: Callable[[Player], None], world: World, player: Player
 ) -> None:
@@ -145,16 +127,6 @@ def test_a_spec_that_was_refused_is_looked_at_again_when_it_changes(
     job = world.get(JOB, "profile-chat")
     assert job is not None
     assert "a" == job["metadata"]["labels"]["team"]
-
-
-def test_the_results_of_an_earlier_request_of_that_name_do_not_count(
-    world: World, player: Player
-) -> None:
-    player.writes(config_with_planner_yaml="kind: DynamoGraphDeployment")
-    world.create(REQUEST, a_request())
-    player.succeeds()
-    found = condition(player.is_in("Failed"), "SpecGenerated")
-    assert "not found" in found["message"]
 
 
 def test_a_paused_request_does_nothing_until_it_goes_on(world: World, player: Player) -> None:

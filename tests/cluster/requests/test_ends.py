@@ -122,40 +122,6 @@ def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(
     assert "SweepingPrefill" == body["status"]["profilingPhase"]
 
 
-@pytest.mark.parametrize(
-    ("text", "cause"),
-    [
-        ("a: [", "invalid YAML"),
-        ("kind: ConfigMap\nmetadata: {name: x}", "no DynamoGraphDeployment found in YAML content"),
-        (
-            "kind: DynamoGraphDeployment\nspec: {services: {A: {replicas: many}}}",
-            "failed to convert to DynamoGraphDeployment",
-        ),
-        ("kind: DynamoGraphDeployment\nspec: {}", "spec.services is empty"),
-    ],
-)
-def test_output_that_cannot_be_used_is_a_failure_with_the_cause(
-    text: str, cause: str, world: World, player: Player
-) -> None:
-    world.create(REQUEST, a_request())
-    player.is_in("Profiling")
-    player.writes(config_with_planner_yaml=text)
-    player.succeeds()
-    found = condition(player.is_in("Failed"), "SpecGenerated")
-    assert cause in found["message"]
-    assert "config_with_planner.yaml" in found["message"]
-
-
-def test_a_mocked_graph_that_was_not_written_is_missed_by_its_name(
-    world: World, player: Player
-) -> None:
-    world.create(REQUEST, a_request(useMocker=True))
-    player.finds(a_graph())
-    found = condition(player.is_in("Failed"), "SpecGenerated")
-    wanted = "key mocker_config_with_planner.yaml not found in ConfigMap dgdr-output-chat"
-    assert wanted == found["message"]
-
-
 def test_a_graph_that_the_api_server_refuses_is_a_failure_in_its_words(
     world: World, player: Player
 ) -> None:

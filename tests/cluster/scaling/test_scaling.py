@@ -204,37 +204,6 @@ def test_a_service_that_an_apply_takes_out_is_gone(world: World, kubectl: Kubect
     world.eventually(GRAPH, "chat", is_ready)
 
 
-def test_the_number_is_handed_over_and_back(world: World, kubectl: Kubectl) -> None:
-    world.create(GRAPH, manifest(replicas=3, is_scaled=False))
-    world.eventually(GRAPH, "chat", is_ready)
-    assert [] == world.list(ADAPTER)
-    switch = {"spec": {"services": {"decode": {"scalingAdapter": {"enabled": True}}}}}
-    world.patch(GRAPH, "chat", switch)
-    scaled_to(world, 3)
-    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
-    scaled_to(world, 2)
-    switch["spec"]["services"]["decode"]["scalingAdapter"]["enabled"] = False
-    world.patch(GRAPH, "chat", switch)
-    world.gone(ADAPTER, NAME)
-    stored = world.eventually(GRAPH, "chat", is_ready)
-    assert 2 == own_number(stored)
-    world.patch(GRAPH, "chat", {"spec": {"services": {"decode": {"replicas": 1}}}})
-    world.eventually(DEPLOYMENT, NAME, lambda body: body["spec"]["replicas"] == 1)
-
-
-def test_a_deleted_adapter_comes_back_and_goes_with_its_graph(
-    world: World, kubectl: Kubectl
-) -> None:
-    started(world)
-    kubectl("scale", "dgdsa/chat-decode", "--replicas=2")
-    first = scaled_to(world, 2)
-    world.delete(ADAPTER, NAME)
-    world.eventually(ADAPTER, NAME, lambda b: b["metadata"]["uid"] != first["metadata"]["uid"])
-    scaled_to(world, 2)
-    world.delete(GRAPH, "chat")
-    world.gone(ADAPTER, NAME)
-
-
 def test_an_autoscaler_of_kubernetes_scales_through_the_adapter(world: World) -> None:
     started(world)
     target = {"apiVersion": ADAPTER.api_version, "kind": ADAPTER.name, "name": NAME}

@@ -135,36 +135,9 @@ class CreateOnly:
     types: Iterable[type[Resource]]
     retained: Container[str] = ()
 
-    def references(self, owner: Resource, desired: Object) -> Object:
-        """The metadata with the owner reference of a new object."""
-        is_retained = desired["metadata"]["name"] in self.retained
-        return {} if is_retained else {"ownerReferences": [controller_reference(owner)]}
-
-    def loses_owner(self, owner: Resource, live: Resource) -> bool:
-        """Whether an object is retained, but has a reference to its owner."""
-        is_retained = live.metadata.name in self.retained
-        return is_retained and controls(owner, live) and not live.metadata.deletion_timestamp
-
 
 DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 """Desired objects under one ownership policy."""
-
-
-def may_prune(policy: DesiredObjects, applied: Applied) -> bool:
-    """Whether to delete the objects that are no longer desired.
-
-    Not while a name is taken, a kind is missing or the API server fails: the old objects may be all that
-    serves.
-    """
-    if applied.failure is not None:
-        return False
-    match policy:
-        case Controlled():
-            return all(refusal.obstacle is Obstacle.REJECTED for refusal in applied.blocked)
-        case Shared():
-            return True
-        case CreateOnly():
-            return False
 
 
 def controller_reference(owner: Resource) -> Object:
@@ -271,7 +244,11 @@ class Applier:
                 yield desired
 
         applied = await apply_each(tracked(), types, partial(self._apply_one, owner, policy), met)
-        if not may_prune(policy, applied):
+        if isinstance(policy, CreateOnly) or applied.failure is not None:
+            return applied
+        # Not while a name is taken or a kind is missing: the old objects may be all that serves.
+        is_refusal = (refusal.obstacle is Obstacle.REJECTED for refusal in applied.blocked)
+        if isinstance(policy, Controlled) and not all(is_refusal):
             return applied
         return merge((applied, await self._prune(owner, policy, types, kept)))
 
@@ -310,7 +287,14 @@ class Applier:
     ) -> None:
         match policy:
             case Controlled():
-                _ensure_decided_with(owner, policy, attempt, live)
+                decided_with = policy.decided_with
+                is_ours = live is not None and controls(owner, live)
+                target = attempt.desired["kind"], key_of(attempt.desired)
+                if is_ours and decided_with is not None and target not in decided_with:
+                    message = "it was found after the decision what to apply"
+                    raise Conflict(
+                        HTTPStatus.CONFLICT, "Conflict", message, attempt.type_.KIND, target[1]
+                    )
                 try:
                     await self._apply_controlled(owner, attempt, live)
                 finally:
@@ -334,11 +318,12 @@ class Applier:
         self, owner: Resource, policy: CreateOnly, attempt: Attempt, live: Resource | None
     ) -> None:
         attempt.present = live
+        is_retained = attempt.desired["metadata"]["name"] in policy.retained
         if live is None:
-            body = _with_metadata(attempt.desired, policy.references(owner, attempt.desired))
+            more = {} if is_retained else {"ownerReferences": [controller_reference(owner)]}
             with self._suppressing_repeats(owner, attempt, live):
-                await self._create(attempt, body)
-        elif policy.loses_owner(owner, live):
+                await self._create(attempt, _with_metadata(attempt.desired, more))
+        elif is_retained and controls(owner, live) and not live.metadata.deletion_timestamp:
             attempt.present, attempt.verb = await self._remove_owner(owner, live), Verb.UPDATE
             attempt.cause = Cause.OWNERS
 
@@ -415,7 +400,10 @@ class Applier:
             if live is None:
                 await self._create(attempt, body)
             else:
-                attempt.cause = self._cause(owner, attempt, live)
+                is_older = self._generation(live) < owner.metadata.generation
+                attempt.cause = Cause.SPEC if is_older else Cause.INPUTS
+                if live.metadata.annotations.get(self.hash_annotation) == attempt.digest:
+                    attempt.cause = Cause.DRIFT
                 await self._update(attempt, body, live)
 
     async def _create(self, attempt: Attempt, body: Object) -> None:
@@ -437,12 +425,6 @@ class Applier:
             attempt.verb = Verb.SCALE if is_scaled else Verb.UPDATE
             if is_scaled:
                 attempt.cause += f": {body['spec'].get('replicas')} replicas"
-
-    def _cause(self, owner: Resource, attempt: Attempt, live: Resource) -> Cause:
-        if live.metadata.annotations.get(self.hash_annotation) == attempt.digest:
-            return Cause.DRIFT
-        is_older = self._generation(live) < owner.metadata.generation
-        return Cause.SPEC if is_older else Cause.INPUTS
 
     def _is_contested(self, attempt: Attempt, live: Resource, object_: str) -> bool:
         is_contested = self.suppression.is_contested(object_, attempt.digest)
@@ -476,16 +458,13 @@ class Applier:
         kept: Container[tuple[str, Key]],
     ) -> Applied:
         uid, namespace = owner.metadata.uid, owner.metadata.namespace
-        unwanted = [
-            live
-            for live in self.writer.cache.owned_by(uid, types, namespace)
-            if (live.KIND.name, live.key) not in kept
-            and (
-                policy.is_shared(live)
-                if isinstance(policy, Shared)
-                else controls(owner, live) and live.metadata.deletion_timestamp is None
-            )
-        ]
+        unwanted = list[Resource]()
+        for live in self.writer.cache.owned_by(uid, types, namespace):
+            is_ours = controls(owner, live) and live.metadata.deletion_timestamp is None
+            if isinstance(policy, Shared):
+                is_ours = policy.is_shared(live)
+            if is_ours and (live.KIND.name, live.key) not in kept:
+                unwanted.append(live)
         if unwanted:
             await self.writer.ensure_newest(owner)
         parts = list[Applied]()
@@ -525,14 +504,3 @@ def _with_metadata(
     if annotations:
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
     return {**desired, "metadata": metadata}
-
-
-def _ensure_decided_with(
-    owner: Resource, policy: Controlled, attempt: Attempt, live: Resource | None
-) -> None:
-    """Raise Conflict if the desired objects were decided before this object of the owner was in the cache."""
-    if live is None or policy.decided_with is None or not controls(owner, live):
-        return
-    if (attempt.desired["kind"], live.key) not in policy.decided_with:
-        message = "it was found after the decision what to apply"
-        raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, live.KIND, live.key)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final, NamedTuple, Self
+from typing import Final
 
 import structlog
 
@@ -30,7 +30,7 @@ from kube_runtime.errors import (
     Throttled,
     Unreachable,
 )
-from kube_runtime.kind import Key, Kind, Object
+from kube_runtime.kind import Key, Object
 from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.rate_limits import Backoff, TokenBucket
 from kube_runtime.text import fitted
@@ -69,18 +69,17 @@ class _Series:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-class _Regarding(NamedTuple):
+def _reference(resource: Resource) -> Object:
     """A reference to the object of an Event. Not the object itself: thousands of Events may wait."""
-
-    kind: Kind
-    key: Key
-    uid: str
-    resource_version: str
-
-    @classmethod
-    def of(cls, resource: Resource) -> Self:
-        metadata = resource.metadata
-        return cls(resource.KIND, resource.key, metadata.uid, metadata.resource_version)
+    kind, metadata = resource.KIND, resource.metadata
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.name,
+        "name": metadata.name,
+        "namespace": metadata.namespace,
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
+    }
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ class _Pending:
     """Occurrences of a series that are not written yet. `due` is on the event loop's clock."""
 
     series: _Series
-    regarding: _Regarding
+    regarding: Object
     due: float
     since: datetime
     until: datetime
@@ -98,9 +97,8 @@ class _Pending:
 
     @property
     def key(self) -> Key:
-        namespace, name = self.regarding.key
-        head = name[: 253 - 17].rstrip("-.")
-        return Key(namespace or "default", f"{head}.{self.series.hash}")
+        head = self.regarding["name"][: 253 - 17].rstrip("-.")
+        return Key(self.regarding["namespace"] or "default", f"{head}.{self.series.hash}")
 
     @property
     def message(self) -> str:
@@ -212,9 +210,9 @@ class EventWriter:
                 same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
             due = now + COLLECT_SECONDS
-            pending = same[series] = _Pending(series, _Regarding.of(regarding), due, today, today)
+            pending = same[series] = _Pending(series, _reference(regarding), due, today, today)
             self._arrived.set()
-        pending.regarding, pending.until = _Regarding.of(regarding), today
+        pending.regarding, pending.until = _reference(regarding), today
         pending.count += 1
         if message not in pending.messages:
             pending.messages.append(message)
@@ -291,17 +289,10 @@ class EventWriter:
             remembered.counts[series] = count
 
     def _new(self, pending: _Pending) -> Object:
-        regarding, series, key = pending.regarding, pending.series, pending.key
+        series = pending.series
         return Event.KIND.manifest(
-            key._asdict(),
-            involvedObject={
-                "apiVersion": regarding.kind.api_version,
-                "kind": regarding.kind.name,
-                "name": regarding.key.name,
-                "namespace": regarding.key.namespace,
-                "uid": regarding.uid,
-                "resourceVersion": regarding.resource_version,
-            },
+            pending.key._asdict(),
+            involvedObject=pending.regarding,
             type="Warning" if series.warning else "Normal",
             reason=series.reason,
             message=pending.message,

@@ -14,7 +14,6 @@ from cluster.charts.releases import (
     CONFIGURATION,
     GRAPH,
     RELEASE,
-    RESTRICTED,
     TOGETHER,
     call_beside,
     installed,
@@ -30,32 +29,13 @@ from cluster.permitted import refused
 from cluster.world import Refused, World
 from devcluster.layout import free_ports
 from devcluster.programs import Helm
-from dynamo_operator import version
-from dynamo_operator.crds import RESOURCES
 from dynamoctl.installation.manifests import Choices, manifests
-from dynamoctl.installation.permissions import MARKER_LEASE
-from kube_runtime.types.kinds import Lease
 
 PREVIOUS = Path(__file__).with_name("previous") / "dynamo-platform-0.0.1.tgz"
 PREVIOUS_DEFINITIONS = PREVIOUS.with_name("dynamo-crds-0.0.1.tgz")
 DEFINED = ("CustomResourceDefinition",)
 
 pytestmark = pytest.mark.cluster
-
-
-def test_an_installed_operator_runs_graphs_with_its_chart_s_flags_and_rights(
-    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
-) -> None:
-    with installed(online, world):
-        before = refused(kinds.audit_log)
-        with running(kinds, world, tmp_path / "log"):
-            world.create(GRAPH, graph())
-            world.eventually(GRAPH, "chat", is_ready)
-            lease = kinds.kubectl("get", "lease", "dynamo.nvidia.com", "--namespace=kube-system")
-            assert "dynamo.nvidia.com" in lease
-            world.delete(GRAPH, "chat")
-            world.gone(GRAPH, "chat")
-        assert set() == refused(kinds.audit_log) - before
 
 
 def test_webhooks_refuse_and_admit_with_the_chart_s_flags_and_rights(
@@ -135,25 +115,6 @@ def test_an_upgrade_from_the_version_before_changes_no_pod_of_a_graph(
     assert old.items() <= new.items()
 
 
-def test_a_restricted_operator_serves_its_namespace_and_no_other(
-    kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
-) -> None:
-    elsewhere = World(world.server, world.tls, "default")
-    with installed(online, world, BESIDE, RESTRICTED), running(kinds, world, tmp_path / "log"):
-        elsewhere.create(GRAPH, graph("foreign"))
-        world.create(GRAPH, graph())
-        world.eventually(GRAPH, "chat", is_ready)
-        marker = world.eventually(Lease.KIND, MARKER_LEASE)
-        foreign = elsewhere.get(GRAPH, "foreign")
-        elsewhere.delete(GRAPH, "foreign")
-        world.delete(GRAPH, "chat")
-        world.gone(GRAPH, "chat")
-    assert foreign is not None
-    assert "status" not in foreign
-    assert f"namespace-restricted-operator-{version()}" == marker["spec"]["holderIdentity"]
-    assert world.get(Lease.KIND, MARKER_LEASE) is None
-
-
 def test_removing_the_platform_leaves_graphs_and_their_pods(
     kinds: ControlPlane, online: Helm, world: World, tmp_path: Path
 ) -> None:
@@ -163,18 +124,6 @@ def test_removing_the_platform_leaves_graphs_and_their_pods(
     assert pods_of_graph(world)
     world.delete(GRAPH, "chat")
     world.gone(GRAPH, "chat")
-
-
-def test_removing_the_definitions_chart_leaves_the_definitions(
-    kinds: ControlPlane, online: Helm
-) -> None:
-    online("uninstall", "dynamo-crds", "--namespace=default")
-    try:
-        found = kinds.kubectl("get", "crd", "--output=name")
-    finally:
-        take = "--take-ownership"
-        online("install", "dynamo-crds", DEFINITIONS, "--namespace=default", take)
-    assert all(str(each.KIND) in found for each in RESOURCES)
 
 
 @pytest.mark.parametrize("is_restricted", [False, True])

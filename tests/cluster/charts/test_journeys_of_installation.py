@@ -5,7 +5,7 @@
 | J-01 check first | all | judgements: `packages/dynamoctl/tests/installation` |
 | J-02 CRDs | all | printed columns: `api/test_definitions.py` |
 | J-03 whole cluster | all but its servers | `test_servers_beside.py`; metrics: `test_scraped.py` |
-| J-04 one namespace | all | `test_installed.py` |
+| J-04 one namespace | all | |
 | J-05 hand-over | | `tenancy/test_tenancy.py` |
 | J-06 two cluster-wide | what is refused, what is reported | |
 | J-07 platform services | all | |
@@ -277,6 +277,7 @@ def test_j04_install_for_one_namespace(
     assert foreign is not None
     assert "status" not in foreign
     assert 0 == code, said
+    assert world.get(LEASES, "dynamo-operator-namespace-scope") is None
 
 
 def test_j06_a_second_cluster_wide_operator_is_told_before(

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.conditions import condition, is_ready
-from cluster.conftest import ControlPlane
+from cluster.conditions import is_ready
 from cluster.graph.graphs import graph, service
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -57,13 +56,6 @@ def test_a_new_configuration_reaches_the_config_map(world: World) -> None:
     world.eventually(CONFIG, "chat-epp-config", lambda it: weight(it) == 20)
 
 
-def test_a_manual_change_of_the_configuration_is_undone(world: World) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker(10)))
-    world.eventually(CONFIG, "chat-epp-config")
-    world.patch(CONFIG, "chat-epp-config", {"data": {"epp-config-dynamo.yaml": "mine"}})
-    world.eventually(CONFIG, "chat-epp-config", lambda it: "plugins" in str(it["data"]))
-
-
 def test_what_belongs_to_a_picker_goes_with_it(world: World) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
     world.eventually(GRAPH, "chat", is_ready)
@@ -88,29 +80,3 @@ def test_a_frontend_behind_the_gateway_has_a_virtual_service(world: World) -> No
         GRAPH, "chat", {"spec": {"services": {"Frontend": {"ingress": {"enabled": False}}}}}
     )
     world.gone(VIRTUAL_SERVICE, "chat-frontend")
-
-
-def test_a_picker_waits_for_the_api_of_pools(world: World, gateway: ControlPlane) -> None:
-    gateway.kubectl("delete", "crd", str(POOL), "--timeout=180s")
-    try:
-        world.create(GRAPH, graph(Frontend=service("frontend"), Epp=picker()))
-        failed = world.eventually(GRAPH, "chat", lambda it: condition(it) != {})
-        assert "failed_to_reconcile_the_resources" == condition(failed)["reason"]
-        assert "inference.networking.k8s.io" in condition(failed)["message"]
-    finally:
-        gateway.install_crds(("inferencepool",))
-    world.eventually(GRAPH, "chat", is_ready)
-
-
-def test_without_istio_a_component_says_what_it_could_not_make(
-    world: World, gateway: ControlPlane
-) -> None:
-    gateway.kubectl("delete", "crd", str(VIRTUAL_SERVICE), "--timeout=180s")
-    try:
-        world.create(GRAPH, graph(Frontend=service("frontend")))
-        waiting = world.eventually(GRAPH, "chat", lambda it: "not served" in str(condition(it)))
-        assert "VirtualService chat-frontend" in condition(waiting)["message"]
-        world.eventually(Deployment.KIND, "chat-frontend")
-    finally:
-        gateway.install_crds(("istio",))
-    world.eventually(GRAPH, "chat", is_ready)

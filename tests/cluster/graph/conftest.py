@@ -1,9 +1,18 @@
-"""The operator's flags in the tests of graphs. They need no kinds of other projects."""
+"""The operator's flags in the tests of graphs, and a user. They need no kinds of other projects."""
 
 import pytest
+
+from cluster.conftest import ControlPlane
+from cluster.person import Person
 
 
 @pytest.fixture(scope="module")
 def operator_flags() -> tuple[str, ...]:
     """It may run planners."""
     return ("--planner-cluster-role-name=view",)
+
+
+@pytest.fixture
+def admin(kinds: ControlPlane, namespace: str) -> Person:
+    """A user with all permissions."""
+    return Person(kinds.kubeconfig, namespace)

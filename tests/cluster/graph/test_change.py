@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster.conditions import is_ready
-from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import World
@@ -17,12 +16,6 @@ from kube_runtime.kind import Object
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 
 GRAPH = DynamoGraphDeployment.KIND
-
-
-@pytest.fixture
-def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
-    return Person(kinds.kubeconfig, namespace)
 
 
 def file_of(folder: Path, *objects: Object) -> str:

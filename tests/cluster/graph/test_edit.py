@@ -19,12 +19,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 GRAPH = DynamoGraphDeployment.KIND
 
 
-@pytest.fixture
-def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
-    return Person(kinds.kubeconfig, namespace)
-
-
 def _read(world: World, kind: Kind, name: str) -> Object:
     found = world.get(kind, name)
     assert found is not None

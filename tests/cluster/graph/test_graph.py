@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.graph.graphs import SERVICES, graph, service, worker
+from cluster.graph.graphs import SERVICES, graph, service
 from cluster.world import PODS, World
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -136,23 +136,6 @@ def test_a_removed_service_goes(world: World) -> None:
     world.gone(DEPLOYMENT, "chat-prefill")
     ready = world.eventually(GRAPH, "chat", is_ready)
     assert {"Decode", "Frontend"} == set(ready["status"]["services"])
-
-
-def test_a_bad_graph_says_all_that_is_wrong_and_touches_nothing(world: World) -> None:
-    nameless = service("frontend", extraPodSpec={"mainContainer": {}})
-    memory = {"limits": {"memory": "lots"}}
-    world.create(GRAPH, graph(Frontend=nameless, Decode=worker("decode", resources=memory)))
-    failed = world.eventually(
-        GRAPH, "chat", lambda it: it.get("status", {}).get("state") == "failed"
-    )
-    said = condition(failed, "Ready")
-    assert "ValidationFailed" == said["reason"]
-    assert "image" in said["message"]
-    assert "lots" in said["message"]
-    assert [] == world.list(COMPONENT)
-    good = {"Frontend": service("frontend"), "Decode": worker("decode", resources=None)}
-    world.patch(GRAPH, "chat", {"spec": {"services": good}})
-    world.eventually(GRAPH, "chat", is_ready)
 
 
 def test_a_refusal_of_the_api_server_is_a_condition(world: World) -> None:

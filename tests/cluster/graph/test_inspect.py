@@ -21,12 +21,6 @@ KINDS = "dynamographdeployments.nvidia.com,dynamocomponentdeployments.nvidia.com
 
 
 @pytest.fixture
-def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
-    return Person(kinds.kubeconfig, namespace)
-
-
-@pytest.fixture
 def reader(kinds: ControlPlane, namespace: str, kubectl: Callable[..., str]) -> Person:
     """A user who may read graphs and components, and nothing else."""
     kubectl("create", "serviceaccount", "reader")

@@ -18,12 +18,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 GRAPH = DynamoGraphDeployment.KIND
 
 
-@pytest.fixture
-def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
-    return Person(kinds.kubeconfig, namespace)
-
-
 def test_graphs_are_listed(world: World, admin: Person) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     world.eventually(GRAPH, "chat", is_ready)

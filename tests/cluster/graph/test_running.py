@@ -8,7 +8,7 @@ import pytest
 from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
-from cluster.graph.test_graph import COMPONENT, GRAPH
+from cluster.graph.test_graph import GRAPH
 from cluster.operator_process import OFF, OperatorProcess
 from cluster.world import World
 from devcluster.layout import free_ports
@@ -55,26 +55,6 @@ def candidate(kinds: ControlPlane, world: World, log: Path) -> OperatorProcess:
         f"--restrictedNamespace={world.namespace}",
     )
     return OperatorProcess(kinds.kubeconfig, log, flags)
-
-
-def test_one_of_two_operators_leads_and_the_other_takes_over(
-    world: World, kinds: ControlPlane, tmp_path: Path
-) -> None:
-    first = candidate(kinds, world, tmp_path / "first.log")
-    second = candidate(kinds, world, tmp_path / "second.log")
-    with first:
-        first.ready()
-        world.eventually(Lease.KIND, "dynamo.nvidia.com")
-        with second:
-            second.ready()
-            world.create(GRAPH, graph(Frontend=service("frontend")))
-            world.eventually(GRAPH, "chat", is_ready)
-            assert "elected" not in second.log.read_text(encoding="utf-8")
-            assert 0 == first.stop()
-            replicas = {"spec": {"services": {"Frontend": {"replicas": 2}}}}
-            world.patch(GRAPH, "chat", replicas)
-            world.eventually(COMPONENT, "chat-frontend", lambda it: it["spec"]["replicas"] == 2)
-            world.eventually(GRAPH, "chat", is_ready)
 
 
 def test_a_leader_that_loses_its_lease_ends(

@@ -3,7 +3,6 @@
 import pytest
 
 from cluster.conditions import is_ready
-from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
 from cluster.world import World
@@ -18,12 +17,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("operator")]
 GRAPH = DynamoGraphDeployment.KIND
 REVISION = ControllerRevision.KIND
 ENVS = {"services": {"Decode": {"envs": [{"name": "MODE", "value": "fast"}]}}}
-
-
-@pytest.fixture
-def admin(kinds: ControlPlane, namespace: str) -> Person:
-    """A user with all permissions."""
-    return Person(kinds.kubeconfig, namespace)
 
 
 def numbers(world: World) -> list[int]:

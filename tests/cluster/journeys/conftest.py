@@ -12,7 +12,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-20 pod overrides | | what is rendered: `packages/dynamo-operator/tests/component` |
 | J-21 Ingress | `test_deploying.py` | VirtualService: `epp/test_picker.py` |
 | J-22 forbidden edits | | every rule: `admission/test_rows_on_server.py` |
-| J-23 GitOps | `test_operating.py` | `graph/test_manual_changes.py`, `graph/test_restart.py` |
+| J-23 GitOps | `test_operating.py` | `graph/test_manual_changes.py` |
 | J-24 restart | `test_operating.py` | one pod at a time: `graph/test_steps.py` |
 | J-25 to J-28 | `test_operating.py` | no free GPUs: `packages/dynamo-operator/tests/component/test_pods.py` |
 | J-29 to J-31 | `test_scaling_journeys.py` | J-30, GitOps: `scaling/test_scaling.py` |

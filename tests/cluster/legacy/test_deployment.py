@@ -12,7 +12,6 @@ from cluster.legacy.deployments import (
     DEPLOYMENT,
     GRAPH,
     IMAGE,
-    NIM,
     REQUEST,
     SERVICES,
     condition_of,
@@ -103,49 +102,9 @@ def test_an_edit_reaches_the_pods_and_a_service_that_left_is_removed(world: Worl
     assert kept["metadata"]["uid"] == worker["metadata"]["uid"]
 
 
-def test_two_deployments_of_one_tag_share_a_build_and_one_may_go(world: World) -> None:
-    with_graph(world)
-    for name in ("one", "two"):
-        world.create(DEPLOYMENT, disagg(name))
-    request = world.eventually(
-        REQUEST,
-        "frontend--jh2o6dqzpsgfued4",
-        lambda it: len(it["metadata"].get("ownerReferences", ())) == 2,
-    )
-    assert request["spec"]["bentoTag"] == "frontend:jh2o6dqzpsgfued4"
-    assert not any(each.get("controller") for each in request["metadata"]["ownerReferences"])
-    with_image_of_build(world, request["metadata"]["uid"])
-    for name in ("one", "two"):
-        world.eventually(DEPLOYMENT, name, is_successful)
-    world.delete(DEPLOYMENT, "one")
-    world.gone(COMPONENT, "one-frontend")
-    world.patch(DEPLOYMENT, "two", {"spec": {"envs": [{"name": "A", "value": "b"}]}})
-    world.eventually(DEPLOYMENT, "two", is_successful)
-    assert world.get(REQUEST, "frontend--jh2o6dqzpsgfued4") is not None
-    assert world.get(NIM, "frontend--jh2o6dqzpsgfued4") is not None
-    world.delete(DEPLOYMENT, "two")
-    world.gone(REQUEST, "frontend--jh2o6dqzpsgfued4")
-    world.gone(NIM, "frontend--jh2o6dqzpsgfued4")
-
-
 NO_REGISTRY = (
     "DynamoNimRequest frontend--jh2o6dqzpsgfued4: spec: no registry: set DOCKER_REGISTRY_SERVER"
 )
-
-
-def test_a_build_that_cannot_be_is_reported_by_all(world: World) -> None:
-    with_graph(world)
-    world.create(DEPLOYMENT, disagg())
-    component = world.eventually(
-        COMPONENT, NAMES[0], lambda it: condition_of(it, "Available")[:1] == ("False",)
-    )
-    reason, text = condition_of(component, "Available")[1:]
-    assert reason == "Reconciling"
-    assert text.startswith(NO_REGISTRY)
-    assert condition_of(component, "DynamoNimFound")[0] == "False"
-    assert condition_of(component, "DynamoNimRequestFound")[0] == "True"
-    found = world.eventually(DEPLOYMENT, "disagg", lambda it: bool(condition_of(it, "Ready")))
-    assert found["status"]["state"] == "pending"
 
 
 def test_without_a_graph_it_says_where_it_has_looked(world: World) -> None:
@@ -194,17 +153,3 @@ def test_a_request_of_a_user_stays_the_users(world: World) -> None:
     assert found is not None
     assert found["spec"] == spec
     assert "ownerReferences" not in found["metadata"]
-
-
-def with_image_of_build(world: World, uid: str) -> None:
-    """Write the image as the build of that uid does."""
-    owner = {
-        "apiVersion": REQUEST.api_version,
-        "kind": REQUEST.name,
-        "name": "frontend--jh2o6dqzpsgfued4",
-        "uid": uid,
-        "controller": True,
-    }
-    metadata = {"name": "frontend--jh2o6dqzpsgfued4", "ownerReferences": [owner]}
-    spec = {"tag": "frontend:jh2o6dqzpsgfued4", "image": IMAGE}
-    world.create(NIM, {"metadata": metadata, "spec": spec})

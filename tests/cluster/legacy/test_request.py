@@ -162,48 +162,6 @@ def test_a_failed_build_says_the_last_line_of_its_log(world: World) -> None:
     assert None is world.get(NIM, NAME)
 
 
-def test_without_an_archive_the_condition_names_the_ways_to_one(world: World) -> None:
-    made = request()
-    del made["spec"]["downloadUrl"]
-    world.create(REQUEST, made)
-    found = world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", "spec.source"))
-    assert condition_of(found, "DynamoNimAvailable")[1] == "SourceUnavailable"
-    assert [] == world.list(JOB)
-
-
-@pytest.mark.parametrize("status", [500, 429])
-def test_a_registry_that_does_not_answer_is_waited_for(
-    world: World, registry: ImageStore, status: int
-) -> None:
-    tag = f"busy:{status}"
-    registry.statuses[image_tag(world, tag)] = status
-    world.create(REQUEST, request(tag))
-    text = "the operator's log has the cause"
-    found = world.eventually(REQUEST, nim_name(tag), says("DynamoNimAvailable", "Unknown", text))
-    assert condition_of(found, "DynamoNimAvailable")[1] == "RegistryUnreachable"
-    assert [] == world.list(JOB)
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ({"bentoTag": "no-version"}, "invalid tag"),
-        ({"image": "UPPER/case"}, "invalid image"),
-        ({"dockerConfigJsonSecretName": "mine"}, "needs image"),
-        ({"imageBuildTimeout": "soon"}, "invalid duration"),
-        ({"source": {}, "downloadUrl": None}, "expected one of oci"),
-    ],
-)
-def test_what_cannot_be_built_is_said_and_no_job_is_made(
-    world: World, spec: Object, text: str
-) -> None:
-    made = request()
-    made["spec"] = {key: value for key, value in (made["spec"] | spec).items() if value is not None}
-    world.create(REQUEST, made)
-    world.eventually(REQUEST, NAME, says("DynamoNimAvailable", "False", text))
-    assert [] == world.list(JOB)
-
-
 def test_a_deployment_runs_from_the_image_that_its_request_built(world: World) -> None:
     with_graph(world)
     world.create(DEPLOYMENT, disagg())

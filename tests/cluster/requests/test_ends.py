@@ -96,19 +96,6 @@ def test_one_that_is_evicted_again_and_again_ends_and_the_eviction_is_named(
     assert "Reason: Evicted, Message: the node was low on memory" in found["message"]
 
 
-def test_a_job_that_ends_well_without_results_fails_and_says_so(
-    world: World, player: Player
-) -> None:
-    world.create(REQUEST, a_request())
-    player.succeeds()
-    body = player.is_in("Failed")
-    assert {
-        "reason": "GenerationFailed",
-        "message": "output ConfigMap dgdr-output-chat not found - profiling may not have completed yet",
-    }.items() <= condition(body, "SpecGenerated").items()
-    assert "True" == condition(body, "Profiling")["status"]
-
-
 def test_a_profiler_that_ends_well_and_says_that_it_failed_is_quoted(
     world: World, player: Player
 ) -> None:
@@ -230,17 +217,6 @@ def test_results_count_although_their_job_is_gone_already(world: World, player: 
     world.patch(CONFIG_MAP, "dgdr-output-chat", {"metadata": {"ownerReferences": references}})
     world.delete(JOB, "profile-chat")
     player.is_in("Ready")
-
-
-def test_a_graph_that_is_deleted_is_not_made_again(world: World, player: Player) -> None:
-    player.is_served(autoApply=True)
-    world.delete(GRAPH, "chat")
-    body = player.is_in("DeploymentDeleted")
-    assert "state" not in body["status"]["deployment"]
-    found = condition(body, "DeploymentReady")
-    assert "Deployment was deleted by user. Create a new DGDR to redeploy." == found["message"]
-    player.said("DeploymentDeleted")
-    assert [] == world.list(GRAPH)
 
 
 def test_a_graph_that_degrades_takes_the_request_along_and_back(

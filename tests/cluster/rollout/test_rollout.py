@@ -271,20 +271,3 @@ def test_a_service_that_is_recreated_never_has_old_and_new_pods_together(
     assert [] == mixed
     assert first not in workers(world)
     world.eventually(GRAPH, "chat", is_ready)
-
-
-def test_killed_again_and_again_a_rollout_ends_all_the_same(
-    world: World, operator: OperatorProcess
-) -> None:
-    first = started(world)
-    with watched(world) as seen:
-        world.patch(GRAPH, "chat", said("second"))
-        for pause in (0.1, 0.4, 0.9, 0.2, 1.6):
-            time.sleep(pause)
-            operator.kill()
-            operator.start()
-            operator.ready()
-        done = world.eventually(GRAPH, "chat", lambda it: rolling(it).get("phase") == "Completed")
-    assert first == rolling(done)["fromHash"]
-    assert [rolling(done)["toHash"]] == list(workers(world))
-    assert [] == out_of_bounds(seen)

@@ -57,40 +57,51 @@ def test_a_new_graph_has_nothing_to_restart() -> None:
     assert dict.fromkeys(SERVICES, "r1") == made.ids
 
 
-def test_a_parallel_restart_begins_with_all_services_even_if_all_are_ready() -> None:
-    made = plan(a_graph(Restart("r1", PARALLEL)))
-    assert RestartStatus("r1", "Restarting", SERVICES) == made.status
-    assert dict.fromkeys(SERVICES, "r1") == made.ids
+def under_way(id_: str, *services: str) -> RestartStatus:
+    return RestartStatus(id_, "Restarting", services)
 
 
-def test_a_service_leaves_a_parallel_restart_when_its_new_pods_are_ready() -> None:
-    under_way = RestartStatus("r1", "Restarting", SERVICES)
-    made = plan(a_graph(Restart("r1", PARALLEL), under_way), carrying("r1", "decode"))
-    assert RestartStatus("r1", "Restarting", ("Frontend", "prefill")) == made.status
+DONE = RestartStatus("r1", "Completed")
+STEPS: dict[str, tuple[Restart, RestartStatus | None, Any, RestartStatus]] = {
+    "it begins with all services even if all are ready": (
+        *(Restart("r1", PARALLEL), None, RUNS, under_way("r1", *SERVICES)),
+    ),
+    "a service leaves it when its new pods are ready": (
+        *(Restart("r1", PARALLEL), under_way("r1", *SERVICES), carrying("r1", "decode")),
+        under_way("r1", "Frontend", "prefill"),
+    ),
+    "readiness from before does not count": (
+        *(Restart("r2", PARALLEL), under_way("r2", *SERVICES), carrying("r1", *SERVICES)),
+        under_way("r2", *SERVICES),
+    ),
+    "it ends when all are through": (
+        *(Restart("r1", PARALLEL), under_way("r1", "decode"), carrying("r1", *SERVICES), DONE),
+    ),
+    "in order it begins with the first by name": (
+        *(Restart("r1"), None, RUNS, under_way("r1", "Frontend")),
+    ),
+    "it keeps to the order that was asked for": (
+        Restart("r1", RestartStrategy(order=("prefill", "Frontend", "decode"))),
+        *(None, RUNS, under_way("r1", "prefill")),
+    ),
+    "a new wish starts over": (
+        *(Restart("r2"), under_way("r1", "prefill"), carrying("r1", *SERVICES)),
+        under_way("r2", "Frontend"),
+    ),
+    "an order that lost the current service goes on from its start": (
+        *(Restart("r1"), under_way("r1", "gone"), carrying("r1", "Frontend")),
+        under_way("r1", "decode"),
+    ),
+}
 
 
-def test_readiness_from_before_the_restart_does_not_count() -> None:
-    under_way = RestartStatus("r2", "Restarting", SERVICES)
-    made = plan(a_graph(Restart("r2", PARALLEL), under_way), carrying("r1", *SERVICES))
-    assert RestartStatus("r2", "Restarting", SERVICES) == made.status
-
-
-def test_a_parallel_restart_ends_when_all_are_through() -> None:
-    under_way = RestartStatus("r1", "Restarting", ("decode",))
-    made = plan(a_graph(Restart("r1", PARALLEL), under_way), carrying("r1", *SERVICES))
-    assert RestartStatus("r1", "Completed") == made.status
-
-
-def test_a_sequential_restart_begins_with_the_first_by_name() -> None:
-    made = plan(a_graph(Restart("r1")))
-    assert RestartStatus("r1", "Restarting", ("Frontend",)) == made.status
-    assert {"Frontend": "r1"} == made.ids
-
-
-def test_a_sequential_restart_keeps_to_the_order_that_was_asked_for() -> None:
-    order = ("prefill", "Frontend", "decode")
-    made = plan(a_graph(Restart("r1", RestartStrategy(order=order))))
-    assert RestartStatus("r1", "Restarting", ("prefill",)) == made.status
+@pytest.mark.parametrize(("wish", "stored", "observed", "expected"), STEPS.values(), ids=STEPS)
+def test_a_step_of_a_restart(
+    wish: Restart, stored: RestartStatus | None, observed: Any, expected: RestartStatus
+) -> None:
+    made = plan(a_graph(wish, stored), observed)
+    assert expected == made.status
+    assert dict.fromkeys(expected.in_progress, wish.id).items() <= made.ids.items()
 
 
 def test_the_next_service_waits_for_the_one_before_it() -> None:
@@ -107,18 +118,6 @@ def test_the_next_service_waits_for_the_one_before_it() -> None:
 def test_services_whose_turn_has_not_come_keep_what_they_carry() -> None:
     made = plan(a_graph(Restart("r2"), RestartStatus("r1", "Completed")), carrying("r1", *SERVICES))
     assert {"Frontend": "r2", "decode": "r1", "prefill": "r1"} == made.ids
-
-
-def test_a_new_wish_during_a_restart_starts_over() -> None:
-    under_way = RestartStatus("r1", "Restarting", ("prefill",))
-    made = plan(a_graph(Restart("r2"), under_way), carrying("r1", *SERVICES))
-    assert RestartStatus("r2", "Restarting", ("Frontend",)) == made.status
-
-
-def test_an_order_that_lost_the_current_service_goes_on_from_its_start() -> None:
-    under_way = RestartStatus("r1", "Restarting", ("gone",))
-    made = plan(a_graph(Restart("r1"), under_way), carrying("r1", "Frontend"))
-    assert RestartStatus("r1", "Restarting", ("decode",)) == made.status
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed", "Superseded"])

@@ -258,28 +258,25 @@ def test_the_last_replica_that_serves_stays_until_the_new_ones_are_settled(
     assert sum(step.old) >= 1
 
 
-def test_a_broken_generation_between_goes_before_the_healthy_oldest() -> None:
-    healthy, broken = RevisionScale(3, 3, 3), RevisionScale(2, 0, 2)
-    step = rolling_step(4, Budget(1, 1), NOTHING, [healthy, broken], is_settled=False)
-    assert (3, 0) == step.old
-
-
-def test_after_preemption_emptied_the_old_generation_the_rest_of_it_stays() -> None:
-    # Of four, one old pod serves and one new one; three must.
-    step = rolling_step(
-        4, Budget(1, 1), RevisionScale(2, 1, 2), [RevisionScale(3, 1, 3)], is_settled=False
-    )
-    assert (2,) == step.old
-
-
-def test_a_generation_that_never_comes_up_leaves_what_serves_alone() -> None:
-    new, old = RevisionScale(2, 0, 2), [RevisionScale(3, 3, 3)]
-    assert RolloutStep(2, (3,)) == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
-
-
-def test_room_is_what_pods_have_left_not_what_they_were_asked_to_leave() -> None:
-    step = rolling_step(4, Budget(1, 1), NOTHING, [RevisionScale(3, 3, 4)], is_settled=False)
-    assert 1 == step.new
+@pytest.mark.parametrize(
+    ("new", "old", "expected"),
+    [
+        (NOTHING, [RevisionScale(3, 3, 3), RevisionScale(2, 0, 2)], RolloutStep(0, (3, 0))),
+        (RevisionScale(2, 1, 2), [RevisionScale(3, 1, 3)], RolloutStep(2, (2,))),
+        (RevisionScale(2, 0, 2), [RevisionScale(3, 3, 3)], RolloutStep(2, (3,))),
+        (NOTHING, [RevisionScale(3, 3, 4)], RolloutStep(1, (3,))),
+    ],
+    ids=[
+        "a broken generation between goes before the healthy oldest",
+        "after preemption emptied the old generation the rest of it stays",
+        "a generation that never comes up leaves what serves alone",
+        "room is what pods have left",
+    ],
+)
+def test_a_step_of_a_rollout(
+    new: RevisionScale, old: list[RevisionScale], expected: RolloutStep
+) -> None:
+    assert expected == rolling_step(4, Budget(1, 1), new, old, is_settled=False)
 
 
 def test_it_waits_only_for_the_last_replica() -> None:
@@ -307,37 +304,30 @@ def bounds(surge: str, unavailable: str) -> ComponentSpec:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("said", "wanted", "expected"),
     [
-        (0, Budget(1, 0)),
-        (1, Budget(1, 0)),
-        (3, Budget(1, 0)),
-        (4, Budget(1, 1)),
-        (10, Budget(3, 2)),
+        (spec(), 0, Budget(1, 0)),
+        (spec(), 1, Budget(1, 0)),
+        (spec(), 3, Budget(1, 0)),
+        (spec(), 4, Budget(1, 1)),
+        (spec(), 10, Budget(3, 2)),
+        (bounds("34%", "34%"), 5, Budget(2, 1)),
+        (bounds("7", "2"), 3, Budget(7, 2)),
+        (bounds("0", "9"), 2, Budget(0, 2)),
+        (bounds("0", "0"), 5, Budget(1, 0)),
+        (spec({SURGE: "1"}, {SURGE: "3"}), 4, Budget(3, 1)),
+    ],
+    ids=[
+        *(f"a quarter of {wanted}" for wanted in (0, 1, 3, 4, 10)),
+        "surge is rounded up and unavailable down",
+        "numbers as they are",
+        "no more than are wanted",
+        "nothing is lifted to a surge of one",
+        "what is said of the pods wins",
     ],
 )
-def test_a_quarter_each_unless_it_is_said(wanted: int, expected: Budget) -> None:
-    assert expected == budget(spec(), wanted)
-
-
-def test_surge_is_rounded_up_and_unavailable_down() -> None:
-    assert Budget(2, 1) == budget(bounds("34%", "34%"), 5)
-
-
-def test_numbers_are_taken_as_they_are() -> None:
-    assert Budget(7, 2) == budget(bounds("7", "2"), 3)
-
-
-def test_no_more_can_be_missing_than_are_wanted() -> None:
-    assert Budget(0, 2) == budget(bounds("0", "9"), 2)
-
-
-def test_nothing_allowed_is_lifted_to_a_surge_of_one() -> None:
-    assert Budget(1, 0) == budget(bounds("0", "0"), 5)
-
-
-def test_what_is_said_of_the_pods_wins() -> None:
-    assert Budget(3, 1) == budget(spec({SURGE: "1"}, {SURGE: "3"}), 4)
+def test_a_budget(said: ComponentSpec, wanted: int, expected: Budget) -> None:
+    assert expected == budget(said, wanted)
 
 
 @given(st.text(max_size=6), st.text(max_size=6), st.integers(0, 100))

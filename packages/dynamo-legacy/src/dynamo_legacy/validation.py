@@ -49,7 +49,6 @@ from dynamo_operator.shared.problems import (
     MOST_PROBLEMS,
     Problem,
     ProblemKind,
-    counted,
     first_problems,
     is_dns_label,
     lines,
@@ -141,8 +140,8 @@ def _component_problems(
     nim: DynamoNimDeployment, path: str, settings: RenderSettings, legacy: LegacySettings
 ) -> Iterator[Problem]:
     """Problems of a component whose spec is at `path`."""
-    has_wrong_types = yield from counted(_type_problems(nim.spec, path))
-    if has_wrong_types:
+    if wrong_types := tuple(_type_problems(nim.spec, path)):
+        yield from wrong_types
         return
     spec = msgspec.structs.replace(nim.spec, envs=_with_config(nim.spec.envs))
     checked = msgspec.structs.replace(nim, spec=spec)

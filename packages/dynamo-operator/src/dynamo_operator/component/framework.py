@@ -6,7 +6,7 @@ parts are searched one after the other.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -106,23 +106,18 @@ GPU = "nvidia.com/gpu"
 # a request.
 def gpus(spec: ComponentSpec) -> int:
     """The GPUs of one pod; 0 if there are none or if resource claims provide them."""
-    for value in _gpu_fields(spec):
+    short = spec.resources or Resources()
+    limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
+    name = limits.gpu_type or requests.gpu_type or GPU
+    main = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    resources: Fields = main.get("resources") or {}
+    values = [limits.custom.get(name), requests.custom.get(name), limits.gpu, requests.gpu]
+    values += [(resources.get(side) or {}).get(name) for side in ("limits", "requests")]
+    for value in values:  # in the order of precedence
         number = amount(value) if isinstance(value, str | int) else None
         if number is not None and number > 0:
             return int(number)
     return 0
-
-
-def _gpu_fields(spec: ComponentSpec) -> Iterator[object]:
-    """The GPU fields of the spec, highest precedence first."""
-    short = spec.resources or Resources()
-    limits, requests = short.limits or ResourceItem(), short.requests or ResourceItem()
-    name = limits.gpu_type or requests.gpu_type or GPU
-    yield from (limits.custom.get(name), requests.custom.get(name), limits.gpu, requests.gpu)
-    main = (spec.extra_pod_spec or {}).get("mainContainer") or {}
-    resources: Fields = main.get("resources") or {}
-    for side in ("limits", "requests"):
-        yield (resources.get(side) or {}).get(name)
 
 
 _TENSOR = ("--tensor-parallel-size", "-tp")
@@ -161,16 +156,11 @@ def parallelism(container: Fields) -> Parallelism:
     return Parallelism(_size(flags, _TENSOR) * _size(flags, _PIPELINE), _size(flags, _DATA))
 
 
-def _split_words(container: Fields) -> list[str]:
-    """The words of command and arguments, also of those inside a script."""
-    texts = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return [word.strip("'\"") for text in texts for word in text.split()]
-
-
 def _flags(container: Fields) -> list[tuple[str, str]]:
-    """The words that may be flags, each with the word after it."""
-    pairs = pairwise([*_split_words(container), ""])
-    return [pair for pair in pairs if pair[0].startswith(("-", "_"))]
+    """The words that may be flags, each with the word after it; those of a script, too."""
+    texts = (*(container.get("command") or ()), *(container.get("args") or ()))
+    words = [word.strip("'\"") for text in texts for word in text.split()]
+    return [pair for pair in pairwise([*words, ""]) if pair[0].startswith(("-", "_"))]
 
 
 def _size(flags: Sequence[tuple[str, str]], names: Sequence[str]) -> int:
@@ -211,8 +201,10 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
         return Framework(
             problem=(f'unknown backend framework "{explicit}" (expected {", ".join(NAMES)})')
         )
-    command = " ".join(_words(spec))
-    detected = _started(command)
+    container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
+    parts = (*(container.get("command") or ()), *(container.get("args") or ()))
+    command = " ".join(map(str, parts))
+    detected = _detected(command)
     if len(detected) > 1:
         if explicit:
             return Framework(explicit)
@@ -229,17 +221,15 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     return Framework(detected[0] if detected else explicit or NOOP)
 
 
-def _started(command: str) -> list[str]:
-    """Sorted names of the frameworks that a command starts."""
-    modules = [_behind_module_option(part) for part in _SEPARATOR.split(command)]
+def _detected(command: str) -> list[str]:
+    """Sorted names of the frameworks that a command starts: those after `-m` of a Python."""
+    modules = []
+    for part in _SEPARATOR.split(command):
+        python = _PYTHON.search(part)
+        option = _MODULE.search(part, python.end()) if python else None
+        if option:
+            modules.append(part[option.end() :])
     return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
-
-
-def _behind_module_option(command: str) -> str:
-    """The text after the first `-m` of the first Python; "" without one."""
-    python = _PYTHON.search(command)
-    option = _MODULE.search(command, python.end()) if python else None
-    return command[option.end() :] if option else ""
 
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
@@ -250,15 +240,11 @@ def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:
 
 def frameworks(graph: DynamoGraphDeployment) -> str | None:
     """The graph's frameworks for display, separated by commas; None without any."""
+    if graph.spec.backend_framework:
+        return graph.spec.backend_framework
     services = graph.spec.services.values()
-    names = {declared_or_detected(as_component(graph, service)) for service in services}
-    return graph.spec.backend_framework or ",".join(sorted(filter(None, names))) or None
-
-
-def _words(spec: DynamoComponentDeploymentSpec) -> list[str]:
-    container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
-    parts = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return [str(part) for part in parts]
+    names = {framework(as_component(graph, service)).name for service in services} - {NOOP}
+    return ",".join(sorted(names)) or None
 
 
 def cache_path(name: str, mount_point: str | None, *, is_cache: bool) -> str:

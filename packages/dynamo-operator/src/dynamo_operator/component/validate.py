@@ -1,7 +1,7 @@
 """The rules of a component: alone, over several nodes, and against its previous state."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -10,6 +10,7 @@ import msgspec
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
     ComponentSpec,
+    DisruptionBudget,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
     IngressSpec,
@@ -21,6 +22,7 @@ from dynamo_operator.component.validate_pod import (
     ENVIRONMENT,
     POD,
     PROBE,
+    Shape,
     account_problems,
     environment_problems,
     pod_problems,
@@ -29,6 +31,7 @@ from dynamo_operator.component.validate_pod import (
     shape_problems,
     volume_problems,
 )
+from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import lone_picker_problems, picker_problems
 from dynamo_operator.features.rollouts.plan import MODES
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
@@ -42,20 +45,18 @@ from dynamo_operator.shared.problems import (
     MOST_REPLICAS,
     Problem,
     ProblemKind,
-    annotation_problems,
     component_path,
-    counted,
     first_problems,
     is_label_value,
     is_subdomain,
-    label_problems,
+    key_problems,
     name_problems,
     nearest,
     not_a_label_value,
     service_path,
 )
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
-from kube_runtime.kind import Fields, Object
+from kube_runtime.kind import Fields
 from kube_runtime.types.meta import Resource
 
 MAX_GROUPS = 1000
@@ -79,18 +80,27 @@ WITH_COMMAND = ("frontend", "epp")
 def multinode_problems(
     spec: ComponentSpec, path: str, framework: str, settings: RenderSettings
 ) -> Iterator[Problem]:
-    """Problems of a component that spans several nodes."""
-    if spec.nodes == 1:
-        return
+    """Problems of a component that spans several nodes, whose spec is at `path`."""
     if spec.nodes > MAX_NODES:
         message = f"a component spans at most {MAX_NODES} nodes"
         yield Problem(f"{path}.multinode.nodeCount", message)
     if spec.replicas is not None and spec.replicas > MAX_GROUPS:
         message = f"a multinode component has at most {MAX_GROUPS} replicas"
         yield Problem(f"{path}.replicas", message)
-    yield from _bytes_problems(spec, path)
+    replicas = min(spec.replicas or 0, MAX_GROUPS)
+    size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
+    if size * replicas > MAX_GROUPS_BYTES:
+        message = (
+            f"{replicas} multinode replicas with templates of {size} bytes take {size * replicas} "
+            f"bytes (limit {MAX_GROUPS_BYTES}): move large values into a ConfigMap"
+        )
+        yield Problem(f"{path}.replicas", message)
     main: Fields = (spec.extra_pod_spec or {}).get("mainContainer") or {}
-    if not main.get("args") and not _is_complete(spec, main):
+    command: Sequence[str] = main.get("command") or ()
+    has_program = bool(command) or spec.component_type in WITH_COMMAND
+    # A shell expects a script in args; any other program may start without arguments.
+    is_shell = len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c")
+    if not main.get("args") and (is_shell or not has_program):
         message = "missing command: a multinode component has no default"
         yield Problem(f"{path}.extraPodSpec.mainContainer.args", message, ProblemKind.REQUIRED)
     if framework != "trtllm":
@@ -106,32 +116,12 @@ def multinode_problems(
         yield Problem(f"{path}.multinode.nodeCount", message, ProblemKind.NOT_SUPPORTED)
 
 
-def _bytes_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Report pod templates that are too large for all groups together."""
-    replicas = min(spec.replicas or 0, MAX_GROUPS)
-    size = len(msgspec.json.encode(spec)) * _TEMPLATES if replicas > 1 else 0
-    if size * replicas > MAX_GROUPS_BYTES:
-        message = (
-            f"{replicas} multinode replicas with templates of {size} bytes take {size * replicas} "
-            f"bytes (limit {MAX_GROUPS_BYTES}): move large values into a ConfigMap"
-        )
-        yield Problem(f"{path}.replicas", message)
-
-
 def lacks_orchestrator(spec: ComponentSpec, facts: Facts) -> bool:
     """Whether the component spans several nodes and the cluster has no orchestrator for that.
 
     Not a user's mistake: installing LeaderWorkerSet and Volcano resolves it.
     """
     return spec.nodes > 1 and not facts.lws_served
-
-
-def _is_complete(spec: ComponentSpec, main: Fields) -> bool:
-    """Whether the command starts without arguments: any program but a shell that expects a script."""
-    command = main.get("command") or ()
-    if not command:
-        return spec.component_type in WITH_COMMAND
-    return not (len(command) > 1 and command[-1].startswith("-") and command[-1].endswith("c"))
 
 
 _BACKENDS = ("etcd", "kubernetes")
@@ -153,8 +143,7 @@ _NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 # older, and old manifests must stay valid: there the operator's values take precedence.
 def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Problem]:
     """Problems of the labels and annotations that a graph gives all its objects."""
-    yield from label_problems(graph.labels, "spec.labels")
-    yield from annotation_problems(graph.annotations, "spec.annotations")
+    yield from key_problems(graph.labels, graph.annotations, "spec")
     for field, given, reserved in (
         ("labels", graph.labels, _RESERVED_LABELS),
         ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
@@ -166,22 +155,14 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
 
 
 def metadata_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of a component's labels and annotations, and of the fields that become labels."""
-    yield from label_problems(spec.labels, f"{path}.labels")
-    yield from annotation_problems(spec.annotations, f"{path}.annotations")
+    """Problems of a component's labels and annotations."""
+    yield from key_problems(spec.labels, spec.annotations, path)
+    yield from _discovery_problems(spec.annotations, f"{path}.annotations")
     extra = spec.extra_pod_metadata
     if extra is not None:
-        at = f"{path}.extraPodMetadata"
-        yield from label_problems(extra.labels, f"{at}.labels")
-        yield from annotation_problems(extra.annotations, f"{at}.annotations")
-    for field, value in (
-        ("componentType", spec.component_type),
-        ("subComponentType", spec.sub_component_type),
-    ):
-        if value and not is_label_value(value):
-            yield Problem(f"{path}.{field}", not_a_label_value(value))
-    yield from _discovery_problems(spec.annotations, f"{path}.annotations")
-    yield from _update_problems(spec, path)
+        yield from key_problems(extra.labels, extra.annotations, f"{path}.extraPodMetadata")
+    if spec.annotations.get(labels.STRATEGY) != _RECREATE:  # which uses no bounds
+        yield from _update_problems(spec.annotations, extra.annotations if extra else {}, path)
 
 
 def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[Problem]:
@@ -196,7 +177,8 @@ def _discovery_problems(annotations: Mapping[str, str], path: str) -> Iterator[P
 def graph_annotation_problems(annotations: Mapping[str, str]) -> Iterator[Problem]:
     """Problems of the annotations on a graph that the operator reads."""
     path = "metadata.annotations"
-    yield from _discovery_problems(annotations, path)
+    if labels.DISCOVERY_BACKEND in annotations:
+        yield from _discovery_problems(annotations, path)
     mode = annotations.get(labels.WORKER_ROLLOUT)
     if mode is not None and mode not in MODES:
         message = (
@@ -237,14 +219,13 @@ def update_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
                     yield Problem(f"{path}.{place}[{key}]", "has no effect with Recreate")
 
 
-def _update_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of maxSurge and maxUnavailable, which Recreate does not use."""
-    if spec.annotations.get(labels.STRATEGY) == _RECREATE:
-        return
-    extra = spec.extra_pod_metadata.annotations if spec.extra_pod_metadata else {}
+def _update_problems(
+    own: Mapping[str, str], extra: Mapping[str, str], path: str
+) -> Iterator[Problem]:
+    """Problems of maxSurge and maxUnavailable; those of `extraPodMetadata` have precedence."""
     amounts = []
     for key in (labels.MAX_SURGE, labels.MAX_UNAVAILABLE):
-        text = extra.get(key) or (spec.annotations.get(key) if key not in extra else "")
+        text = extra[key] if key in extra else own.get(key)
         place = "extraPodMetadata.annotations" if key in extra else "annotations"
         at = f"{path}.{place}[{key}]"
         match = _NUMBER_OR_PERCENT.fullmatch(text or "25%")
@@ -284,46 +265,18 @@ def spec_problems(
     spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
 ) -> Iterator[Problem]:
     """Problems of a component's spec, which is at `path`, in that namespace."""
-    has_wrong_types = yield from counted(_type_problems(spec, path))
-    yield from _size_problems(spec, path)
-    yield from _disruption_problems(spec, f"{path}.disruptionBudget")
-    yield from picker_problems(spec, path)
-    yield from metadata_problems(spec, path)
-    yield from _ingress_problems(spec.ingress, path)
-    if has_wrong_types:
-        return  # the rules below rely on these types
-    pod = spec.extra_pod_spec or {}
-    main = pod.get("mainContainer") or {}
-    backend = framework(spec)
-    if backend.problem:
-        yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
-    yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
-    yield from account_problems(spec, pod, namespace, f"{path}.extraPodSpec", settings)
-    yield from volume_problems(spec, pod, path, backend.name)
-    yield from multinode_problems(spec, path, backend.name, settings)
-    at = f"{path}.extraPodSpec.mainContainer.resources"
-    yield from resource_problems(
-        main.get("resources") or {}, at, spec.resources, f"{path}.resources"
-    )
-    yield from _resource_claim_problems(spec, pod, path)
-    yield from environment_problems(spec.envs, f"{path}.envs")
-    for field, probe in _own_probes(spec).items():
-        yield from probe_problems(probe, f"{path}.{field}")
-
-
-def _own_probes(spec: DynamoComponentDeploymentSpec) -> Object:
-    both = {"livenessProbe": spec.liveness_probe, "readinessProbe": spec.readiness_probe}
-    return {name: probe for name, probe in both.items() if probe is not None}
-
-
-def _type_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
-    yield from shape_problems(spec.extra_pod_spec, POD, f"{path}.extraPodSpec")
-    yield from shape_problems(spec.envs, ENVIRONMENT, f"{path}.envs")
-    for field, probe in _own_probes(spec).items():
-        yield from shape_problems(probe, PROBE, f"{path}.{field}")
-
-
-def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+    shapes: dict[str, tuple[object, Shape]] = {
+        "extraPodSpec": (spec.extra_pod_spec, POD),
+        "envs": (spec.envs, ENVIRONMENT),
+        "livenessProbe": (spec.liveness_probe, PROBE),
+        "readinessProbe": (spec.readiness_probe, PROBE),
+    }
+    wrong_types = [
+        problem
+        for field, (value, shape) in shapes.items()
+        for problem in shape_problems(value, shape, f"{path}.{field}")
+    ]
+    yield from wrong_types
     if spec.replicas is not None and spec.replicas < 0:
         yield Problem(f"{path}.replicas", f"{component_path(path)}.replicas must be non-negative")
     elif spec.replicas is not None and spec.replicas > MOST_REPLICAS:
@@ -332,27 +285,72 @@ def _size_problems(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[P
         yield Problem(f"{path}.modelRef.name", "missing name", ProblemKind.REQUIRED)
     if spec.env_from_secret:
         yield from name_problems(spec.env_from_secret, f"{path}.envFromSecret", "a Secret")
+    types = {"componentType": spec.component_type, "subComponentType": spec.sub_component_type}
+    for field, value in types.items():
+        if value and not is_label_value(value):
+            yield Problem(f"{path}.{field}", not_a_label_value(value))
+    if spec.disruption_budget is not None:
+        at = f"{path}.disruptionBudget"
+        yield from _disruption_problems(spec.disruption_budget, at, nodes=spec.nodes)
+    if spec.component_type == PICKER:
+        yield from picker_problems(spec, path)
+    if spec.labels or spec.annotations or spec.extra_pod_metadata:
+        yield from metadata_problems(spec, path)
+    if spec.ingress and spec.ingress.enabled:
+        yield from _ingress_problems(spec.ingress, path)
+    if not wrong_types:
+        yield from _typed_problems(spec, path, namespace, settings)
 
 
-def _ingress_problems(ingress: IngressSpec | None, component: str) -> Iterator[Problem]:
-    if ingress is None or not ingress.enabled:
-        return
+def _typed_problems(
+    spec: DynamoComponentDeploymentSpec, path: str, namespace: str, settings: RenderSettings
+) -> Iterator[Problem]:
+    """Problems of what is plain JSON in a component's spec, once its types are right."""
+    pod = spec.extra_pod_spec or {}
+    backend = framework(spec)
+    if backend.problem:
+        yield Problem(f"{path}.extraPodSpec.mainContainer.command", backend.problem)
+    yield from pod_problems(spec, pod, f"{path}.extraPodSpec")
+    yield from account_problems(spec, pod, namespace, f"{path}.extraPodSpec", settings)
+    yield from volume_problems(spec, pod, path, backend.name)
+    if spec.nodes > 1:
+        yield from multinode_problems(spec, path, backend.name, settings)
+    resources: Fields = (pod.get("mainContainer") or {}).get("resources") or {}
+    at = f"{path}.extraPodSpec.mainContainer.resources"
+    yield from resource_problems(resources, at, spec.resources, f"{path}.resources")
+    declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
+    short = spec.resources.claims if spec.resources else ()
+    for place, claims in ((f"{path}.resources", short), (at, resources.get("claims") or ())):
+        for index, claim in enumerate(claims):
+            name = claim.get("name")
+            if not name or name not in declared:
+                message = f'"{name or ""}" not found in extraPodSpec.resourceClaims'
+                yield Problem(f"{place}.claims[{index}].name", message)
+    if spec.envs:
+        yield from environment_problems(spec.envs, f"{path}.envs")
+    for field, probe in (
+        ("livenessProbe", spec.liveness_probe),
+        ("readinessProbe", spec.readiness_probe),
+    ):
+        if probe is not None:
+            yield from probe_problems(probe, f"{path}.{field}")
+
+
+def _ingress_problems(ingress: IngressSpec, component: str) -> Iterator[Problem]:
     path = f"{component}.ingress"
     if not ingress.host:
         message = f"{component_path(component)}.ingress.host is required when ingress is enabled"
         yield Problem(f"{path}.host", message, ProblemKind.REQUIRED)
     else:
         yield from host_problems(ingress, f"{path}.host")
-    if ingress.ingress_controller_class_name:
-        at = f"{path}.ingressControllerClassName"
-        yield from name_problems(ingress.ingress_controller_class_name, at, "an IngressClass")
+    if name := ingress.ingress_controller_class_name:
+        yield from name_problems(name, f"{path}.ingressControllerClassName", "an IngressClass")
     if ingress.tls is not None and ingress.tls.secret_name:
         yield from name_problems(ingress.tls.secret_name, f"{path}.tls.secretName", "a Secret")
     if ingress.use_virtual_service and ingress.virtual_service_gateway:
         for name in ingress.virtual_service_gateway.split("/", 1):  # NAME, or NAMESPACE/NAME
             yield from name_problems(name, f"{path}.virtualServiceGateway", "a Gateway")
-    yield from label_problems(ingress.labels, f"{path}.labels")
-    yield from annotation_problems(ingress.annotations, f"{path}.annotations")
+    yield from key_problems(ingress.labels, ingress.annotations, path)
 
 
 def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
@@ -362,29 +360,8 @@ def host_problems(ingress: IngressSpec, path: str) -> Iterator[Problem]:
         yield Problem(path, f'invalid host name "{host}"')
 
 
-def _resource_claim_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
-) -> Iterator[Problem]:
-    """Report resource claims of the main container that the pod does not declare."""
-    declared = {claim.get("name") for claim in pod.get("resourceClaims") or ()}
-    resources = (pod.get("mainContainer") or {}).get("resources") or {}
-    places = {
-        f"{path}.resources": spec.resources.claims if spec.resources else (),
-        f"{path}.extraPodSpec.mainContainer.resources": resources.get("claims") or (),
-    }
-    for place, claims in places.items():
-        for index, claim in enumerate(claims):
-            name = claim.get("name")
-            if not name or name not in declared:
-                message = f'"{name or ""}" not found in extraPodSpec.resourceClaims'
-                yield Problem(f"{place}.claims[{index}].name", message)
-
-
-def _disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of a component's disruption budget."""
-    budget = spec.disruption_budget
-    if budget is None:
-        return
+def _disruption_problems(budget: DisruptionBudget, path: str, *, nodes: int) -> Iterator[Problem]:
+    """Problems of the disruption budget of a component that spans that many nodes."""
     bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
     given = {field: bound for field, bound in bounds.items() if bound is not None}
     if len(given) > 1:
@@ -394,7 +371,7 @@ def _disruption_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
         if not _is_bound(bound):
             expected = "expected a number of pods or a percentage, for example 25%"
             yield Problem(f"{path}.{field}", f'invalid bound "{str(bound)[:60]}" ({expected})')
-    if given and spec.nodes > 1:
+    if given and nodes > 1:
         message = "budgets apply to single-node components only; the pods of a multinode group are one unit"
         yield Problem(path, message, ProblemKind.FORBIDDEN)
 

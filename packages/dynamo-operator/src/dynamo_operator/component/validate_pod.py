@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import (
@@ -12,9 +12,7 @@ from dynamo_operator.component.api import (
     WORKER_TYPES,
     ComponentSpec,
     DynamoComponentDeploymentSpec,
-    ResourceItem,
     Resources,
-    SharedMemory,
     VolumeMount,
 )
 from dynamo_operator.component.framework import GPU, cache_path
@@ -31,22 +29,18 @@ from dynamo_operator.shared.problems import (
     Problem,
     ProblemKind,
     component_path,
-    counted,
+    dotted,
     is_dns_label,
     is_qualified_name,
     name_problems,
     shown,
 )
 from kube_runtime.crd import embedded
-from kube_runtime.kind import Fields, Object
+from kube_runtime.kind import Fields
 from kube_runtime.quantity import amount, is_whole
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
-
-
-class _Entry(NamedTuple):
-    path: str
-    amount: Decimal
+_KNOWN_RESOURCES = _NATIVE | {GPU}
 
 
 def quantity_problems(text: object, path: str) -> Iterator[Problem]:
@@ -64,74 +58,53 @@ def resource_problems(
 ) -> Iterator[Problem]:
     """Problems of the container's resources, with the component's short form merged over them."""
     short = component or Resources()
-    sides: dict[str, dict[str, _Entry]] = {}
-    opposite = {"requests": short.limits, "limits": short.requests}
-    for side, item in (("requests", short.requests), ("limits", short.limits)):
+    sides = (("requests", short.requests, short.limits), ("limits", short.limits, short.requests))
+    amounts: dict[str, dict[str, tuple[str, Decimal]]] = {"requests": {}, "limits": {}}
+    for side, item, other in sides:
         written = {
             name: (f"{container_path}.{side}[{name}]", value)
             for name, value in (container.get(side) or {}).items()
             if value is not None
         }
-        written |= _written(item, opposite[side], f"{path}.{side}")
+        if item is not None:
+            gpu = item.gpu_type or (other.gpu_type if other else None) or GPU
+            fields = {"cpu": ("cpu", item.cpu), "memory": ("memory", item.memory)}
+            fields |= {gpu: ("gpu", item.gpu)}
+            fields |= {name: (f"custom[{name}]", value) for name, value in item.custom.items()}
+            written |= {
+                name: (f"{path}.{side}.{field}", value)
+                for name, (field, value) in fields.items()
+                if value
+            }
         for name, (at, value) in written.items():
-            yield from _quantity_problems(name, value, at)
-        sides[side] = {
-            name: _Entry(at, number)
-            for name, (at, value) in written.items()
-            if isinstance(value, str | int) and (number := amount(value)) is not None
-        }
-    yield from _agreement_problems(sides["requests"], sides["limits"])
-
-
-def _written(
-    item: ResourceItem | None, opposite: ResourceItem | None, path: str
-) -> dict[str, tuple[str, str]]:
-    """The path and amount of each resource in the short form, by its Kubernetes name."""
-    if item is None:
-        return {}
-    gpu = item.gpu_type or (opposite.gpu_type if opposite else None) or GPU
-    fixed = {
-        "cpu": (f"{path}.cpu", item.cpu),
-        "memory": (f"{path}.memory", item.memory),
-        gpu: (f"{path}.gpu", item.gpu),
-    }
-    custom = {name: (f"{path}.custom[{name}]", value) for name, value in item.custom.items()}
-    return {name: (at, value) for name, (at, value) in (fixed | custom).items() if value}
-
-
-def _quantity_problems(name: str, value: Any, path: str) -> Iterator[Problem]:
-    is_known = name in _NATIVE or name.startswith("hugepages-") or "/" in name
-    if not is_known or not is_qualified_name(name):
-        yield Problem(
-            path,
-            f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
-            "hugepages-<size> or a name with a domain such as nvidia.com/gpu)",
-            ProblemKind.NOT_SUPPORTED,
-        )
-    problems = list(quantity_problems(value, path))
-    yield from problems
-    if (
-        not problems
-        and "/" in name
-        and (number := amount(value)) is not None
-        and not is_whole(number)
-    ):
-        yield Problem(path, f'invalid quantity "{value}" of {name} (expected a whole number)')
-
-
-def _agreement_problems(
-    requests: Mapping[str, _Entry], limits: Mapping[str, _Entry]
-) -> Iterator[Problem]:
+            if name not in _KNOWN_RESOURCES and not _is_resource(name):
+                message = (
+                    f'unknown resource "{name}" (expected cpu, memory, ephemeral-storage, '
+                    "hugepages-<size> or a name with a domain such as nvidia.com/gpu)"
+                )
+                yield Problem(at, message, ProblemKind.NOT_SUPPORTED)
+            problems = list(quantity_problems(value, at))
+            yield from problems
+            number = amount(value) if isinstance(value, str | int) else None
+            if number is None:
+                continue
+            amounts[side][name] = (at, number)
+            if not problems and "/" in name and not is_whole(number):
+                yield Problem(at, f'invalid quantity "{value}" of {name} (expected a whole number)')
+    requests, limits = amounts["requests"], amounts["limits"]
     for name in sorted(requests.keys() & limits.keys()):
-        request, limit = requests[name], limits[name]
-        is_shared = name in _NATIVE or "kubernetes.io/" in name
-        if not is_shared and request.amount != limit.amount:
-            yield Problem(
-                request.path,
-                f"request and limit of {name} must be equal, because it cannot be overcommitted",
+        (at, request), (_, limit) = requests[name], limits[name]
+        if name not in _NATIVE and "kubernetes.io/" not in name and request != limit:
+            message = (
+                f"request and limit of {name} must be equal, because it cannot be overcommitted"
             )
-        elif request.amount > limit.amount:
-            yield Problem(request.path, f"the request of {name} must not exceed its limit")
+            yield Problem(at, message)
+        elif request > limit:
+            yield Problem(at, f"the request of {name} must not exceed its limit")
+
+
+def _is_resource(name: str) -> bool:
+    return (name.startswith("hugepages-") or "/" in name) and is_qualified_name(name)
 
 
 _SHARED_MEMORY = "shared-memory"
@@ -142,34 +115,37 @@ def volume_problems(
     spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, framework: str
 ) -> Iterator[Problem]:
     """Problems of the volumes of a component, and of the mounts of all its containers."""
-    yield from _shared_memory_problems(spec.shared_memory, path)
+    memory = spec.shared_memory
+    if memory is not None and not memory.disabled:
+        at = f"{path}.sharedMemory.size"
+        if memory.size is None or amount(memory.size) == 0:
+            message = f"{component_path(path)}.sharedMemory.size is required when disabled is false"
+            yield Problem(at, message, ProblemKind.REQUIRED)
+        else:
+            yield from quantity_problems(memory.size, at)
     claims: dict[str, str] = {}
     for index, mount in enumerate(spec.volume_mounts):
         yield from _mount_problems(mount, (path, index), framework, claims)
-    main = pod.get("mainContainer") or {}
-    container_paths: set[str] = set()
-    for index, mount in enumerate(main.get("volumeMounts") or ()):
+    main_paths = set[str]()
+    for index, mount in enumerate((pod.get("mainContainer") or {}).get("volumeMounts") or ()):
         at = f"{path}.extraPodSpec.mainContainer.volumeMounts[{index}].mountPath"
         mount_path, name = mount.get("mountPath") or "", mount.get("name")
         if mount_path in claims and name != volume_name(claims[mount_path]):
             yield _path_taken(at, mount_path, claims[mount_path])
-        container_paths.add(mount_path)
-    needs_memory = not (spec.shared_memory and spec.shared_memory.disabled)
-    has_memory = needs_memory and _SHARED_MEMORY_PATH not in claims.keys() | container_paths
-    yield from _pod_volume_problems(spec, pod, f"{path}.extraPodSpec", has_memory=has_memory)
-
-
-def _shared_memory_problems(memory: SharedMemory | None, component: str) -> Iterator[Problem]:
-    if memory is None or memory.disabled:
-        return
-    path = f"{component}.sharedMemory.size"
-    if memory.size is None or amount(memory.size) == 0:
-        message = (
-            f"{component_path(component)}.sharedMemory.size is required when disabled is false"
-        )
-        yield Problem(path, message, ProblemKind.REQUIRED)
-    else:
-        yield from quantity_problems(memory.size, path)
+        main_paths.add(mount_path)
+    own = {volume_name(mount.name): mount.name for mount in spec.volume_mounts if mount.name}
+    has_memory = _SHARED_MEMORY_PATH not in claims.keys() | main_paths
+    has_memory = has_memory and not (memory and memory.disabled)
+    volumes = pod.get("volumes") or ()
+    at = f"{path}.extraPodSpec"
+    if volumes:
+        yield from _pod_volume_problems(volumes, f"{at}.volumes", own, has_memory=has_memory)
+    names = {volume.get("name") or "" for volume in volumes} | own.keys()
+    names |= {_SHARED_MEMORY} if has_memory else set()
+    for container_path, container in containers_of(pod, at):
+        if container.get("volumeMounts"):
+            mounts = container["volumeMounts"]
+            yield from _container_mount_problems(mounts, f"{container_path}.volumeMounts", names)
 
 
 def _mount_problems(
@@ -185,24 +161,19 @@ def _mount_problems(
     is_cache = mount.use_as_compilation_cache
     mount_path = cache_path(framework, mount.mount_point, is_cache=is_cache)
     at = f"{path}.mountPoint"
-    if not mount_path:
-        message = (
-            f"missing mount point, because {_named(framework)} has no default"
-            if is_cache
-            else f"{component_path(component)}.volumeMounts[{index}].mountPoint is required when "
-            "useAsCompilationCache is false"
-        )
+    if not mount_path and is_cache:
+        named = "a component without a known backend" if framework == NOOP else framework
+        message = f"missing mount point, because {named} has no default"
+        yield Problem(at, message, ProblemKind.REQUIRED)
+    elif not mount_path:
+        message = "mountPoint is required when useAsCompilationCache is false"
+        message = f"{component_path(component)}.volumeMounts[{index}].{message}"
         yield Problem(at, message, ProblemKind.REQUIRED)
     elif not mount_path.startswith("/") or ":" in mount_path:
-        yield Problem(
-            at, f'invalid mount point "{mount_path}" (expected an absolute path without ":")'
-        )
+        message = f'invalid mount point "{mount_path}" (expected an absolute path without ":")'
+        yield Problem(at, message)
     elif claims.setdefault(mount_path, mount.name) != mount.name:
         yield _path_taken(at, mount_path, claims[mount_path])
-
-
-def _named(framework: str) -> str:
-    return "a component without a known backend" if framework == NOOP else framework
 
 
 def _path_taken(path: str, mount_path: str, claim: str) -> Problem:
@@ -214,43 +185,42 @@ def _path_taken(path: str, mount_path: str, claim: str) -> Problem:
 
 
 def _pod_volume_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str, *, has_memory: bool
+    volumes: Sequence[Any], path: str, own: Mapping[str, str], *, has_memory: bool
 ) -> Iterator[Problem]:
-    own = {volume_name(mount.name): mount.name for mount in spec.volume_mounts if mount.name}
-    names: set[str] = set()
-    for index, volume in enumerate(pod.get("volumes") or ()):
-        at, name = f"{path}.volumes[{index}].name", volume.get("name") or ""
+    """Problems of the pod's own volumes. `own` are the PVCs of the volumes that the operator adds."""
+    names = set[str]()
+    for index, volume in enumerate(volumes):
+        at, name = f"{path}[{index}].name", volume.get("name") or ""
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if not is_dns_label(name):
             yield Problem(at, f'invalid volume name "{name}"')
+        message = f'duplicate volume "{name}"'
         if name in names:
-            yield Problem(at, f'duplicate volume "{name}"', ProblemKind.DUPLICATE)
+            yield Problem(at, message, ProblemKind.DUPLICATE)
         elif name in own and claim != own[name]:
-            message = f'duplicate volume "{name}", already the volume of a PVC in volumeMounts'
+            message = f"{message}, already the volume of a PVC in volumeMounts"
             yield Problem(at, message, ProblemKind.DUPLICATE)
         elif name == _SHARED_MEMORY and has_memory:
             message = (
-                f'duplicate volume "{name}", already the one at {_SHARED_MEMORY_PATH}: rename '
-                "yours or disable sharedMemory"
+                f"{message}, already the one at {_SHARED_MEMORY_PATH}: rename yours or disable "
+                "sharedMemory"
             )
             yield Problem(at, message, ProblemKind.DUPLICATE)
         names.add(name)
-    volumes = names | own.keys() | ({_SHARED_MEMORY} if has_memory else set())
-    for at, container in containers_of(pod, path):
-        yield from _container_mount_problems(container, at, volumes)
 
 
-def _container_mount_problems(container: Fields, path: str, volumes: set[str]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, mount in enumerate(container.get("volumeMounts") or ()):
-        at, name = f"{path}.volumeMounts[{index}]", mount.get("name")
+def _container_mount_problems(
+    mounts: Sequence[Any], path: str, volumes: Container[str]
+) -> Iterator[Problem]:
+    seen = set[str]()
+    for index, mount in enumerate(mounts):
+        at, name = f"{path}[{index}]", mount.get("name")
         mount_path = mount.get("mountPath")
         if not mount_path:
             yield Problem(f"{at}.mountPath", "missing path", ProblemKind.REQUIRED)
         elif mount_path in seen:
-            yield Problem(
-                f"{at}.mountPath", f'duplicate path "{mount_path}"', ProblemKind.DUPLICATE
-            )
+            message = f'duplicate path "{mount_path}"'
+            yield Problem(f"{at}.mountPath", message, ProblemKind.DUPLICATE)
         if name not in volumes:
             yield Problem(f"{at}.name", f'volume "{name or ""}" not found')
         seen.add(mount_path or "")
@@ -376,13 +346,12 @@ def image_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
             yield Problem(f"{at}.image", message)
 
 
-# The operator reads replicas and resources of services from that JSON; the rest belongs to the
-# process.
+# The operator reads replicas and resources of services from the JSON of `DYN_DEPLOYMENT_CONFIG`; the
+# rest of it belongs to the process.
 def shared_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
     """Problems of variables whose JSON types are not checked yet."""
-    has_wrong_types = yield from counted(shape_problems(entries, ENVIRONMENT, path))
-    if not has_wrong_types:
-        yield from environment_problems(entries, path)
+    wrong_types = tuple(shape_problems(entries, ENVIRONMENT, path))
+    yield from wrong_types or environment_problems(entries, path)
 
 
 def environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
@@ -391,60 +360,50 @@ def environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]
     A repeated name is valid here: in `envs` the later entry wins.
     """
     yield from _variable_problems(entries, path)
-    yield from _config_problems(entries, path)
+    for index, entry in enumerate(entries):
+        if entry.get("name") == VARIABLE:
+            yield from _config_problems(entry.get("value") or "", f"{path}[{index}].value")
 
 
-def unique_environment_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Problems of the variables of a container, where each name may appear once."""
-    yield from _variable_problems(entries, path)
+def _variable_problems(
+    entries: Sequence[Any], path: str, *, is_unique: bool = False
+) -> Iterator[Problem]:
+    """Problems of each variable, as the API server reports them."""
     seen = set[str]()
     for index, entry in enumerate(entries):
-        name = entry.get("name")
-        if name and name in seen:
-            message = f'duplicate variable "{name}"'
-            yield Problem(f"{path}[{index}].name", message, ProblemKind.DUPLICATE)
-        if name:
-            seen.add(name)
-
-
-def _variable_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Problems of each variable, as the API server reports them."""
-    for index, entry in enumerate(entries):
         at = f"{path}[{index}]"
-        name = entry.get("name")
+        name, source = entry.get("name"), entry.get("valueFrom")
         if not name:
             message = "missing name of an environment variable"
             yield Problem(f"{at}.name", message, ProblemKind.REQUIRED)
         elif "=" in name or not name.isascii() or not name.isprintable():
             message = f'invalid variable name "{name}" (expected ASCII without "=")'
             yield Problem(f"{at}.name", message)
-        source = entry.get("valueFrom")
         if source is not None and entry.get("value"):
             yield Problem(f"{at}.valueFrom", "value and valueFrom must not both be set")
         if source is not None and sum(reference is not None for reference in source.values()) != 1:
             yield Problem(f"{at}.valueFrom", "expected exactly one source")
+        if is_unique and name and name in seen:
+            yield Problem(f"{at}.name", f'duplicate variable "{name}"', ProblemKind.DUPLICATE)
+        seen.add(name or "")
 
 
-def _config_problems(entries: Sequence[Any], path: str) -> Iterator[Problem]:
-    """Problems of the JSON in each `DYN_DEPLOYMENT_CONFIG`."""
-    for index, entry in enumerate(entries):
-        if entry.get("name") != VARIABLE:
-            continue
-        at = f"{path}[{index}].value"
-        try:
-            config = json.loads(entry.get("value") or "")
-        except ValueError as error:
-            yield Problem(at, f"invalid JSON: {error}")
-            continue
-        except RecursionError:
-            yield Problem(at, "invalid JSON: it is nested too deeply")
-            continue
-        if not isinstance(config, dict):
-            yield Problem(at, "expected a JSON object with one entry per service")
-            continue
-        for service, sizes in config.items():
-            if isinstance(sizes, dict):
-                yield from _service_problems(folded(sizes).get("serviceargs"), f"{at}[{service}]")
+def _config_problems(text: str, path: str) -> Iterator[Problem]:
+    """Problems of the JSON in a `DYN_DEPLOYMENT_CONFIG`."""
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        yield Problem(path, f"invalid JSON: {error}")
+        return
+    except RecursionError:
+        yield Problem(path, "invalid JSON: it is nested too deeply")
+        return
+    if not isinstance(config, dict):
+        yield Problem(path, "expected a JSON object with one entry per service")
+        return
+    for service, sizes in config.items():
+        if isinstance(sizes, dict):
+            yield from _service_problems(folded(sizes).get("serviceargs"), f"{path}[{service}]")
 
 
 def _service_problems(arguments: object, path: str) -> Iterator[Problem]:
@@ -464,27 +423,31 @@ def _service_problems(arguments: object, path: str) -> Iterator[Problem]:
     if not isinstance(resources, dict):
         yield Problem(f"{at}.resources", "expected an object")
         return
-    for name, value in _amounts(folded(resources), f"{at}.resources"):
-        if isinstance(value, str):
-            yield from quantity_problems(value, name)
-        else:
-            yield Problem(name, "expected a string, for example a quoted number")
-
-
-def _amounts(resources: Fields, path: str) -> Iterator[tuple[str, object]]:
-    """Every amount that is set, with its path."""
-    custom = resources.get("custom")
+    sizes = folded(resources)
+    custom = sizes.get("custom")
     if isinstance(custom, dict):
-        yield from ((f"{path}.custom[{name}]", value) for name, value in custom.items())
-    elif custom is not None:
-        yield f"{path}.custom", custom
+        amounts = {f"custom[{name}]": value for name, value in custom.items()}
+    else:
+        amounts = {} if custom is None else {"custom": custom}
     for name in ("cpu", "memory", "gpu"):
-        if resources.get(name) not in (None, ""):
-            yield f"{path}.{name}", resources[name]
+        if sizes.get(name) not in (None, ""):
+            amounts[name] = sizes[name]
+    for name, value in amounts.items():
+        if isinstance(value, str):
+            yield from quantity_problems(value, f"{at}.resources.{name}")
+        else:
+            message = "expected a string, for example a quoted number"
+            yield Problem(f"{at}.resources.{name}", message)
 
 
 _PROBED_TYPES = WORKER_TYPES | {"frontend"}
 """Component types with default liveness and readiness probes, over which the user's are merged."""
+_PROBES = {
+    "livenessProbe": _PROBED_TYPES,
+    "readinessProbe": _PROBED_TYPES,
+    "startupProbe": WORKER_TYPES,
+}
+"""The component types for which the main container's probe is merged over a default."""
 HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
 _NUMBERS = (
     "initialDelaySeconds",
@@ -505,65 +468,70 @@ _MAX_PORT = 65535
 def pod_problems(spec: DynamoComponentDeploymentSpec, pod: Fields, path: str) -> Iterator[Problem]:
     """Problems of the user's pod spec, whose JSON types are right."""
     main = pod.get("mainContainer") or {}
-    at = f"{path}.mainContainer"
-    if not (main.get("image") or "").strip():
-        message = "missing image (there is no default)"
-        yield Problem(f"{at}.image", message, ProblemKind.REQUIRED)
-    yield from unique_environment_problems(main.get("env") or (), f"{at}.env")
-    yield from _main_probe_problems(spec, main, at)
-    yield from _container_problems(spec, pod, path)
-    yield from _field_problems(pod, path)
-
-
-def _main_probe_problems(
-    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
-) -> Iterator[Problem]:
-    has_default = spec.component_type in _PROBED_TYPES
-    for name in ("livenessProbe", "readinessProbe"):
-        if main.get(name) is not None:
-            yield from probe_problems(main[name], f"{path}.{name}", may_lack_handler=has_default)
-    if main.get("startupProbe"):
-        yield from probe_problems(
-            main["startupProbe"],
-            f"{path}.startupProbe",
-            may_lack_handler=spec.component_type in WORKER_TYPES,
-        )
+    if not main:
+        yield _missing_image(f"{path}.mainContainer", " (there is no default)")
+    taken = {main.get("name") or "main": "the main container"}
+    if "true" in map(spec.annotations.get, (labels.DEBUG_MODE, labels.STEALING_DEBUG_MODE)):
+        taken[_DEBUGGER] = "the debugger"
+    for at, container in containers_of(pod, path):
+        yield from _container_problems(spec, container, at, taken)
+    if pod.get("restartPolicy") not in (None, "", "Always"):
+        message = "components run until they are deleted (expected Always)"
+        yield Problem(f"{path}.restartPolicy", message, ProblemKind.NOT_SUPPORTED)
+    if (pod.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield Problem(f"{path}.terminationGracePeriodSeconds", "must not be negative")
+    for field in _NOT_IN_DEPLOYMENTS:
+        if pod.get(field):
+            yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
+    for keys in _empty_lists(pod, ()):
+        if _is_required(keys):
+            at = dotted((path, *keys))
+            yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
+    for field in ("imagePullSecrets", "resourceClaims"):
+        names = set[str]()
+        for index, entry in enumerate(pod.get(field) or ()):
+            at, name = f"{path}.{field}[{index}].name", entry.get("name") or ""
+            if not name:
+                yield Problem(at, "missing name", ProblemKind.REQUIRED)
+            elif name in names:
+                yield Problem(at, f'duplicate name "{name}"', ProblemKind.DUPLICATE)
+            names.add(name)
 
 
 def _container_problems(
-    spec: DynamoComponentDeploymentSpec, pod: Fields, path: str
+    spec: ComponentSpec, container: Fields, path: str, taken: dict[str, str]
 ) -> Iterator[Problem]:
-    main = pod.get("mainContainer") or {}
-    taken = {main.get("name") or "main": "the main container"}
-    if spec.annotations.get(labels.DEBUG_MODE) == "true" or (
-        spec.annotations.get(labels.STEALING_DEBUG_MODE) == "true"
-    ):
-        taken[_DEBUGGER] = "the debugger"
-    for at, container in containers_of(pod, path):
-        yield from _port_problems(container, at)
-        name = container.get("name") or ""
-        if at.endswith(".mainContainer"):
-            if name and not is_dns_label(name):
-                yield Problem(f"{at}.name", f'invalid container name "{name}"')
-            continue
-        if name in taken:
-            message = f'duplicate container name "{name}", already used by {taken[name]}'
-            yield Problem(f"{at}.name", message, ProblemKind.DUPLICATE)
-        elif not is_dns_label(name):
-            yield Problem(f"{at}.name", f'invalid container name "{name}"')
+    """Problems of one container. Adds its name to `taken`."""
+    is_main, name = path.endswith(".mainContainer"), container.get("name") or ""
+    if not is_main and name in taken:
+        message = f'duplicate container name "{name}", already used by {taken[name]}'
+        yield Problem(f"{path}.name", message, ProblemKind.DUPLICATE)
+    elif not (is_main and not name) and not is_dns_label(name):
+        yield Problem(f"{path}.name", f'invalid container name "{name}"')
+    if not is_main:
         taken[name] = "another container"
-        if not (container.get("image") or "").strip():
-            yield Problem(f"{at}.image", "missing image", ProblemKind.REQUIRED)
-        yield from unique_environment_problems(container.get("env") or (), f"{at}.env")
-        for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-            if container.get(probe) is not None:
-                yield from probe_problems(container[probe], f"{at}.{probe}")
+    if not (container.get("image") or "").strip():
+        yield _missing_image(path, " (there is no default)" if is_main else "")
+    if container.get("ports"):
+        yield from _port_problems(container["ports"], path)
+    if container.get("env"):
+        yield from _variable_problems(container["env"], f"{path}.env", is_unique=True)
+    for probe, merged in _PROBES.items():
+        given = container.get(probe)
+        is_merged = is_main and spec.component_type in merged
+        # An empty startup probe of the main container counts as unset.
+        if given is not None and (given or not is_main or probe != "startupProbe"):
+            yield from probe_problems(given, f"{path}.{probe}", may_lack_handler=is_merged)
 
 
-def _port_problems(container: Fields, path: str) -> Iterator[Problem]:
-    seen: set[tuple[object, str]] = set()
-    names: set[str] = set()
-    for index, port in enumerate(container.get("ports") or ()):
+def _missing_image(container: str, hint: str) -> Problem:
+    return Problem(f"{container}.image", f"missing image{hint}", ProblemKind.REQUIRED)
+
+
+def _port_problems(ports: Sequence[Any], path: str) -> Iterator[Problem]:
+    seen = set[tuple[object, str]]()
+    names = set[str]()
+    for index, port in enumerate(ports):
         at = f"{path}.ports[{index}]"
         number, name = port.get("containerPort"), port.get("name")
         protocol = port.get("protocol") or "TCP"
@@ -582,49 +550,27 @@ def _port_problems(container: Fields, path: str) -> Iterator[Problem]:
         names.add(name or "")
 
 
-def _field_problems(pod: Fields, path: str) -> Iterator[Problem]:
-    if pod.get("restartPolicy") not in (None, "", "Always"):
-        message = "components run until they are deleted (expected Always)"
-        yield Problem(f"{path}.restartPolicy", message, ProblemKind.NOT_SUPPORTED)
-    if (pod.get("terminationGracePeriodSeconds") or 0) < 0:
-        yield Problem(f"{path}.terminationGracePeriodSeconds", "must not be negative")
-    for field in _NOT_IN_DEPLOYMENTS:
-        if pod.get(field):
-            yield Problem(f"{path}.{field}", "not supported by Deployments", ProblemKind.FORBIDDEN)
-    yield from _empty_list_problems(pod, embedded("ExtraPodSpec"), path)
-    yield from _unique_name_problems(pod, "imagePullSecrets", path)
-    yield from _unique_name_problems(pod, "resourceClaims", path)
-
-
-def _unique_name_problems(pod: Fields, field: str, path: str) -> Iterator[Problem]:
-    names: set[str] = set()
-    for index, entry in enumerate(pod.get(field) or ()):
-        at, name = f"{path}.{field}[{index}].name", entry.get("name") or ""
-        if not name:
-            yield Problem(at, "missing name", ProblemKind.REQUIRED)
-        elif name in names:
-            yield Problem(at, f'duplicate name "{name}"', ProblemKind.DUPLICATE)
-        names.add(name)
-
-
-def _empty_list_problems(value: object, schema: Object, path: str) -> Iterator[Problem]:
-    """Report each empty list that the schema requires.
-
-    Rendering drops empty lists, so the API server would complain about a missing field that the user wrote.
-    """
-    if not schema:
-        return  # nothing is required below a key that the schema does not know
-    if isinstance(value, list | tuple):
+# Rendering drops empty lists, so the API server would complain about a missing field that the user
+# wrote.
+def _empty_lists(value: object, keys: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The keys that lead to each empty list in a value at `keys`."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _empty_lists(inner, (*keys, key))
+    elif isinstance(value, list | tuple):
+        if not value:
+            yield keys
         for index, item in enumerate(value):
-            yield from _empty_list_problems(item, schema.get("items", {}), f"{path}[{index}]")
-    if not isinstance(value, Mapping):
-        return
-    required, properties = schema.get("required", ()), schema.get("properties", {})
-    for name, inner in value.items():
-        at = f"{path}.{name}"
-        if name in required and isinstance(inner, list | tuple) and not inner:
-            yield Problem(at, "expected at least one entry", ProblemKind.REQUIRED)
-        yield from _empty_list_problems(inner, properties.get(name, {}), at)
+            yield from _empty_lists(item, (*keys, index))
+
+
+def _is_required(keys: Sequence[str | int]) -> bool:
+    """Whether the schema of a pod requires the field; nothing is required below an unknown key."""
+    schema = embedded("ExtraPodSpec")
+    for key in keys[:-1]:
+        is_index = isinstance(key, int)
+        schema = schema.get("items", {}) if is_index else schema.get("properties", {}).get(key, {})
+    return keys[-1] in schema.get("required", ())
 
 
 def probe_problems(
@@ -638,7 +584,11 @@ def probe_problems(
         options = ", ".join(HANDLERS)
         yield Problem(path, f"missing handler (expected one of {options})", ProblemKind.REQUIRED)
     for name in given:
-        yield from _handler_problems(name, probe[name], f"{path}.{name}")
+        handler, at = probe[name], f"{path}.{name}"
+        if name != "exec":
+            yield from _port_problem(handler.get("port"), f"{at}.port")
+        elif not handler.get("command"):
+            yield Problem(f"{at}.command", "missing command", ProblemKind.REQUIRED)
     for name in _NUMBERS:
         if (probe.get(name) or 0) < 0:
             yield Problem(f"{path}.{name}", "must not be negative")
@@ -646,20 +596,15 @@ def probe_problems(
         yield Problem(f"{path}.successThreshold", "must be 1 for a liveness or startup probe")
 
 
-def _handler_problems(name: str, handler: Fields, path: str) -> Iterator[Problem]:
-    if name == "exec":
-        if not handler.get("command"):
-            yield Problem(f"{path}.command", "missing command", ProblemKind.REQUIRED)
-        return
-    port = handler.get("port")
+def _port_problem(port: object, path: str) -> Iterator[Problem]:
     if port is None or port == "":
-        yield Problem(f"{path}.port", "missing port", ProblemKind.REQUIRED)
+        yield Problem(path, "missing port", ProblemKind.REQUIRED)
     elif isinstance(port, bool) or not isinstance(port, int | str):
-        yield Problem(f"{path}.port", "expected a port number or name")
+        yield Problem(path, "expected a port number or name")
     elif isinstance(port, int) and not 0 < port <= _MAX_PORT:
-        yield Problem(f"{path}.port", f"must be between 1 and {_MAX_PORT}")
+        yield Problem(path, f"must be between 1 and {_MAX_PORT}")
     elif isinstance(port, str) and not is_port_name(port):
-        yield Problem(f"{path}.port", f'invalid port name "{port}"')
+        yield Problem(path, f'invalid port name "{port}"')
 
 
 def is_port_name(text: str) -> bool:
@@ -681,17 +626,12 @@ def account_problems(
         if not (name := pod.get(field)):
             continue
         yield from name_problems(name, f"{path}.{field}", "a ServiceAccount")
-        if refusal := _account_refusal(name, spec, namespace, settings):
-            yield Problem(f"{path}.{field}", f'"{name}" {refusal}', ProblemKind.FORBIDDEN)
-
-
-def _account_refusal(
-    name: str, spec: ComponentSpec, namespace: str, settings: RenderSettings
-) -> str:
-    if f"{namespace}/{name}" == settings.operator_account:
-        return "is the operator's own ServiceAccount, which no pod may use"
-    if name == PROFILING_SERVICE_ACCOUNT:
-        return "is the ServiceAccount of profiling Jobs, which no graph may use"
-    if name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:
-        return f"is the ServiceAccount of planners (expected componentType {_PLANNER})"
-    return ""
+        if f"{namespace}/{name}" == settings.operator_account:
+            refusal = "is the operator's own ServiceAccount, which no pod may use"
+        elif name == PROFILING_SERVICE_ACCOUNT:
+            refusal = "is the ServiceAccount of profiling Jobs, which no graph may use"
+        elif name == PLANNER_SERVICE_ACCOUNT and spec.component_type != _PLANNER:
+            refusal = f"is the ServiceAccount of planners (expected componentType {_PLANNER})"
+        else:
+            continue
+        yield Problem(f"{path}.{field}", f'"{name}" {refusal}', ProblemKind.FORBIDDEN)

@@ -1,6 +1,6 @@
 """The rules of an endpoint picker: one pod, one configuration, one per graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -17,9 +17,7 @@ TYPE = "epp"
 
 
 def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Problems of a component that is an endpoint picker."""
-    if spec.component_type != TYPE:
-        return
+    """Problems of an endpoint picker, whose spec is at `path`."""
     if spec.nodes > 1:
         message = (
             f"{component_path(path)}: EPP component cannot be multinode (multinode field must be nil or "
@@ -29,11 +27,7 @@ def picker_problems(spec: ComponentSpec, path: str) -> Iterator[Problem]:
     if spec.replicas not in (None, 1):
         message = f"EPP component must have exactly 1 replica (found {spec.replicas} replicas)"
         yield Problem(f"{path}.replicas", f"{component_path(path)}: {message}")
-    yield from _config_problems(spec, path)
-
-
-def _config_problems(spec: ComponentSpec, component: str) -> Iterator[Problem]:
-    path, words = f"{component}.eppConfig", f"{component_path(component)}.eppConfig"
+    path, words = f"{path}.eppConfig", f"{component_path(path)}.eppConfig"
     config = spec.epp_config
     if config is None:
         message = f"{words} is required for EPP components"
@@ -77,17 +71,12 @@ def lone_picker_problems(component: DynamoComponentDeployment) -> Iterator[Probl
         yield Problem("spec.componentType", message, ProblemKind.NOT_SUPPORTED)
 
 
-def graph_picker_problems(
-    graph: DynamoGraphDeployment, settings: RenderSettings
-) -> Iterator[Problem]:
-    """Report a second endpoint picker, and a missing ClusterRole for the first."""
-    pickers = sorted(
-        key for key, service in graph.spec.services.items() if service.component_type == TYPE
-    )
+def graph_picker_problems(pickers: Sequence[str], settings: RenderSettings) -> Iterator[Problem]:
+    """Report a second endpoint picker of a graph, and a missing ClusterRole for the first."""
     for key in pickers[1:]:
         message = f'a graph has at most one endpoint picker, and "{pickers[0]}" already is one'
         yield Problem(f"{service_path(key)}.componentType", message, ProblemKind.DUPLICATE)
-    if pickers and not settings.restricted_namespace and not settings.epp_cluster_role_name:
+    if not settings.restricted_namespace and not settings.epp_cluster_role_name:
         message = (
             "EPP ClusterRole name is required in cluster-wide mode when EPP service is present: "
             "start the operator with --epp-cluster-role-name"

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import ComponentSpec, IngressSpec, is_under_factor
+from dynamo_operator.component.api import IngressSpec, is_under_factor
 from dynamo_operator.component.framework import as_component
 from dynamo_operator.component.validate import (
     MAX_GROUPS,
@@ -21,6 +21,7 @@ from dynamo_operator.component.validate import (
     spec_problems,
 )
 from dynamo_operator.component.validate_pod import quantity_problems, shared_environment_problems
+from dynamo_operator.features.picker import TYPE as PICKER
 from dynamo_operator.features.picker import graph_picker_problems
 from dynamo_operator.graph.api import (
     MOST_SERVICES,
@@ -53,8 +54,6 @@ _LONGEST_ORDER: Final = 100
 
 
 _SERVICES: Final = "spec.services"
-
-
 _ORDER: Final = "spec.restart.strategy.order"
 
 
@@ -99,83 +98,6 @@ def shared_size_problems(
         yield Problem("spec.envs", text)
 
 
-def ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    """Warnings of one component, whose spec is at `path` and has no problems."""
-    if spec.model_ref and spec.model_ref.revision:
-        yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
-    if spec.epp_config and spec.component_type != "epp":
-        yield Problem(f"{path}.eppConfig", "has no effect without componentType: epp")
-    if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
-        yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
-    sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
-    if any(side and side.gpu_type for side in sides) and not any(
-        side and side.gpu for side in sides
-    ):
-        yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
-    yield from _ingress_warnings(spec, f"{path}.ingress")
-
-
-def graph_ineffective(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Warnings of what all services of a graph share, and of services in a graph."""
-    for index, claim in enumerate(graph.spec.pvcs):
-        creating = {
-            "storageClass": claim.storage_class,
-            "size": claim.size,
-            "volumeAccessMode": claim.volume_access_mode,
-            "retain": claim.retain,
-        }
-        for field, value in creating.items():
-            if value and not claim.create:
-                path = f"spec.pvcs[{index}].{field}"
-                yield Problem(path, "has no effect without create: true")
-    on_grove = is_on_grove(graph)
-    for key, service in sorted(graph.spec.services.items()):
-        path = service_path(key)
-        if service.service_name and service.service_name != key:
-            message = f'has no effect: the name of a service is its key, "{key}"'
-            yield Problem(f"{path}.serviceName", message)
-        if on_grove and service.disruption_budget:
-            message = "has no effect on Grove: budgets are for components that run as a Deployment"
-            yield Problem(f"{path}.disruptionBudget", message)
-        is_hidden = on_grove and service.component_type != "frontend"
-        if is_hidden and service.ingress and service.ingress.enabled:
-            message = "has no effect on Grove: only frontends are exposed"
-            yield Problem(f"{path}.ingress", message)
-
-
-def _ingress_warnings(spec: ComponentSpec, path: str) -> Iterator[Problem]:
-    ingress = spec.ingress
-    if ingress is None or not ingress.enabled:
-        return
-    if ingress.virtual_service_gateway and not ingress.use_virtual_service:
-        message = "has no effect without useVirtualService: true"
-        yield Problem(f"{path}.virtualServiceGateway", message)
-    if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
-        message = "has no effect on a VirtualService: the certificate belongs to its gateway"
-        yield Problem(f"{path}.tls", message)
-
-
-def without_switch(document: Object) -> Iterator[Problem]:
-    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
-
-    The API server adds the default, so that later nothing shows whether a user meant it.
-    """
-    spec = document.get("spec")
-    services = spec.get("services") if isinstance(spec, dict) else None
-    places = {"spec": spec}
-    if isinstance(services, dict):
-        places = {service_path(key): service for key, service in services.items()}
-    for path, place in places.items():
-        adapter, ingress = (
-            (place.get(field) if isinstance(place, dict) else None)
-            for field in ("scalingAdapter", "ingress")
-        )
-        if isinstance(adapter, dict) and "enabled" not in adapter:
-            yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")
-        if isinstance(ingress, dict) and ingress and "enabled" not in ingress:
-            yield Problem(f"{path}.ingress", "exposes nothing without enabled: true")
-
-
 def graph_problems(
     graph: DynamoGraphDeployment,
     settings: RenderSettings,
@@ -185,8 +107,8 @@ def graph_problems(
 
     A graph that is too large is not validated further.
     """
-    variables, services = graph.spec.envs, len(graph.spec.services)
-    shared = shared_size_problems(variables, services, settings)
+    spec = graph.spec
+    shared = shared_size_problems(spec.envs, len(spec.services), settings) if spec.envs else ()
     too_large = (*sorted(graph_size_problems(graph)), *shared)
     return too_large or first_problems(_problems(graph, settings), most)
 
@@ -196,29 +118,42 @@ def _problems(graph: DynamoGraphDeployment, settings: RenderSettings) -> Iterato
     if not spec.services:
         message = "spec.services must have at least one service"
         yield Problem("spec.services", message, ProblemKind.REQUIRED)
-    yield from graph_annotation_problems(graph.metadata.annotations)
-    yield from graph_metadata_problems(spec)
-    yield from shared_environment_problems(spec.envs, "spec.envs")
-    yield from _pvc_problems(graph)
-    yield from _factor_problems(graph)
-    yield from _restart_problems(spec.restart, sorted(spec.services))
+    if graph.metadata.annotations:
+        yield from graph_annotation_problems(graph.metadata.annotations)
+    if spec.labels or spec.annotations:
+        yield from graph_metadata_problems(spec)
+    if spec.envs:
+        yield from shared_environment_problems(spec.envs, "spec.envs")
+    if spec.pvcs:
+        yield from _pvc_problems(spec.pvcs)
+    if spec.replicas is not None:
+        yield from _factor_problems(graph, spec.replicas)
+    if spec.restart is not None:
+        yield from _restart_problems(spec.restart, sorted(spec.services))
     yield from _name_problems(graph)
-    yield from graph_picker_problems(graph, settings)
+    pickers = sorted(key for key, one in spec.services.items() if one.component_type == PICKER)
+    if pickers:
+        yield from graph_picker_problems(pickers, settings)
     if is_on_grove(graph):
         yield from _grove_problems(graph)
+    is_exposed = settings.ingress_class_name or settings.virtual_service_gateway
     for key, service in sorted(spec.services.items()):
         path = service_path(key)
         component = as_component(graph, service)
         yield from spec_problems(component, path, graph.metadata.namespace, settings)
-        yield from _default_ingress_problems(graph, service, path, settings)
+        if is_exposed and service.component_type == "frontend" and service.ingress is None:
+            # The host of the default Ingress has the graph's name, which may be too long.
+            suffix = settings.ingress_host_suffix
+            default = IngressSpec(host=graph.metadata.name, host_suffix=suffix)
+            yield from host_problems(default, f"{path}.ingress.host")
 
 
 _ACCESS_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
 
 
-def _pvc_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for index, claim in enumerate(graph.spec.pvcs):
+def _pvc_problems(claims: Sequence[PersistentVolumeClaimSpec]) -> Iterator[Problem]:
+    seen = set[str]()
+    for index, claim in enumerate(claims):
         path = f"spec.pvcs[{index}]"
         if not claim.name:
             yield Problem(f"{path}.name", f"{path}.name is required", ProblemKind.REQUIRED)
@@ -253,14 +188,11 @@ def _new_pvc_problems(claim: PersistentVolumeClaimSpec, path: str) -> Iterator[P
         yield from quantity_problems(given["size"], f"{path}.size")
 
 
-def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Report services with too many replicas once `spec.replicas` multiplies them.
-
-    Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
-    """
-    factor = graph.spec.replicas
+# Autoscalers write `spec.replicas` through the scale subresource, which webhooks do not see.
+def _factor_problems(graph: DynamoGraphDeployment, factor: int) -> Iterator[Problem]:
+    """Report services with too many replicas once `spec.replicas` multiplies them."""
     for key, service in sorted(graph.spec.services.items()):
-        if factor is None or not is_under_factor(service):
+        if not is_under_factor(service):
             continue
         replicas = base_replicas(graph, key) * factor
         most = MAX_GROUPS if service.nodes > 1 else MOST_REPLICAS
@@ -269,9 +201,7 @@ def _factor_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             yield Problem("spec.replicas", message)
 
 
-def _restart_problems(restart: Restart | None, services: list[str]) -> Iterator[Problem]:
-    if restart is None:
-        return
+def _restart_problems(restart: Restart, services: list[str]) -> Iterator[Problem]:
     if not restart.id:
         yield Problem("spec.restart.id", "spec.restart.id is required", ProblemKind.REQUIRED)
     order = restart.strategy.order if restart.strategy else ()
@@ -311,7 +241,14 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             message = "invalid service name (expected at least one letter or digit)"
             yield Problem(service_path(key), message)
             continue
-        for name in _names(graph, key, service):
+        component = names.component_name(graph.metadata.name, key)
+        taken = {component}
+        if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
+            taken |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
+        if service.nodes > 1 and not is_on_grove(graph):
+            replicas = min(base_replicas(graph, key), MAX_GROUPS)
+            taken |= {names.group_name(component, index) for index in range(replicas)}
+        for name in taken:
             users[name].append(key)
     reported: set[tuple[str, str]] = set()
     for name, keys in sorted(users.items()):
@@ -322,40 +259,13 @@ def _name_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
             reported.add(pair)
 
 
-def _names(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> set[str]:
-    """The names of the objects of a service."""
-    component = names.component_name(graph.metadata.name, key)
-    taken = {component, names.service_name(component)}
-    if service.annotations.get(labels.STEALING_DEBUG_MODE) == "true":
-        taken |= {names.service_name(component, suffix) for suffix in ("-d", "-p")}
-        taken.add(names.debug_workload_name(component))
-    if service.nodes > 1 and not is_on_grove(graph):
-        replicas = min(base_replicas(graph, key), MAX_GROUPS)
-        taken |= {names.group_name(component, index) for index in range(replicas)}
-    return taken
-
-
-def _default_ingress_problems(
-    graph: DynamoGraphDeployment, service: ComponentSpec, path: str, settings: RenderSettings
-) -> Iterator[Problem]:
-    """Report a graph whose name is too long for the host of its frontend's default Ingress."""
-    is_default = service.component_type == "frontend" and service.ingress is None
-    if is_default and (settings.ingress_class_name or settings.virtual_service_gateway):
-        ingress = IngressSpec(host=graph.metadata.name, host_suffix=settings.ingress_host_suffix)
-        yield from host_problems(ingress, f"{path}.ingress.host")
-
-
 def _grove_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Problems of a graph that runs on Grove."""
     queue = graph.metadata.annotations.get(labels.KAI_QUEUE, "").strip()
     if not is_label_value(queue):
         path = f"metadata.annotations[{labels.KAI_QUEUE}]"
         yield Problem(path, not_a_label_value(queue))
-    yield from _clique_problems(graph)
-
-
-def _clique_problems(graph: DynamoGraphDeployment) -> Iterator[Problem]:
-    """Report services whose cliques would have the same name: a multinode `w`, and `w-ldr`."""
+    # A multinode service has a clique for its leader, which may have the name of another's.
     users: dict[str, str] = {}
     for key, name in sorted(grove_names_of(graph).services.items()):
         is_multinode = graph.spec.services[key].nodes > 1

@@ -15,6 +15,7 @@ from dynamo_operator.component.api import (
     ComponentSpec,
     DynamoComponentDeployment,
     DynamoComponentDeploymentSpec,
+    IngressSpec,
     ResourceItem,
     Resources,
     ingress_host,
@@ -39,7 +40,7 @@ from dynamo_operator.component.validate_pod import HANDLERS, image_warnings
 from dynamo_operator.features.picker import TYPE
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_operator.graph.replicas import base_replicas
-from dynamo_operator.graph.validate import graph_ineffective, ineffective
+from dynamo_operator.names import is_on_grove
 from dynamo_operator.shared.cluster import InferencePool
 from dynamo_operator.shared.problems import (
     Problem,
@@ -49,7 +50,7 @@ from dynamo_operator.shared.problems import (
     service_path,
     shown,
 )
-from kube_runtime.kind import Fields
+from kube_runtime.kind import Fields, Object
 
 _NOT_INSTALLED = (
     f"InferencePool API group ({InferencePool.KIND.group}) is not available in the cluster. EPP requires "
@@ -113,7 +114,30 @@ def graph_inoperative(graph: DynamoGraphDeployment) -> Iterator[Problem]:
     """Warnings of a graph and all of its services."""
     for key, service in sorted(graph.spec.services.items()):
         yield from inoperative(as_component(graph, service), service_path(key))
-    yield from graph_ineffective(graph)
+    for index, claim in enumerate(graph.spec.pvcs):
+        creating = {
+            "storageClass": claim.storage_class,
+            "size": claim.size,
+            "volumeAccessMode": claim.volume_access_mode,
+            "retain": claim.retain,
+        }
+        for name, value in creating.items():
+            if value and not claim.create:
+                path = f"spec.pvcs[{index}].{name}"
+                yield Problem(path, "has no effect without create: true")
+    on_grove = is_on_grove(graph)
+    for key, service in sorted(graph.spec.services.items()):
+        path = service_path(key)
+        if service.service_name and service.service_name != key:
+            message = f'has no effect: the name of a service is its key, "{key}"'
+            yield Problem(f"{path}.serviceName", message)
+        if on_grove and service.disruption_budget:
+            message = "has no effect on Grove: budgets are for components that run as a Deployment"
+            yield Problem(f"{path}.disruptionBudget", message)
+        is_hidden = on_grove and service.component_type != "frontend"
+        if is_hidden and service.ingress and service.ingress.enabled:
+            message = "has no effect on Grove: only frontends are exposed"
+            yield Problem(f"{path}.ingress", message)
 
 
 def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
@@ -123,14 +147,29 @@ def inoperative(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Prob
     name = framework(spec).name
     main = started(spec.component_type, name, written)
     yield from _command_warnings(spec, main, at)
-    yield from _port_warnings(spec, main, at)
-    yield from _planner_warnings(spec, main, at)
-    if name == "vllm":
-        yield from _lora_warnings(spec, main, at)
+    if main.get("ports"):
+        yield from _port_warnings(spec, main, at)
+    text = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ()))))
+    programs = {program for option, program in pairwise(text.split()) if option == "-m"}
+    has_account = (spec.extra_pod_spec or {}).get("serviceAccountName")
+    if spec.component_type != "planner" and not has_account and programs & _PLANNERS:
+        message = (
+            'only a service with componentType "planner" gets the ServiceAccount that may scale '
+            "graphs (set componentType, or serviceAccountName)"
+        )
+        yield Problem(f"{at}.args", message)
+    entries = (*(main.get("env") or ()), *spec.envs)
+    variables = {str(entry.get("name")): entry.get("value") for entry in entries}
+    loads_loras = str(variables.get(LORA_VARIABLE)).lower() == "true"
+    is_known = "--config" not in text and "$" not in text
+    if name == "vllm" and loads_loras and is_known and LORA_FLAG not in text.replace("_", "-"):
+        message = f"{LORA_VARIABLE} is true, but vLLM has no API for LoRAs without {LORA_FLAG}"
+        yield Problem(f"{at}.args", f"{message} (add it to args)")
     if spec.nodes > 1:
         yield from _multinode_warnings(spec, name, main, path)
-    yield from _ingress_warnings(spec, f"{path}.ingress")
-    yield from ineffective(spec, path)
+    if spec.ingress and spec.ingress.enabled:
+        yield from _ingress_warnings(spec.ingress, f"{path}.ingress")
+    yield from _ineffective(spec, path)
 
 
 def _command_warnings(
@@ -161,50 +200,18 @@ def _command_warnings(
         )
         yield Problem(f"{path}.args", message)
     elif command and not runs_shell and is_python(command[0]) and spec.nodes == 1:
-        yield from _joined_flags(args, path)
-
-
-def _joined_flags(args: Sequence[str], path: str) -> Iterator[Problem]:
-    """Warn of arguments that contain several flags, where no shell splits them."""
-    for index, arg in enumerate(args):
-        if several_flags(arg):
-            message = f"{shown(arg)} is one argument: the program receives all of it as one flag"
-            yield Problem(f"{path}.args[{index}]", f"{message} (expected one argument per word)")
+        for index, arg in enumerate(args):  # which no shell splits
+            if several_flags(arg):
+                message = (
+                    f"{shown(arg)} is one argument: the program receives all of it as one flag "
+                    "(expected one argument per word)"
+                )
+                yield Problem(f"{path}.args[{index}]", message)
 
 
 def _is_script(text: str) -> bool:
     """Whether Python would take the text for a file name although it cannot be one."""
     return not text.startswith("-") and (" " in text or not ("/" in text or "." in text))
-
-
-def _planner_warnings(
-    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
-) -> Iterator[Problem]:
-    """Warn of a planner that may not scale anything."""
-    words = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ())))).split()
-    programs = [program for option, program in pairwise(words) if option == "-m"]
-    has_account = (spec.extra_pod_spec or {}).get("serviceAccountName")
-    if spec.component_type == "planner" or has_account or not _PLANNERS.intersection(programs):
-        return
-    message = (
-        'only a service with componentType "planner" gets the ServiceAccount that may scale graphs'
-    )
-    yield Problem(f"{path}.args", f"{message} (set componentType, or serviceAccountName)")
-
-
-def _lora_warnings(
-    spec: DynamoComponentDeploymentSpec, main: Fields, path: str
-) -> Iterator[Problem]:
-    """Warn of a worker of vLLM that is meant to load LoRAs but has no API for them."""
-    entries = (*(main.get("env") or ()), *spec.envs)
-    values = {str(entry.get("name")): entry.get("value") for entry in entries}
-    text = " ".join(map(str, (*(main.get("command") or ()), *(main.get("args") or ()))))
-    could_be_elsewhere = "--config" in text or "$" in text
-    if str(values.get(LORA_VARIABLE)).lower() != "true" or could_be_elsewhere:
-        return
-    if LORA_FLAG not in text.replace("_", "-"):
-        message = f"{LORA_VARIABLE} is true, but vLLM has no API for LoRAs without {LORA_FLAG}"
-        yield Problem(f"{path}.args", f"{message} (add it to args)")
 
 
 def _port_warnings(
@@ -250,11 +257,8 @@ def _multinode_warnings(
         yield Problem(f"{at}.args", message)
 
 
-def _ingress_warnings(spec: DynamoComponentDeploymentSpec, path: str) -> Iterator[Problem]:
+def _ingress_warnings(ingress: IngressSpec, path: str) -> Iterator[Problem]:
     """Warn of an Ingress or VirtualService that is not created, or not for the intended host."""
-    ingress = spec.ingress
-    if ingress is None or not ingress.enabled:
-        return
     if ingress.use_virtual_service and not ingress.virtual_service_gateway:
         # Without gateways a VirtualService would apply to the whole mesh, so none is created.
         message = (
@@ -276,6 +280,53 @@ def _ingress_warnings(spec: DynamoComponentDeploymentSpec, path: str) -> Iterato
             f"without hostSuffix (expected, for example, host: {first} and hostSuffix: {rest})"
         )
         yield Problem(f"{path}.host", message)
+
+
+def _ineffective(spec: ComponentSpec, path: str) -> Iterator[Problem]:
+    """Warn of fields without effect beside others."""
+    if spec.model_ref and spec.model_ref.revision:
+        yield Problem(f"{path}.modelRef.revision", "has no effect: nothing reads it")
+    if spec.epp_config and spec.component_type != "epp":
+        yield Problem(f"{path}.eppConfig", "has no effect without componentType: epp")
+    if spec.shared_memory and spec.shared_memory.disabled and spec.shared_memory.size is not None:
+        yield Problem(f"{path}.sharedMemory.size", "has no effect with disabled: true")
+    sides = (spec.resources.requests, spec.resources.limits) if spec.resources else ()
+    if any(side and side.gpu_type for side in sides) and not any(
+        side and side.gpu for side in sides
+    ):
+        yield Problem(f"{path}.resources", "gpuType has no effect without gpu")
+    ingress = spec.ingress
+    if ingress is None or not ingress.enabled:
+        return
+    at = f"{path}.ingress"
+    if ingress.virtual_service_gateway and not ingress.use_virtual_service:
+        yield Problem(
+            f"{at}.virtualServiceGateway", "has no effect without useVirtualService: true"
+        )
+    if ingress.tls and ingress.use_virtual_service and not ingress.ingress_controller_class_name:
+        message = "has no effect on a VirtualService: the certificate belongs to its gateway"
+        yield Problem(f"{at}.tls", message)
+
+
+def without_switch(document: Object) -> Iterator[Problem]:
+    """Warnings of objects that are off because `enabled` was left out, in a document as it was written.
+
+    The API server adds the default, so that later nothing shows whether a user meant it.
+    """
+    spec = document.get("spec")
+    services = spec.get("services") if isinstance(spec, dict) else None
+    places = {"spec": spec}
+    if isinstance(services, dict):
+        places = {service_path(key): service for key, service in services.items()}
+    for path, place in places.items():
+        adapter, ingress = (
+            (place.get(field) if isinstance(place, dict) else None)
+            for field in ("scalingAdapter", "ingress")
+        )
+        if isinstance(adapter, dict) and "enabled" not in adapter:
+            yield Problem(f"{path}.scalingAdapter", "has no effect without enabled: true")
+        if isinstance(ingress, dict) and ingress and "enabled" not in ingress:
+            yield Problem(f"{path}.ingress", "exposes nothing without enabled: true")
 
 
 _LEAST_LIVENESS_SECONDS = 15

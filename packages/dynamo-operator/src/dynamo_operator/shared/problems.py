@@ -1,7 +1,7 @@
 """Problems of a spec, as values, and what all rules share: wording, syntax, versions, limits."""
 
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -128,14 +128,6 @@ def first_problems(problems: Iterable[Problem], most: int) -> tuple[Problem, ...
     return (*sorted(first[: most - 1], key=_order), more)
 
 
-def counted(problems: Iterable[Problem]) -> Generator[Problem, None, int]:
-    """Yield the problems as they come, then return their number."""
-    number = 0
-    for number, problem in enumerate(problems, 1):  # noqa: B007  # the last one is returned
-        yield problem
-    return number
-
-
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(rf"({_DNS_LABEL.pattern})(\.{_DNS_LABEL.pattern})*", re.ASCII)
 _PLAIN = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?", re.ASCII)
@@ -180,24 +172,22 @@ def name_problems(text: str, path: str, kind: str) -> Iterator[Problem]:
         )
 
 
-def label_problems(labels: Mapping[str, str], path: str) -> Iterator[Problem]:
-    """Report invalid keys and values of labels."""
-    yield from annotation_problems(labels, path)
-    for key, value in sorted(labels.items()):
-        if not is_label_value(value):
-            yield Problem(f"{path}[{key}]", not_a_label_value(value))
-
-
-def annotation_problems(annotations: Iterable[str], path: str) -> Iterator[Problem]:
-    """Report invalid keys of labels or annotations."""
-    for key in sorted(annotations):
-        if not is_qualified_name(key) or key.rpartition("/")[0] != key.rpartition("/")[0].lower():
-            yield Problem(
-                f"{path}[{key}]",
-                f'invalid key "{key}" (expected an optional domain and "/", then at most '
-                f'{LABEL_LIMIT} letters, digits, "-", "_" and "." with a letter or digit at both '
-                "ends)",
-            )
+def key_problems(
+    labels: Mapping[str, str], annotations: Mapping[str, str], path: str
+) -> Iterator[Problem]:
+    """Report invalid keys of the labels and annotations of the object at `path`, and values of labels."""
+    for field, entries in (("labels", labels), ("annotations", annotations)):
+        for key, value in sorted(entries.items()):
+            prefix = key.rpartition("/")[0]
+            if not is_qualified_name(key) or prefix != prefix.lower():
+                yield Problem(
+                    f"{path}.{field}[{key}]",
+                    f'invalid key "{key}" (expected an optional domain and "/", then at most '
+                    f'{LABEL_LIMIT} letters, digits, "-", "_" and "." with a letter or digit at '
+                    "both ends)",
+                )
+            if field == "labels" and not is_label_value(value):
+                yield Problem(f"{path}.{field}[{key}]", not_a_label_value(value))
 
 
 def not_a_label_value(text: str) -> str:

@@ -26,8 +26,7 @@ from dynamo_operator.admission.decide import RULES, ReviewContext
 from dynamo_operator.component.api import GROUP
 from dynamo_operator.crds import KINDS as DEFINED
 from dynamo_operator.crds import filled, whole_schema
-from dynamo_operator.graph.validate import without_switch
-from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext
+from dynamo_operator.graph.warnings import UNKNOWN, ClusterContext, without_switch
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem, later_version, nearest
 from dynamoctl.authoring.render import (

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+import pytest
 from structlog.testing import capture_logs
 
 from kube_runtime.cache.informer import CrdInformer, OptionalInformer
@@ -18,6 +19,8 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import Fault, Server
 from simulated.world import settle
+
+pytestmark = pytest.mark.usefixtures("lists")
 
 DEFINITIONS = path_of(CustomResourceDefinition.KIND)
 NAME = Key("", str(Gadget.KIND))

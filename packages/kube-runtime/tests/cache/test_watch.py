@@ -14,6 +14,8 @@ from simulated.gadget import GADGETS, Gadget, key
 from simulated.server import NO_ANSWER, Fault, Server
 from simulated.world import a_world, settle
 
+pytestmark = pytest.mark.usefixtures("lists")
+
 LONGEST_STREAM = SERVER_SECONDS[1] + MARGIN_SECONDS
 
 

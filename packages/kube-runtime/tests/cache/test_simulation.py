@@ -9,6 +9,7 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from simulated.gadget import GADGETS, Gadget, gadget, key
 from simulated.server import NO_ANSWER, Fault, Stream
 from simulated.witness import Witness
 from simulated.world import World, a_world
+
+pytestmark = pytest.mark.usefixtures("lists")
 
 NAMES = ("a", "b", "c", "d", "e")
 REST_SECONDS = 2000.0

@@ -1,5 +1,6 @@
 """Objects that do not decode are reported, and the others stay unaffected."""
 
+import pytest
 from msgspec.structs import replace
 
 from kube_runtime.errors import DecodeError
@@ -7,6 +8,8 @@ from kube_runtime.kind import Key
 from simulated.clock import on_simulated_clock
 from simulated.gadget import Gadget, GadgetSpec, key
 from simulated.world import a_world, settle
+
+pytestmark = pytest.mark.usefixtures("lists")
 
 
 @on_simulated_clock

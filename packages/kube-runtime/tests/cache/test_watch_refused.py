@@ -11,6 +11,8 @@ from simulated.gadget import Gadget
 from simulated.server import NO_ANSWER, Fault, status
 from simulated.world import World, a_world, settle
 
+pytestmark = pytest.mark.usefixtures("lists")
+
 
 def is_well(world: World) -> bool:
     return world.informer.last_error is None

@@ -17,7 +17,7 @@ IMAGE ?= dynamo-operator
 SBOM ?= dist/sbom.cdx.json
 
 .DEFAULT_GOAL := help
-.PHONY: $(UNITS) $(PARTS) e2e help demo test real diagrams fmt lint types unit cluster permitted crash long kernels planted builds properties conformance golden engine-flags crds docs site site-check charts bench image uv-hashes notebooks
+.PHONY: $(UNITS) $(PARTS) e2e help demo test real fmt lint types unit cluster crash long kernels planted builds conformance golden docs site charts bench image notebooks
 
 help: ## List the recipes
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1|/' | column -t -s '|'
@@ -39,18 +39,17 @@ test: .venv/.synced ## Everything CI runs (TIMES=1: and a table of what took how
 	@$(if $(TIMES),rm -rf dist/times; DYNAMO_TEST_TIMES=$(CURDIR)/dist/times) $(AT_ONCE) $(PARTS) types lint $(UNITS) notebooks
 	@$(if $(TIMES),$(RUN) python tools/times.py dist/times)
 
-fmt: .venv/.synced ## Format the code, lower the baseline of words
+fmt: .venv/.synced ## Format the code
 	@$(RUN) ruff format .
 	@$(RUN) ruff check --fix .
-	@$(RUN) python tools/words.py --tighten
 
-lint: .venv/.synced ## Style, layers, dependencies, spelling and words
+lint: .venv/.synced ## Style, layers, dependencies, spelling, generated pages
 	@$(RUN) ruff format --check .
 	@$(RUN) ruff check .
 	@$(RUN) lint-imports
 	@for package in packages/*; do $(RUN) deptry --config $$package/pyproject.toml $$package/src || exit 1; done
 	@$(RUN) codespell
-	@$(RUN) python tools/words.py
+	@$(RUN) python -m tools.docs --check
 
 types: .venv/.synced ## mypy strict and pyright
 	@$(RUN) mypy
@@ -69,18 +68,9 @@ $(UNITS): .venv/.synced
 $(PARTS): .venv/.synced
 	@$(RUN) pytest $(if $(findstring /,$@),$@,$(addprefix tests/cluster/,$(subst +, ,$@)))
 
-permitted: .venv/.synced ## The suites of graphs, rollouts and scaling with exactly the chart's role (ARGS="-k …")
-	@$(RUN) dynamoctl dev build
-	@for part in graph rollout scaling; do DYNAMO_TEST_CHART_ROLE=1 $(RUN) pytest tests/cluster/$$part $(ARGS) || exit 1; done
-
 crash: .venv/.synced ## Kill the operator before and after each of its writes (20 minutes; ARGS="-k scale")
 	@$(RUN) dynamoctl dev build
 	@DYNAMO_TEST_LONG=1 $(RUN) pytest -m "long or not long" $(wildcard tests/faults/test_*crash*.py) $(ARGS)
-
-properties: .venv/.synced ## The properties of rendering, with 10,000 examples each
-	@$(RUN) pytest packages/dynamo-operator/tests/properties/test_odd_documents.py packages/dynamo-operator/tests/properties/test_properties.py \
-		packages/dynamo-operator/tests/properties/test_quoting.py packages/dynamo-operator/tests/properties/test_shell.py \
-		--hypothesis-profile=properties --timeout=0
 
 planted: .venv/.synced ## Plant each fault of tests/planted in a copy, print the test that finds it (ten minutes; ARGS="-k lease")
 	@$(RUN) dynamoctl dev build
@@ -127,24 +117,12 @@ conformance: .venv/.synced ## Compare with the recorded Go operator, in all mode
 golden: .venv/.synced ## Rewrite the golden files; `git diff` shows what changed
 	@$(RUN) pytest tests/golden --rewrite-golden --quiet
 
-engine-flags: .venv/.synced ## Record the options of Dynamo's programs from their wheels; needs the package registry
-	@$(RUN) python tools/engine_flags.py
-
-crds: .venv/.synced ## Print the CustomResourceDefinitions
-	@$(RUN) dynamoctl crds
-
 docs: .venv/.synced ## Rewrite the generated reference pages
 	@$(RUN) python -m tools.docs
-
-diagrams: .venv/.synced ## Draw the pages' Mermaid diagrams again; needs npm and Chromium
-	@$(RUN) python tools/diagrams.py
 
 site: .venv/.synced ## Build the documentation site in dist/site; fails on a dead link or anchor
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build
 	@echo dist/site/index.html
-
-site-check: site ## Check dist/site in Chromium: phone width, contrast, search by reason
-	@$(RUN) python -m tools.site_check
 
 charts: docs ## Rewrite what is made from the charts; builds Helm
 	@$(RUN) python tools/install_manifests.py
@@ -155,11 +133,6 @@ image: $(UV) ## Build the image and its SBOM (BASE=python:3.12-slim@sha256:… I
 	@mkdir -p $(dir $(SBOM))
 	@$(UV) export --quiet --locked --no-dev --package dynamo-operator --package dynamo-profiler --extra run --format=cyclonedx1.5 --output-file=$(SBOM) >/dev/null
 	@$(ENGINE) build --build-arg BASE=$(BASE) --tag $(IMAGE) --file Containerfile .
-
-uv-hashes: $(UV) ## Pin another version of uv (VERSION=…), by the hashes that the package index has
-	@echo "# The one program that is installed before everything else is pinned by uv.lock. Written by: make uv-hashes" > requirements/uv.new
-	@echo "uv==$(VERSION)" | $(UV) pip compile --quiet --generate-hashes --no-header --no-annotate - >> requirements/uv.new
-	@mv requirements/uv.new requirements/uv.txt
 
 bench: .venv/.synced ## What the operator costs, beside the floor (45 minutes; ARGS="--graphs 20,100 --rounds 1")
 	@$(RUN) dynamoctl dev build

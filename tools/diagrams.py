@@ -1,6 +1,6 @@
 """Draw the Mermaid diagrams of the pages as docs/diagrams/*.svg, so that the site needs no script.
 
-Run `make diagrams` after a change of a diagram. It needs npm, to download Mermaid, and Chromium, to run it.
+Run `python tools/diagrams.py` after a change of a diagram. It needs npm, to download Mermaid, and Chromium.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def drawing(name: str, source: str) -> str:
     path = FOLDER / f"{name}.svg"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     if f'data-source="{digest(source)}"' not in text:
-        raise ValueError(f"docs/diagrams/{name}.svg: outdated; run `make diagrams`")
+        raise ValueError(f"docs/diagrams/{name}.svg: outdated; run `python tools/diagrams.py`")
     width = float(text.partition('viewBox="')[2].partition('"')[0].split()[2])
     scaled = text.replace('style="', f'style="min-width: {width * SCALE:.0f}px; ', 1)
     return (

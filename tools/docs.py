@@ -1,5 +1,6 @@
-"""Write every generated page, picture, notebook and chart file: `make docs`."""
+"""Write every generated page, picture, notebook and chart file: `make docs`. With `--check`, compare them."""
 
+import sys
 from pathlib import Path
 
 from tools import (
@@ -53,8 +54,20 @@ def files() -> dict[Path, str]:
 
 
 def main() -> None:
-    """Write the files, and delete the templates of removed CRDs."""
+    """Write the files, and delete the templates of removed CRDs.
+
+    Raises: SystemExit that names the files that are not up to date, with `--check`.
+    """
     texts = files()
+    if sys.argv[1:] == ["--check"]:
+        old = [
+            str(path.relative_to(Path.cwd()))
+            for path, text in texts.items()
+            if not path.is_file() or path.read_text(encoding="utf-8") != text
+        ]
+        if old:
+            raise SystemExit(f"not up to date, run `make docs`: {' '.join(old)}")
+        return
     for template in (charts.CHARTS / "dynamo-crds/templates").iterdir():
         if template not in texts:
             template.unlink()

@@ -1,4 +1,4 @@
-"""The flags of Dynamo's programs, recorded from the wheels of its releases: `make engine-flags`.
+"""The flags of Dynamo's programs, recorded from the wheels of its releases: `python tools/engine_flags.py`.
 
 The programs import engines of several GB. Here everything that is missing is replaced by an object that
 answers anything, so that a program gets as far as its own parser, whose options are recorded. The options of

@@ -1,4 +1,4 @@
-"""Check the built site in Chromium: `make site-check`, after `make site`.
+"""Check the built site in Chromium: `python -m tools.site_check`, after `make site`.
 
 Lays out every page at the width of a phone, in light and dark. No page may be wider than the screen, and each
 text must have the contrast of WCAG 2.2 level AA. A search for each condition reason must find the page about

@@ -20,7 +20,13 @@ from tools import diagrams
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-BESIDE = ("README.md", "CONTRIBUTING.md", "examples/README.md", "packages/*/README.md")
+BESIDE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "examples/README.md",
+    "packages/*/README.md",
+)
 MANIFESTS = "examples/**/*.yaml"
 LINK = re.compile(
     r"(!?)\[((?:[^\]\[]|\[[^\]]*\])*)\]\((?!https?://|#|mailto:)([^)#\s]+)(#[^)\s]*)?\)"
@@ -45,7 +51,6 @@ def generated() -> dict[str, str]:
     for path in ROOT.glob(MANIFESTS):
         texts[f"{path.relative_to(ROOT).as_posix()}.md"] = _manifest(path)
     texts["packages/README.md"] = _contents("Packages", ROOT.glob("packages/*/README.md"))
-    texts["decisions/README.md"] = _contents("Decisions", (DOCS / "decisions").glob("*.md"))
     return texts
 
 
@@ -111,10 +116,7 @@ def on_page_markdown(
 def _contents(title: str, paths: Any) -> str:
     heads = sorted((path, path.read_text(encoding="utf-8").partition("\n")[0]) for path in paths)
     names = [(head.removeprefix("# "), path) for path, head in heads]
-    rows = [
-        f"- [{head}]({path.name if path.parent.name == 'decisions' else f'{path.parent.name}/README.md'})"
-        for head, path in names
-    ]
+    rows = [f"- [{head}]({path.parent.name}/README.md)" for head, path in names]
     return f"# {title}\n\n" + "\n".join(rows) + "\n"
 
 

@@ -1,6 +1,6 @@
 """The programs of Dynamo accept every command line that we render or generate.
 
-The options of their parsers are recorded from the wheels of the releases (`make engine-flags`).
+The options of their parsers are recorded from the wheels of the releases (`python tools/engine_flags.py`).
 """
 
 import argparse

@@ -111,7 +111,7 @@ def test_diagrams_are_drawn_and_described(site: Path) -> None:
     for name, source in diagrams.items():
         (title,) = re.findall("accTitle: (.+)", source)
         text = (site / name.rpartition("-")[0] / "index.html").read_text(encoding="utf-8")
-        assert f'data-source="{digest(source)}"' in text, "make diagrams"
+        assert f'data-source="{digest(source)}"' in text, "python tools/diagrams.py"
         assert f"{title}</title>" in text
 
 

@@ -1,4 +1,4 @@
-"""How many examples a property gets: some hundred at each change, ten thousand with `make properties`."""
+"""How many examples a property gets: some hundred, or ten thousand with the profile `properties`."""
 
 from hypothesis import HealthCheck, settings
 

@@ -100,11 +100,6 @@ class RuntimeMetrics:
         self.registry = registry or CollectorRegistry()
         self._prefix = prefix
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._declare_reconciles()
-        self._declare_traffic()
-        self._declare_process()
-
-    def _declare_reconciles(self) -> None:
         labels = ("resource_type", "namespace", "result")
         self._reconcile_seconds = self._histogram(
             "reconcile_duration_seconds", "Duration of reconciles.", _RECONCILE_BUCKETS, *labels
@@ -128,7 +123,6 @@ class RuntimeMetrics:
         )
         self._active = self._gauge("reconciles_active", "Running reconciles.", "resource_type")
 
-    def _declare_traffic(self) -> None:
         self._requests = self._counter(
             "api_requests", "Requests to the API server.", "verb", "resource", "code"
         )
@@ -155,7 +149,6 @@ class RuntimeMetrics:
             "cause",
         )
 
-    def _declare_process(self) -> None:
         self._lag = self._gauge("loop_lag_seconds", "Lag of the event loop's last timer.")
         self._expires = self._read(
             GaugeMetricFamily,

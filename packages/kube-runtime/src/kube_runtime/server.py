@@ -153,11 +153,14 @@ class ConnectionLimit:
         self, app: web.Application, limits: Limits = LIMITS, *, shutdown_seconds: float = 1.0
     ) -> None:
         app.middlewares.append(self._counted)
+        logger = logging.getLogger("aiohttp.server.limited")
+        if not logger.filters:
+            logger.addFilter(_BugsOnly())
         self._runner = web.AppRunner(
             app,
             access_log=None,
             shutdown_timeout=shutdown_seconds,
-            logger=_bugs_logger(),
+            logger=logger,
             auto_decompress=False,  # a few bytes may become gigabytes
             keepalive_timeout=limits.idle_seconds,
             lingering_time=1.0,
@@ -181,15 +184,21 @@ class ConnectionLimit:
         """
         await self._runner.setup()
         host, port = address
+        loop = asyncio.get_running_loop()
         try:
-            listener = await _on_one(host, port) if host else _on_every_interface(port)
+            if host:
+                found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                family, _, _, _, (where, *_) = found[0]
+                listener = socket.create_server((str(where), port), family=family, backlog=_BACKLOG)
+            else:
+                listener = _on_every_interface(port)
         except OSError as error:
             code = error.errno or 0  # negative if the name has no address
             reason = os.strerror(code) if code > 0 else error.strerror
             raise ConfigError(f"{host or ''}:{port}", f"cannot listen: {reason}") from error
         listener.settimeout(0)
         self._listener, self._context = listener, context
-        asyncio.get_running_loop().add_reader(listener, self._accept, listener)
+        loop.add_reader(listener, self._accept, listener)
         return int(listener.getsockname()[1])
 
     async def close(self) -> None:
@@ -290,13 +299,6 @@ class _BugsOnly(logging.Filter):
         return not isinstance(error, HttpProcessingError | ConnectionError)
 
 
-def _bugs_logger() -> logging.Logger:
-    logger = logging.getLogger("aiohttp.server.limited")
-    if not logger.filters:
-        logger.addFilter(_BugsOnly())
-    return logger
-
-
 def _on_every_interface(port: int) -> socket.socket:
     """A listening socket for IPv6 and IPv4, or IPv4 only where there is no IPv6."""
     if socket.has_dualstack_ipv6():
@@ -308,10 +310,3 @@ def _on_every_interface(port: int) -> socket.socket:
             if error.errno not in _NO_IPV6:
                 raise
     return socket.create_server(("", port), backlog=_BACKLOG)
-
-
-async def _on_one(host: str, port: int) -> socket.socket:
-    loop = asyncio.get_running_loop()
-    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = addresses[0]
-    return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)

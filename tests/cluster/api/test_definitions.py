@@ -25,11 +25,7 @@ spec: {replicas: 2, dgdRef: {name: graph, serviceName: Decode}}
 """
 LEAVES = (
     "dgd.spec.services.extraPodSpec.mainContainer.livenessProbe.httpGet.port",
-    "dgd.spec.services.extraPodSpec.volumes.ephemeral.volumeClaimTemplate.metadata.labels",
-    "dgd.spec.services.autoscaling.metrics.resource.target.averageUtilization",
     "dgd.spec.services.eppConfig.config.schedulingProfiles.plugins.pluginRef",
-    "dgd.spec.envs.valueFrom.secretKeyRef.key",
-    "dcd.spec.resources.limits.gpu",
     "dgdr.spec.profilingConfig.resources.limits",
     "dgdsa.spec.dgdRef.serviceName",
     "dm.spec.source.uri",

@@ -43,70 +43,9 @@ def within(control_plane: ControlPlane, namespace: str) -> Within:
     return kubectl
 
 
-def a_deployment(*, replicas: int, gpus: int = 0, fake_kubelet: str = "") -> str:
-    labels = {"app": "web"}
-    resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
-    annotations = {"fake-kubelet": fake_kubelet} if fake_kubelet else {}
-    pod = {
-        "metadata": {"labels": labels, "annotations": annotations},
-        "spec": {
-            "containers": [{"name": "main", "image": "example.com/web", "resources": resources}]
-        },
-    }
-    return json.dumps(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "web"},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
-        }
-    )
-
-
 def items(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(text)["items"]
     return found
-
-
-def test_a_deployment_becomes_ready_and_its_pods_go_away_with_it(within: Within) -> None:
-    within("create", "--filename=-", input=a_deployment(replicas=3))
-    within("rollout", "status", "deployment/web", "--timeout=180s")
-    pods = items(within("get", "pods", "--output=json"))
-    assert 3 == len([pod["status"]["podIP"] for pod in pods])
-    within("delete", "deployment/web")
-    within("wait", "--for=delete", "pod", "--selector=app=web", "--timeout=180s")
-
-
-def test_a_pod_that_finds_no_free_gpus_stays_pending(within: Within) -> None:
-    within("create", "--filename=-", input=a_deployment(replicas=1, gpus=9))
-    within(
-        "wait", "pod", "--selector=app=web", "--for=create", "--timeout=180s"
-    )  # the Deployment's controller has seen it
-    within(
-        "wait", "pod", "--selector=app=web", "--timeout=180s",
-        "--for=jsonpath={.status.conditions[?(@.type=='PodScheduled')].reason}=Unschedulable",
-    )  # fmt: skip
-    (pod,) = items(within("get", "pods", "--output=json"))
-    assert "Pending" == pod["status"]["phase"]
-    assert "Insufficient nvidia.com/gpu" in pod["status"]["conditions"][0]["message"]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "phase", "reason"),
-    [("crashes", "Running", "CrashLoopBackOff"), ("no-image", "Pending", "ImagePullBackOff")],
-)
-def test_a_pod_can_be_told_to_fail(within: Within, behaviour: str, phase: str, reason: str) -> None:
-    within("create", "--filename=-", input=a_deployment(replicas=1, fake_kubelet=behaviour))
-    within("wait", "pod", "--selector=app=web", "--for=create", "--timeout=180s")
-    waiting = "{.status.containerStatuses[0].state.waiting.reason}"
-    within("wait", "pod", "--selector=app=web", f"--for=jsonpath={waiting}={reason}")
-    (pod,) = items(within("get", "pods", "--output=json"))
-    assert phase == pod["status"]["phase"]
-
-
-def test_a_job_completes(within: Within) -> None:
-    within("create", "job", "once", "--image=example.com/once")
-    within("wait", "job/once", "--for=condition=Complete", "--timeout=180s")
 
 
 def test_a_service_account_acts_with_its_token_and_may_only_what_it_was_allowed(

@@ -25,7 +25,7 @@ def names(world: World, kind: Kind) -> list[str]:
     return [each["metadata"]["name"] for each in world.list(kind)]
 
 
-@pytest.mark.parametrize(("framework", "nodes"), [("vllm", 2), ("sglang", 2), ("trtllm", 3)])
+@pytest.mark.parametrize(("framework", "nodes"), [("vllm", 2), ("trtllm", 3)])
 def test_a_group_forms_and_the_graph_is_ready(place: World, framework: str, nodes: int) -> None:
     place.create(GRAPH, graph(framework, nodes=nodes))
     ready = place.eventually(GRAPH, "g", is_ready)

@@ -46,13 +46,6 @@ def test_graphs_of_a_namespace_share_a_copy_that_follows_its_source(
     place.gone(SECRET, KEYS)
 
 
-def test_other_graphs_get_no_keys(source: World, place: World) -> None:
-    assert source.get(SECRET, KEYS)
-    place.create(GRAPH, graph("sglang"))
-    place.eventually(GRAPH, "g", is_ready)
-    assert place.get(SECRET, KEYS) is None
-
-
 def test_keys_of_the_namespace_itself_are_left_alone(source: World, place: World) -> None:
     place.create(SECRET, secret("own"))
     place.create(GRAPH, graph("trtllm"))

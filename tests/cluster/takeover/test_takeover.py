@@ -67,9 +67,7 @@ def templates(there: World) -> dict[str, Object]:
     }
 
 
-@pytest.mark.parametrize(
-    "name", ["agg-vllm", "envs-both-levels", "modelref", "ingress-full", "restart-sequential"]
-)
+@pytest.mark.parametrize("name", ["modelref", "ingress-full", "restart-sequential"])
 def test_nothing_restarts_and_all_fields_are_ours(
     kinds: ControlPlane, world: World, tmp_path: Path, name: str
 ) -> None:

@@ -71,13 +71,6 @@ def test_logs_of_a_pod_that_has_none(world: World, admin: Person) -> None:
     assert (1, True) == (code, 'service "frontent" not found; did you mean "Frontend"?' in said)
 
 
-def test_a_name_that_is_nearly_right(world: World, admin: Person) -> None:
-    world.create(GRAPH, graph(Frontend=service("frontend")))
-    code, _, said = admin.run("status", "chad")
-    start = f"error: graph chad not found in namespace {world.namespace}"
-    assert (1, f'{start}; did you mean "chat"?\n') == (code, said)
-
-
 def test_a_namespace_that_does_not_exist(kinds: ControlPlane, world: World) -> None:
     world.create(GRAPH, graph(Frontend=service("frontend")))
     lost = Person(kinds.kubeconfig, "nowhere")

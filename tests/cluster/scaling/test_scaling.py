@@ -102,18 +102,6 @@ def test_scale_with_kubectl(world: World, kubectl: Kubectl) -> None:
     assert {"replicas": 4, "selector": SELECTOR} == scale["status"]
 
 
-def test_to_zero_and_back(world: World, kubectl: Kubectl) -> None:
-    started(world, replicas=2)
-    kubectl("scale", "dgdsa/chat-decode", "--replicas=0")
-    scaled_to(world, 0)
-    frontend = world.get(DEPLOYMENT, "chat-frontend")
-    assert frontend is not None
-    assert 1 == frontend["spec"]["replicas"]
-    world.eventually(GRAPH, "chat", is_ready)
-    kubectl("scale", "dgdsa/chat-decode", "--replicas=1")
-    scaled_to(world, 1)
-
-
 def test_what_a_change_costs(world: World, kubectl: Kubectl, kinds: ControlPlane) -> None:
     started(world)
     audit = Audit(kinds.audit_log)

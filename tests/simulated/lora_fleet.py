@@ -7,7 +7,7 @@ tests connect to a fleet instead; everything else is the product's code.
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
@@ -26,14 +26,6 @@ class Fleet:
 
     workers: defaultdict[str, LoraWorker] = field(default_factory=lambda: defaultdict(LoraWorker))
     url: str = ""
-    killed: threading.Event = field(default_factory=threading.Event)
-    _kill: Callable[[], object] | None = None
-    _is_answered: bool = False
-
-    def kills(self, kill: Callable[[], object], *, is_answered: bool) -> None:
-        """Make the next call kill its caller, before or after the worker has handled it."""
-        self.killed.clear()
-        self._is_answered, self._kill = is_answered, kill
 
     def asked(self) -> list[str]:
         """All requests to all workers."""
@@ -73,18 +65,7 @@ class Fleet:
         await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        kill, self._kill = self._kill, None
-        worker = self.workers[request.match_info["host"]]
-        if kill is None:
-            return await worker.answer(request)
-        answer = await worker.answer(request) if self._is_answered else web.Response(status=503)
-        threading.Thread(target=self._carry_out, args=(kill,)).start()
-        await asyncio.sleep(10)  # the killed caller reads no response
-        return answer
-
-    def _carry_out(self, kill: Callable[[], object]) -> None:
-        kill()
-        self.killed.set()
+        return await self.workers[request.match_info["host"]].answer(request)
 
 
 def dial(fleet: str, address: str) -> str:

@@ -64,18 +64,6 @@ def ready(instance: Instance, kind: str, *, condition: str = "Ready") -> None:
     instance.kubectl("wait", f"--for=condition={condition}", kind, "--all", "--timeout=180s")
 
 
-@pytest.mark.long
-def test_every_example_becomes_ready(playground: Instance) -> None:
-    for file in sorted(EXAMPLES.glob("*.yaml")):
-        playground.kubectl("apply", "--filename", file)
-    ready(playground, "dgdr", condition="Succeeded")
-    ready(playground, "dgd")
-    names = playground.kubectl("get", "dgd", "--output=name").split()
-    assert {file.stem for file in EXAMPLES.glob("*.yaml")} == {
-        each.partition("/")[2] for each in names
-    }
-
-
 def test_a_model_is_loaded_into_simulated_workers(playground: Instance) -> None:
     playground.kubectl("apply", "--filename", EXAMPLES / "tasks" / "lora.yaml")
     playground.kubectl("apply", "--filename=-", stdin=MODEL)

@@ -18,7 +18,7 @@ It is installed as in a cluster: under a ServiceAccount of its own, and with web
 | J-29 to J-31 | `test_scaling_journeys.py` | J-30, GitOps: `scaling/test_scaling.py` |
 | J-32, J-33 | | `scaling/test_scaling.py`, `scaling/test_guide.py` |
 | J-35, J-38 Grove | `test_several_nodes.py` | statuses and scale: `grove/test_grove_graph.py` |
-| J-36 | `test_several_nodes.py` | with the real controller: `multinode/test_groups.py` |
+| J-36 | | with the real controller: `multinode/test_groups.py` |
 | J-37 | `test_several_nodes.py` | |
 """
 

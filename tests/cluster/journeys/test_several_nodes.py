@@ -75,24 +75,6 @@ def test_j37_no_orchestrator(user: User) -> None:
         user.world.eventually(GROUPS, "big-decode-0")
 
 
-def test_j36_leader_worker_sets(user: User) -> None:
-    with installed(user.cluster, ("lws", "podgroup"), (GROUPS, PLACES)):
-        user.apply(big(enable_grove="false"))
-        for index in (0, 1):
-            group = user.world.eventually(GROUPS, f"big-decode-{index}")["spec"]
-            assert (1, 2) == (group["replicas"], group["leaderWorkerTemplate"]["size"])
-            pod = group["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
-            assert "volcano" == pod["schedulerName"]
-            place = user.world.eventually(PLACES, f"big-decode-{index}")
-            assert 2 == place["spec"]["minMember"]
-        user.edit("dgd/big", "{spec: {services: {decode: {replicas: 1}}}}")
-        user.world.gone(GROUPS, "big-decode-1")
-        user.world.gone(PLACES, "big-decode-1")
-        assert user.world.get(GROUPS, "big-decode-0")
-        user.kubectl("delete", "dgd/big")
-        user.world.gone(GROUPS, "big-decode-0")
-
-
 @pytest.fixture
 def grove(kinds: ControlPlane) -> Iterator[None]:
     """Grove and the KAI scheduler's queue `dynamo`."""

@@ -12,11 +12,9 @@ from cluster.conditions import is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service
 from cluster.operator_process import OFF, OperatorProcess
-from cluster.permissions.roles import ACCOUNT, Installation
 from cluster.world import World
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.process.scope import LEASE
-from dynamoctl.installation.permissions import Feature
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment, Lease
 
@@ -81,50 +79,6 @@ def handed_over(world: World, wide: OperatorProcess, restricted: OperatorProcess
     restricted.ready()
     world.until(lambda: has_said(wide, EXCLUDES, world))
     world.eventually(Deployment.KIND, FRONTEND, lambda each: nats(each) == "nats://restricted")
-
-
-def wide_lists(audit: Path, user: str) -> set[str]:
-    """The resources that a user has listed or watched without naming a namespace."""
-    found: set[str] = set()
-    for line in audit.read_text().splitlines():
-        entry = json.loads(line) if line.endswith("}") else {}
-        about = entry.get("objectRef", {})
-        is_list = entry.get("verb") in ("list", "watch") and not about.get("namespace")
-        if is_list and entry["user"]["username"] == user:
-            found.add(about["resource"])
-    return found
-
-
-def test_a_restricted_operator_marks_its_namespace_and_works_there_only(
-    kinds: ControlPlane, world: World, lab: World, tmp_path: Path
-) -> None:
-    place = world.namespace
-    account = Installation(place, {Feature.RESTRICTED}, graphs=place, reads_cluster=False)
-    body = {"apiVersion": "v1", "kind": "List", "items": list(account.objects())}
-    kinds.kubectl("apply", "--server-side", "-f", "-", input=json.dumps(body))
-    kubeconfig = kinds.instance.service_account_kubeconfig(place, ACCOUNT)
-    flags = (*OFF, f"--restrictedNamespace={place}", "--operator-version=v2")
-    with OperatorProcess(kubeconfig, tmp_path / "log", flags) as process:
-        process.ready()
-        lease = world.get(LEASES, LEASE)
-        assert lease is not None
-        spec = lease["spec"]
-        assert ("namespace-restricted-operator-v2", 30) == (
-            spec["holderIdentity"],
-            spec["leaseDurationSeconds"],
-        )
-        assert spec["renewTime"]
-        for each in (world, lab):
-            each.create(GRAPH, small())
-        world.eventually(GRAPH, "chat", is_ready)
-        other = lab.get(GRAPH, "chat")
-        assert other is not None
-        assert ({}, []) == (other.get("status", {}), lab.list(Deployment.KIND))
-        allowed = {"customresourcedefinitions"}
-        user = f"system:serviceaccount:{place}:{ACCOUNT}"
-        assert wide_lists(kinds.audit_log, user) <= allowed
-        assert "not permitted to watch customresourcedefinitions" in process.log.read_text()
-    world.gone(LEASES, LEASE)
 
 
 def test_a_namespace_goes_to_its_own_operator_and_comes_back_when_that_stops(

@@ -65,9 +65,13 @@ def cases(prefix: str, *, is_owned: bool) -> list[Case]:
         (SERVICE, frontend, {"spec": {"ports": [{"port": 1}], "selector": {"app": "theirs"}}}),
         (Ingress.KIND, frontend, {"spec": {"defaultBackend": BACKEND}}),
         (ADAPTER, frontend, {"spec": {"replicas": 3, "dgdRef": THEIR_SERVICE}}),
-        (ServiceAccount.KIND, names.discovery_service_account, {}),
-        (Role.KIND, names.discovery_role, {"rules": []}),
-        (RoleBinding.KIND, names.discovery_role_binding, {"roleRef": ROLE_REFERENCE}),
+        (ServiceAccount.KIND, names.discovery_account, {}),
+        (Role.KIND, partial(names.discovery_account, suffix="-role"), {"rules": []}),
+        (
+            RoleBinding.KIND,
+            partial(names.discovery_account, suffix="-binding"),
+            {"roleRef": ROLE_REFERENCE},
+        ),
         (ConfigMap.KIND, names.epp_config_map, {"data": {"theirs": "yes"}}),
     ]
     return [

@@ -35,13 +35,11 @@ def short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
-def dns_label(text: str) -> str:
-    """Convert a text to a DNS label: at most 63 of `a-z 0-9 -`, alphanumeric at both ends."""
-    return shortened(text, LABEL_LIMIT)
+def dns_label(text: str, limit: int = LABEL_LIMIT) -> str:
+    """Convert a text to a DNS label: at most `limit` of `a-z 0-9 -`, alphanumeric at both ends.
 
-
-def shortened(text: str, limit: int) -> str:
-    """Convert a text to a DNS label of at most `limit` characters, which must be 9 or more."""
+    The limit must be 9 or more.
+    """
     return _fitted(text, _NOT_IN_LABEL.sub("-", text.lower()).strip("-"), limit)
 
 
@@ -73,7 +71,7 @@ def revision_component_name(graph: str, service: str, revision: str) -> str:
 
     The revision is never shortened, since components of two revisions exist side by side.
     """
-    head = shortened(f"{graph}-{service}", LABEL_LIMIT - 1 - len(revision))
+    head = dns_label(f"{graph}-{service}", LABEL_LIMIT - 1 - len(revision))
     return f"{head}-{revision}"
 
 
@@ -93,7 +91,7 @@ def group_name(component: str, index: int) -> str:
     The LeaderWorkerSet creates a StatefulSet `{name}-0`, whose pods have its name and a hash of 11 characters
     in one label value.
     """
-    return shortened(f"{component}-{index}", LABEL_LIMIT - len("-0") - len("-0123456789"))
+    return dns_label(f"{component}-{index}", LABEL_LIMIT - len("-0") - len("-0123456789"))
 
 
 def service_name(component: str, suffix: str = "") -> str:
@@ -136,19 +134,12 @@ def model_service_name(model: str) -> str:
     return f"dynamo-model-{model_hash(model)}"
 
 
-def discovery_service_account(graph: str) -> str:
-    """The ServiceAccount with which the pods of a graph discover each other through the API server."""
-    return dns_subdomain(f"{graph}-k8s-service-discovery")
+def discovery_account(graph: str, suffix: str = "") -> str:
+    """The ServiceAccount with which the pods of a graph discover each other through the API server.
 
-
-def discovery_role(graph: str) -> str:
-    """The Role of the discovery ServiceAccount."""
-    return dns_subdomain(f"{graph}-k8s-service-discovery-role")
-
-
-def discovery_role_binding(graph: str) -> str:
-    """The RoleBinding of the discovery ServiceAccount."""
-    return dns_subdomain(f"{graph}-k8s-service-discovery-binding")
+    Its Role has the suffix `-role`, its RoleBinding `-binding`.
+    """
+    return dns_subdomain(f"{graph}-k8s-service-discovery{suffix}")
 
 
 def role_binding(service_account: str) -> str:
@@ -218,29 +209,22 @@ def grove_names(graph: str, services: Mapping[str, bool]) -> GroveNames:
     never change later: names that fit stay, services are shortened before the set, and the set only if a
     service could not fit beside it.
     """
-    whole = shortened(graph, COMBINED_LIMIT)
+    whole = dns_label(graph, COMBINED_LIMIT)
     fits = all(
-        _fits(whole, key, is_multinode=is_multinode) for key, is_multinode in services.items()
+        room >= _SHORTEST or len(dns_label(key, COMBINED_LIMIT)) <= room
+        for key, room in _room(whole, services).items()
     )
-    set_name = whole if fits else shortened(graph, _SET_LIMIT)
+    set_name = whole if fits else dns_label(graph, _SET_LIMIT)
     return GroveNames(
-        set_name,
-        {
-            key: shortened(key, _room(set_name, is_multinode=is_multinode))
-            for key, is_multinode in services.items()
-        },
+        set_name, {key: dns_label(key, room) for key, room in _room(set_name, services).items()}
     )
 
 
-def _fits(set_name: str, key: str, *, is_multinode: bool) -> bool:
-    room = _room(set_name, is_multinode=is_multinode)
-    return room >= _SHORTEST or len(shortened(key, COMBINED_LIMIT)) <= room
-
-
-def _room(set_name: str, *, is_multinode: bool) -> int:
-    """Characters left to a service; a scaling group and its clique share them."""
+def _room(set_name: str, services: Mapping[str, bool]) -> dict[str, int]:
+    """Characters left to each service; a scaling group and its clique share them."""
     room = COMBINED_LIMIT - len(set_name)
-    return (room - len(LEADER_SUFFIX)) // 2 if is_multinode else room
+    shared = (room - len(LEADER_SUFFIX)) // 2
+    return {key: shared if is_multinode else room for key, is_multinode in services.items()}
 
 
 COMPONENT = "component"

@@ -376,7 +376,7 @@ def _service_account(
 ) -> str:
     """The default ServiceAccount, unless role or user name one."""
     if _is_discovered(component, settings):
-        return names.discovery_service_account(parent_graph(component))
+        return names.discovery_account(parent_graph(component))
     return defaults.service_account_name or "default"
 
 

@@ -6,7 +6,7 @@ namespace. Multinode services have none, since losing any pod of a group stops t
 """
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import ComponentSpec, DisruptionBudget, DynamoComponentDeployment
+from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
 from dynamo_operator.component.plan import (
     annotations,
     component_labels,
@@ -72,16 +72,13 @@ def _bound(spec: ComponentSpec, settings: RenderSettings) -> Object:
     if spec.nodes > 1:
         return {}
     if spec.disruption_budget is not None:
-        return _written(spec.disruption_budget)
+        budget = spec.disruption_budget
+        bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
+        return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
     default = settings.disruption_budget_max_unavailable
     if not default or (spec.replicas or 0) <= 1:
         return {}
     return {"maxUnavailable": _amount(default)}
-
-
-def _written(budget: DisruptionBudget) -> Object:
-    bounds = {"minAvailable": budget.min_available, "maxUnavailable": budget.max_unavailable}
-    return {name: _amount(bound) for name, bound in bounds.items() if bound is not None}
 
 
 def _amount(bound: int | str) -> int | str:

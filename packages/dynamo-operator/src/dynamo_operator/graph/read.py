@@ -74,8 +74,8 @@ async def read_graph(
         members=grove,
         pods={key: pods.of_service(*graph.key, key) for key in grove},
         set_origin=origin,
-        ssh_keys=ssh_key_copies(graph, cache, settings),
-        ssh_key_types=ssh_key_types(cache),
+        ssh_keys=ssh_key_copies(graph, cache, settings) if settings.mpi_secret_name else (),
+        ssh_key_types=ssh_key_types(cache) if settings.mpi_secret_name else (),
     )
 
 

@@ -41,8 +41,8 @@ _DISCOVERY_RULES = (
 
 def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
     """The ServiceAccount, Role and RoleBinding for discovery through the API server."""
-    account = names.discovery_service_account(graph)
-    role = names.discovery_role(graph)
+    account = names.discovery_account(graph)
+    role = names.discovery_account(graph, "-role")
     return (
         service_account(namespace, account),
         {
@@ -51,7 +51,7 @@ def discovery_objects(namespace: str, graph: str) -> tuple[Object, ...]:
             "metadata": _rbac_metadata(namespace, role, account),
             "rules": [dict(rule) for rule in _DISCOVERY_RULES],
         },
-        role_binding(namespace, names.discovery_role_binding(graph), account, "Role", role),
+        role_binding(namespace, names.discovery_account(graph, "-binding"), account, "Role", role),
     )
 
 

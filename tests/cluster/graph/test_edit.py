@@ -8,7 +8,7 @@ from cluster.conditions import condition, is_ready
 from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.person import Person
-from cluster.world import World
+from cluster.world import PODS, World
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from kube_runtime.kind import Kind, Object
@@ -65,6 +65,7 @@ def test_a_graph_is_suspended_and_resumed(world: World, admin: Person) -> None:
     assert f"Suspending graph {world.namespace}/chat.\n" == (admin.run("suspend", "chat")[1])
     world.eventually(GRAPH, "chat", lambda it: condition(it, "Suspended").get("status") == "True")
     world.eventually(Deployment.KIND, "chat-decode", replicas(0))
+    assert not [pod for pod in world.list(PODS) if "deletionTimestamp" not in pod["metadata"]]
     _, text, said = admin.run("scale", "chat/Decode", "--replicas=2")
     assert "to 2 replicas" in text
     assert "note: the graph chat is suspended; `dynamoctl resume dgd/chat` ends that\n" == said

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from cluster.conditions import condition, is_ready
-from cluster.conftest import ControlPlane
 from cluster.graph.graphs import graph, service, worker
 from cluster.graph.test_graph import COMPONENT, DEPLOYMENT, GRAPH
 from cluster.world import PODS, World
@@ -65,26 +64,6 @@ def test_a_restart_replaces_every_pod_once(world: World) -> None:
     assert {"one"} == {restarted(world, each) for each in ("frontend", "decode")}
 
 
-def test_a_suspended_graph_has_no_pods_and_comes_back_as_it_was(world: World) -> None:
-    world.create(GRAPH, small())
-    world.eventually(GRAPH, "chat", is_ready)
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {"nvidia.com/suspend": "true"}}})
-    suspended = world.eventually(
-        GRAPH, "chat", lambda body: condition(body, "Suspended").get("status") == "True"
-    )
-    assert set() == pods(world)
-    ready = condition(suspended, "Ready")
-    assert ("False", "suspended") == (ready["status"], ready["reason"])
-    assert 2 == suspended["spec"]["services"]["Decode"]["replicas"]
-    world.patch(GRAPH, "chat", {"metadata": {"annotations": {"nvidia.com/suspend": None}}})
-    world.eventually(
-        GRAPH,
-        "chat",
-        lambda body: is_ready(body) and condition(body, "Suspended")["status"] == "False",
-    )
-    assert 3 == len(pods(world))
-
-
 def test_nothing_is_done_for_a_paused_graph_until_the_pause_ends(world: World) -> None:
     world.create(GRAPH, small())
     world.eventually(GRAPH, "chat", is_ready)
@@ -113,29 +92,6 @@ def test_a_paused_graph_can_be_deleted(world: World) -> None:
     assert [] == world.list(COMPONENT)
     world.delete(GRAPH, "chat")
     world.gone(GRAPH, "chat")
-
-
-def test_kubectl_scales_the_workers_of_a_graph(
-    kinds: ControlPlane, world: World, namespace: str
-) -> None:
-    world.create(GRAPH, small())
-    world.eventually(GRAPH, "chat", is_ready)
-    kinds.kubectl("scale", f"--namespace={namespace}", "dgd/chat", "--replicas=2")
-    scaled = world.eventually(
-        GRAPH, "chat", lambda body: is_ready(body) and body["status"].get("replicas") == 2
-    )
-    counts = {key: each["replicas"] for key, each in scaled["status"]["services"].items()}
-    assert {"Frontend": 1, "Decode": 4} == counts
-    assert 2 == scaled["spec"]["services"]["Decode"]["replicas"]
-    kinds.kubectl("scale", f"--namespace={namespace}", "dgd/chat", "--replicas=0")
-    zero = world.eventually(
-        GRAPH, "chat", lambda body: is_ready(body) and body["status"].get("replicas") == 0
-    )
-    assert "successful" == zero["status"]["state"]
-    selector = zero["status"]["selector"]
-    assert "" == kinds.kubectl(
-        "get", f"--namespace={namespace}", "pods", f"--selector={selector}", "--output=name"
-    )
 
 
 def test_a_component_that_is_not_paused_any_more_says_so(world: World) -> None:

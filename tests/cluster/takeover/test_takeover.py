@@ -145,17 +145,6 @@ def test_a_variable_that_is_taken_out_of_the_graph_leaves_the_pods(
         assert "FROM" not in [each["name"] for each in component["spec"].get("envs", [])]
 
 
-def test_what_others_have_set_stays(kinds: ControlPlane, world: World, tmp_path: Path) -> None:
-    there = recorded(kinds, world, "agg-vllm")
-    kinds.kubectl("label", f"--namespace={there.namespace}", "deployment/g-frontend", "team=search")
-    with operator(kinds, there, tmp_path):
-        there.until(lambda: is_taken_over(there))
-        found = there.get(Deployment.KIND, "g-frontend")
-        assert found is not None
-        assert "search" == found["metadata"]["labels"]["team"]
-        assert "1" == found["metadata"]["annotations"]["deployment.kubernetes.io/revision"]
-
-
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_a_graph_whose_deletion_hangs_on_the_old_finalizer_goes(
     kinds: ControlPlane, world: World, tmp_path: Path, propagation: str

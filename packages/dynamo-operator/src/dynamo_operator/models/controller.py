@@ -7,7 +7,7 @@ each reconcile compares the desired state with the recorded one, and calls run c
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dynamo_operator import labels, names
@@ -24,7 +24,6 @@ from dynamo_operator.models.plan import (
     siblings,
 )
 from dynamo_operator.models.status import (
-    changes_only_failures,
     invalid_status,
     is_recorded,
     model_status,
@@ -39,7 +38,7 @@ from dynamo_operator.shared.events import model_status_events
 from dynamo_operator.shared.patches import FINALIZER, with_finalizer, without_finalizer
 from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
-from kube_runtime.apply.status import StatusRateLimit, patch_status
+from kube_runtime.apply.status import patch_status
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
@@ -159,11 +158,6 @@ STATUS_SECONDS = 2.0
 UNLOAD_RETRY_SECONDS = 5.0
 """Seconds until the unloading of a deleted model is retried after a namespace lease interrupted it."""
 
-LARGE = 200
-LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
-"""The same with more than `LARGE` endpoints, and if only counts of failures changed: the status of a thousand
-endpoints has some 300 KiB, which etcd stores and every watch receives."""
-
 
 @dataclass(frozen=True, slots=True)
 class ModelController:
@@ -172,8 +166,6 @@ class ModelController:
     cache: Cache
     reporter: Reporter
     calls: ModelCalls
-    large_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
-    tally_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
 
     reconciles: ClassVar[type[Resource]] = DynamoModel
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -213,24 +205,18 @@ class ModelController:
         due = [work for work in planned.due if work.endpoint.id in recorded]
         start = self.calls.chosen(state, due)
         times = planned.requeue_after_seconds
-        wait = self._pace(model, status).wait(model, status)
-        if all(is_recorded(model, pending(work.endpoint, work.calls)) for work in start):
+        wait = self.reporter.limit.wait(model, status)
+        recorded_before = all(
+            is_recorded(model, pending(work.endpoint, work.calls)) for work in start
+        )
+        if recorded_before:
             self.calls.start(model.key, state, start)
-            if wait:
-                return earliest(Result(wait), *times)
-            stored = await self._write(model, status, state)
-        elif wait and len(planned.present) > LARGE:
+        if wait:
             return earliest(Result(wait), *times)
-        else:
-            stored = await self._write(model, status, state)
+        stored = await self._write(model, status, state)
+        if not recorded_before:
             self.calls.start(model.key, state, start)
         return replace(earliest(DONE, *times), written=stored)
-
-    def _pace(self, model: DynamoModel, status: DynamoModelStatus) -> StatusRateLimit:
-        """The rate limit for such a status."""
-        if len(status.endpoints) <= LARGE:
-            return self.reporter.limit
-        return self.tally_pace if changes_only_failures(model, status) else self.large_pace
 
     def _state(self, model: DynamoModel) -> KnownEndpoints:
         """The known state of the model's endpoints; read from the status if another client wrote that."""
@@ -252,9 +238,7 @@ class ModelController:
         self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
     ) -> DynamoModel:
         """Write the status, record its Events, and return the model with it."""
-        stored = await patch_status(
-            self.reporter.writer, model, status, limit=self._pace(model, status)
-        )
+        stored = await patch_status(self.reporter.writer, model, status, limit=self.reporter.limit)
         state.written = _written(stored)
         self._report(model, stored)
         return stored

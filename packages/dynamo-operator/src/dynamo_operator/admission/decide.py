@@ -262,8 +262,10 @@ def _decided(
         new = decode(rules.type_, new_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
-    except DecodeError as error:
-        return Decision((_misfit(error),), reason="decode_failed")
+    except DecodeError as error:  # the object passes its schema and does not fit its type
+        message, _, place = error.message.partition(_AT)
+        path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"
+        return Decision((Problem(path, message),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
     old = _readable(rules, old_text)
@@ -333,12 +335,6 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
         return decode(rules.type_, text)
     except DecodeError:
         return None
-
-
-def _misfit(error: DecodeError) -> Problem:
-    """The problem of an object that passes its schema and does not fit its type (decision 41)."""
-    message, _, place = error.message.partition(_AT)
-    return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
 
 
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:

@@ -429,9 +429,9 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
         event = StatusEvent("DeploymentReady", text)
         return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
     reason, text, events = _unready(request, name, state)
-    ready = condition(graph.status.conditions, "Ready")
-    if ready is not None and ready.status != "True" and ready.reason in _EXPLAINING:
-        text = f"{text}: {ready.reason}: {ready.message}"
+    cause = condition(graph.status.conditions, "Ready")
+    if cause is not None and cause.status != "True" and cause.reason in _EXPLAINING:
+        text = f"{text}: {cause.reason}: {cause.message}"
     waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
     status = request_status(request, RequestState.DEPLOYING, waiting, message=text)
     return RequestReport(replace(status, deployment=deployment), events)

@@ -1,15 +1,21 @@
-"""The page docs/labels-and-annotations.md, from the declarations in `dynamo_operator.labels`."""
+"""The page docs/labels-and-annotations.md, from `labels.toml`."""
 
+import tomllib
 from pathlib import Path
 
-from dynamo_operator.labels import ENTRIES, SELECTING, Use
+from dynamo_operator.labels import SELECTING
 from tools.markdown import table
+
+KEYS: list[dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("labels.toml").read_text("utf-8")
+)["key"]
+"""Each key with its `use`: a label, or an annotation that is read or written; what it is on, and its text."""
 
 PAGE = Path(__file__).parents[1] / "docs" / "labels-and-annotations.md"
 HEAD = """\
 # Labels and annotations
 
-<!-- Written by `make docs`. Change the texts in `packages/dynamo-operator/src/dynamo_operator/labels.py`. -->
+<!-- Written by `make docs`. Change the texts in `tools/labels.toml`. -->
 
 Every key that the operator reads or writes. A service is an entry of `spec.services` of a
 DynamoGraphDeployment; its `annotations` are those inside the entry.
@@ -34,9 +40,9 @@ labels and annotations of a graph that it sets or reads itself, and lists those 
 key is accepted without effect, as before, so that old manifests keep their meaning.
 """
 SECTIONS = {
-    Use.LABEL: "Labels",
-    Use.READ: "Annotations that you can set",
-    Use.WRITTEN: "Annotations that the operator sets",
+    "label": "Labels",
+    "read": "Annotations that you can set",
+    "written": "Annotations that the operator sets",
 }
 
 
@@ -44,7 +50,7 @@ def page() -> str:
     """The page."""
     lines = [HEAD]
     for use, title in SECTIONS.items():
-        rows = [(f"`{entry.key}`", entry.on, entry.text) for entry in ENTRIES if entry.use is use]
+        rows = [(f"`{row['key']}`", row["on"], row["text"]) for row in KEYS if row["use"] == use]
         lines += [f"## {title}\n", *table(("key", "on", "meaning"), rows), ""]
     lines.append(YOUR_OWN)
     keys = ", ".join(f"`{key}`" for key in sorted(SELECTING))

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "permissions.md"
 HEAD = """\
 # Permissions
 
-<!-- Written by `make docs`. Source: `packages/dynamoctl/src/dynamoctl/installation/permissions.py`. -->
+<!-- Written by `make docs`. Source: `packages/dynamoctl/src/dynamoctl/installation/permissions.toml`. -->
 
 The operator's permissions, and why it needs them. The chart's roles come from the same list, and a test
 runs the operator with a ServiceAccount that has exactly these permissions. It contains no `*`.

@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 HEAD = """\
 # Settings
 
-<!-- Written by `make docs`. Change the texts in `dynamo_operator/settings.py`. -->
+<!-- Written by `make docs`. Change the texts in `dynamo_operator/settings.toml`. -->
 
 The operator reads its settings once, at start. Flags override the settings file, the file overrides
 environment variables, and those override the defaults. If any setting is invalid, the operator reports

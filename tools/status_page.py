@@ -3,7 +3,7 @@
 from itertools import groupby
 from pathlib import Path
 
-from dynamo_operator.catalog import MEANINGS, REQUEST_MEANINGS
+from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.component.api import BlockedPod, ServiceReplicaStatus
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
 from dynamo_operator.shared.conditions import POD_REASONS
@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "status.md"
 HEAD = """\
 # Status: conditions, reasons and remedies
 
-<!-- Written by `make docs`. Source: `dynamo_operator/catalog.py`. -->
+<!-- Written by `make docs`. Source: `packages/dynamo-graphs/src/dynamo_graphs/meanings.toml`. -->
 
 Start with `dynamoctl why NAME`: it reports what blocks a graph, with the matching remedy from this page
 ([cli.md](cli.md)). Without it, use `kubectl get dgd -o wide`: state, ready services, reason and message. The
@@ -75,7 +75,7 @@ means zero.
 def page() -> str:
     """The page."""
     lines = [HEAD.format(reasons=", ".join(f"`{reason}`" for reason in POD_REASONS))]
-    for kind, rows in groupby((*MEANINGS, *REQUEST_MEANINGS), key=lambda meaning: meaning.kind):
+    for kind, rows in groupby(MEANINGS, key=lambda meaning: meaning.kind):
         cells = [
             (row.condition, row.status, f"`{row.reason}`", row.text, row.advice) for row in rows
         ]

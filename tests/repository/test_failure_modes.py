@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dynamo_graphs.catalog import MEANINGS, NO_ACTION
 from dynamo_operator import labels
-from dynamo_operator.catalog import MEANINGS, NO_ACTION
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.controller import ComponentController
 from dynamo_operator.features import suspension
@@ -112,7 +112,7 @@ def is_known(token: str) -> bool:
     if _METRIC.fullmatch(token):
         return f"`{token}`" in metrics()
     if key := _KEY.match(token):
-        return key.group() in {each.key for each in labels.ENTRIES}
+        return key.group() in labels.LABELS | labels.ANNOTATIONS
     if _FIELD.fullmatch(token):
         return has_field(token)
     return token in reasons() | events() | causes() or _is_said(token)
@@ -152,6 +152,7 @@ def test_every_reason_that_is_not_good_has_a_row() -> None:
         str(each.reason)
         for each in MEANINGS
         if each.status != good[0]
+        and each.kind != "DynamoGraphDeploymentRequest"
         and each.advice != good[1]
         and each.reason != suspension.SuspensionReason.RESUMED
     }

@@ -18,7 +18,7 @@ NOT_WITH_THE_IMPORT = (
     "dynamo_operator.component.plan",
     "dynamo_operator.component.render",
     "dynamo_operator.settings",
-    "dynamo_operator.catalog",
+    "dynamo_graphs.catalog",
     "dynamo_operator.graph.validate",
     "kube_runtime.client",
 )

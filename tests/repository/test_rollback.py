@@ -13,7 +13,7 @@ import yaml
 
 from dynamo_graphs.schema import status_problems
 from dynamo_operator.crds import KINDS
-from dynamo_operator.shared.patches import FINALIZER
+from dynamo_operator.labels import FINALIZER
 from kube_runtime.kind import Object
 
 CASES = Path(__file__).parents[2] / "tests/conformance/cases"

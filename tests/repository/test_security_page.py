@@ -10,9 +10,9 @@ import pytest
 
 from dynamo_legacy.api import RESOURCES as OLDER
 from dynamo_operator.crds import RESOURCES, custom_resource_definition, custom_resource_definitions
-from dynamo_operator.labels import ENTRIES, Use
 from dynamoctl.installation.permissions import GRANTED, NVIDIA, PROFILING_NODES, RULES
 from kube_runtime.types.meta import Resource
+from tools.labels_page import KEYS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
@@ -172,5 +172,5 @@ def test_every_status_field_that_decides_something_is_in_the_table() -> None:
 
 
 def test_every_annotation_that_the_operator_writes_is_in_the_table() -> None:
-    written = {entry.key for entry in ENTRIES if entry.use is Use.WRITTEN}
+    written = {row["key"] for row in KEYS if row["use"] == "written"}
     assert sorted(written - set().union(*read_back().values())) == []

@@ -5,8 +5,8 @@ import pytest
 from cluster.conftest import ControlPlane
 from cluster.person import Person
 from cluster.world import World
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Object
 from kube_runtime.types.kinds import Deployment
 

@@ -11,7 +11,7 @@ from conformance.modes import MODES
 from conformance.recordings import Case
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.patches import FINALIZER
+from dynamo_operator.labels import FINALIZER
 from kube_runtime.kind import Kind, Object
 
 MANAGER = "manager"

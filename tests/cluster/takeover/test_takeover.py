@@ -18,8 +18,8 @@ from conformance.recordings import Case
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.shared.cluster import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from dynamo_operator.shared.patches import FINALIZER
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.kinds import Deployment, Ingress, Role, RoleBinding, Service, ServiceAccount
 

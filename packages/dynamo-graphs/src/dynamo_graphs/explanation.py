@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dynamo_graphs.ages import age, ago, since
+from dynamo_graphs.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_graphs.reader import Reading
-from dynamo_operator.catalog import NO_ACTION, meaning, pod_advice
 from dynamo_operator.component.api import GROUP, BlockedPod, DynamoComponentDeployment
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.graph import status as configuration

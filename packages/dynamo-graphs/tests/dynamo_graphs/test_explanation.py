@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from dynamo_graphs.catalog import MEANINGS, meaning
 from dynamo_graphs.explanation import Explanation, changed_at, explanation
-from dynamo_operator.catalog import MEANINGS, REQUEST_MEANINGS, meaning
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
 from dynamo_operator.models.api import DynamoModel
 from dynamo_operator.requests.api import DynamoGraphDeploymentRequest
@@ -304,7 +304,7 @@ def test_a_request_that_failed_says_where() -> None:
 
 
 def test_every_row_of_the_table_is_found() -> None:
-    for row in (*MEANINGS, *REQUEST_MEANINGS):
+    for row in MEANINGS:
         for type_ in row.condition.split(", "):
             assert row == meaning(row.kind, Condition(type_, row.status, row.reason))
 

@@ -10,8 +10,8 @@ import pytest
 from dynamo_graphs.reader import Missing, Reading
 from dynamo_operator.crds import RESOURCES
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.shared.patches import FINALIZER
 from dynamoctl.change.uninstall import uninstall
 from dynamoctl.inspect.top import print_top
 from dynamoctl.inspect.tree import print_reasons

@@ -37,8 +37,9 @@ from dynamo_legacy.status import (
     urls,
 )
 from dynamo_legacy.validation import deployment_problems, shared_size_problem
-from dynamo_operator.component.read import LiveObjects, live_objects
+from dynamo_operator.component.read import live_objects
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import LiveObjects
 from dynamo_operator.shared.report import (
     NOTHING,
     Reporter,

@@ -23,18 +23,12 @@ from dynamo_legacy.translate import as_component, claim_name
 from dynamo_legacy.validation import nim_problems
 from dynamo_operator import names
 from dynamo_operator.component.pods import NO_DEPLOYMENT, deployment_readiness, diagnose
-from dynamo_operator.component.read import (
-    LiveObjects,
-    PodIndex,
-    component_pod_watch,
-    live_objects,
-    read_facts,
-)
+from dynamo_operator.component.read import PodIndex, component_pod_watch, live_objects, read_facts
 from dynamo_operator.features.exposure import component_exposure
 from dynamo_operator.features.namespace_defaults import Member, rendered_as_running
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts, PodServiceAccount, VirtualService
+from dynamo_operator.shared.cluster import Facts, LiveObjects, PodServiceAccount, VirtualService
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.report import (
     NOTHING,

@@ -13,6 +13,7 @@ from dynamo_operator.component.pod import pod_spec
 from dynamo_operator.component.render import component_plan
 from dynamo_operator.features.takeover.plan import WORKLOADS, units
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.settings import fields as setting_fields
 from dynamo_operator.shared.cluster import GROVE, Facts, LiveTemplate, NamespaceDefaults
 from kube_runtime.kind import Object
 from specs import a_component
@@ -220,6 +221,5 @@ def test_a_fact_changes_no_template_or_is_one_that_running_pods_keep(field: str)
 
 
 def flags_of(field: msgspec.structs.FieldInfo) -> tuple[str, ...]:
-    [setting] = field.type.__metadata__
-    flags: tuple[str, ...] = setting.flags
-    return flags
+    by_path = {each.path: each.setting.flags for each in setting_fields()}
+    return by_path["render", field.name]

@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from dynamo_operator.labels import ENTRIES
+from dynamo_operator.labels import ANNOTATIONS, LABELS
 
 TOOL = runpy.run_path(str(Path(__file__).parents[4] / "tools/labels_page.py"))
 
@@ -12,6 +12,8 @@ def test_the_page_in_the_repository_is_up_to_date() -> None:
     assert TOOL["page"]() == TOOL["PAGE"].read_text("utf-8")
 
 
-def test_no_key_of_one_use_is_declared_twice() -> None:
-    keys = [(entry.key, entry.use) for entry in ENTRIES]
-    assert len(keys) == len(set(keys))
+def test_every_key_has_its_row_and_its_use() -> None:
+    explained = [(row["key"], row["use"] == "label") for row in TOOL["KEYS"]]
+    assert len(explained) == len(set(explained))
+    declared = {(key, True) for key in LABELS} | {(key, False) for key in ANNOTATIONS}
+    assert declared == set(explained)

@@ -51,8 +51,8 @@ def test_several_nodes_need_something_that_runs_them_unless_it_is_grove() -> Non
         "failed to reconcile Dynamo components deployments: no multinode orchestrator available"
     ) == lack.message
     assert "no_multinode_orchestrator" == lack.reason
-    assert () == missing(graph, Facts(lws_served=True))
-    assert () == missing(recorded(graph, GROVE), Facts())
+    assert () == tuple(missing(graph, Facts(lws_served=True)))
+    assert () == tuple(missing(recorded(graph, GROVE), Facts()))
 
 
 def test_what_is_installed_and_may_not_be_read_is_not_reported_as_missing() -> None:
@@ -77,9 +77,9 @@ NO_QUEUE = "queue 'other' not found in cluster. Ensure the queue exists before u
 def test_the_queue_of_a_graph_on_grove_must_be_there(queue: str, expected: list[str]) -> None:
     metadata = {"annotations": {"nvidia.com/kai-scheduler-queue": queue}}
     graph = a_graph({"w": a_service()}, metadata=metadata)
-    assert () == missing(graph, QUEUES)
+    assert () == tuple(missing(graph, QUEUES))
     assert expected == [lack.message for lack in missing(recorded(graph, GROVE), QUEUES)]
-    assert () == missing(recorded(graph, GROVE), Facts())
+    assert () == tuple(missing(recorded(graph, GROVE), Facts()))
 
 
 def test_a_claim_alone_is_waited_for_and_anything_else_is_a_failure() -> None:

@@ -9,7 +9,6 @@ from dynamo_operator import labels
 from dynamo_operator.component.api import ServiceReplicaStatus
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.providers import (
-    has_begun,
     runs_on_withheld_grove,
     to_record,
     workload_provider,
@@ -76,27 +75,22 @@ NATIVE, MANAGED_PROVIDER = RenderSettings(), RenderSettings(worker_rollout="mana
 
 
 @pytest.mark.parametrize("chosen", [COMPONENT, GROVE])
-@pytest.mark.parametrize("is_new", [True, False])
-def test_a_choice_is_recorded_once_where_there_is_one(chosen: str, is_new: bool) -> None:
-    record = to_record(graph_of_provider(), chosen, WITH_GROVE, NATIVE, is_new=is_new)
+@pytest.mark.parametrize("present", [(), (DCD,)])
+def test_a_choice_is_recorded_once_where_there_is_one(
+    chosen: str, present: tuple[str, ...]
+) -> None:
+    record = to_record(graph_of_provider(), chosen, WITH_GROVE, NATIVE, present)
     assert {labels.WORKLOAD_PROVIDER: chosen} == record
     recorded = graph_of_provider(recorded=chosen)
-    assert {} == to_record(recorded, chosen, WITH_GROVE, NATIVE, is_new=is_new)
+    assert {} == to_record(recorded, chosen, WITH_GROVE, NATIVE, present)
 
 
 def test_without_a_choice_nothing_is_recorded() -> None:
-    assert {} == to_record(graph_of_provider(), COMPONENT, WITHOUT, NATIVE, is_new=True)
+    assert {} == to_record(graph_of_provider(), COMPONENT, WITHOUT, NATIVE, ())
 
 
-@pytest.mark.parametrize(("chosen", "facts"), [(COMPONENT, WITHOUT), (COMPONENT, WITH_GROVE)])
-def test_only_new_graphs_of_components_begin_with_the_rollouts_of_the_setting(
-    chosen: str, facts: Facts
-) -> None:
-    begun = to_record(graph_of_provider(), chosen, facts, MANAGED_PROVIDER, is_new=True)
-    assert "managed" == begun[labels.WORKER_ROLLOUT]
-    present = to_record(graph_of_provider(), chosen, facts, MANAGED_PROVIDER, is_new=False)
-    assert labels.WORKER_ROLLOUT not in present
-    on_grove = to_record(graph_of_provider(), GROVE, WITH_GROVE, MANAGED_PROVIDER, is_new=True)
+def test_a_graph_on_grove_gets_no_managed_rollouts() -> None:
+    on_grove = to_record(graph_of_provider(), GROVE, WITH_GROVE, MANAGED_PROVIDER, ())
     assert labels.WORKER_ROLLOUT not in on_grove
 
 
@@ -109,12 +103,17 @@ def reported(kind: Literal["Deployment", "LeaderWorkerSet", "PodClique"]) -> Dyn
     return msgspec.structs.replace(graph_of_provider(), status=status)
 
 
-def test_what_says_that_a_graph_has_begun() -> None:
-    assert has_begun(graph_of_provider(), ("Role", DCD))
-    assert has_begun(graph_of_provider(), (SET,))
-    assert has_begun(graph_of_provider(recorded=COMPONENT), ())
-    assert has_begun(reported("Deployment"), ())
-    assert not has_begun(graph_of_provider(), ("Role", "ServiceAccount"))
+def rollouts(graph: DynamoGraphDeployment, *present: str) -> bool:
+    record = to_record(graph, COMPONENT, WITHOUT, MANAGED_PROVIDER, present)
+    return labels.WORKER_ROLLOUT in record
+
+
+def test_only_a_graph_that_has_not_begun_gets_the_rollouts_of_the_setting() -> None:
+    assert not rollouts(graph_of_provider(), "Role", DCD)
+    assert not rollouts(graph_of_provider(), SET)
+    assert not rollouts(graph_of_provider(recorded=COMPONENT))
+    assert not rollouts(reported("Deployment"))
+    assert rollouts(graph_of_provider(), "Role", "ServiceAccount")
 
 
 @pytest.mark.parametrize(

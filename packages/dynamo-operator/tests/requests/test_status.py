@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from dynamo_operator.catalog import REQUEST_MEANINGS
+from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.requests import status
+from dynamo_operator.requests import status as requested_graph
 from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -19,7 +20,9 @@ from dynamo_operator.requests.status import RequestReport
 from kube_runtime.kind import Key
 from kube_runtime.types.meta import Condition, Metadata
 
-ROWS = {(row.condition, row.status, str(row.reason)) for row in REQUEST_MEANINGS}
+KIND = DynamoGraphDeploymentRequest.KIND.name
+MEANT = [row for row in MEANINGS if row.kind == KIND]
+ROWS = {(row.condition, row.status, row.reason) for row in MEANT}
 SPEC = DynamoGraphDeploymentRequestSpec("m", "vllm", ProfilingConfig("p:1"), auto_apply=True)
 AT = Key("n", "r")
 GRAPH = ProfilingResult({"apiVersion": "v", "kind": "k", "metadata": {"name": "g"}, "spec": {}})
@@ -58,17 +61,17 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.generated(
                     request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
                 )
-            yield status.created(request, AT, ())
+            yield requested_graph.created(request, AT, ())
             for type_, reason in RETRIED:
                 report_failure = (
                     status.not_started
                     if type_ is RequestConditionType.PROFILING
-                    else status.not_created
+                    else requested_graph.not_created
                 )
                 yield report_failure(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
-                yield status.mirrored(request, a_graph(graph))
-            yield status.lost(request)
+                yield requested_graph.mirrored(request, a_graph(graph))
+            yield requested_graph.lost(request)
             yield status.settled(request)
             yield status.paused(request, "paused")
             yield status.too_large(request, "too large")
@@ -84,8 +87,8 @@ def test_every_reason_is_explained_with_advice() -> None:
         RequestState.FAILED,
     }
     assert {*map(str, RequestReason), *map(str, own)} == {reason for _, _, reason in ROWS}
-    assert all(row.text and row.advice for row in REQUEST_MEANINGS)
-    assert len(ROWS) == len(REQUEST_MEANINGS)
+    assert all(row.text and row.advice for row in MEANT)
+    assert len(ROWS) == len(MEANT)
 
 
 def test_every_reported_condition_has_its_row() -> None:

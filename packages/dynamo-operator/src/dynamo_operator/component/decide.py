@@ -3,15 +3,14 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.plan import Rendered
-from dynamo_operator.component.read import ComponentInputs
 from dynamo_operator.component.render import component_parts, component_shared_objects
 from dynamo_operator.component.status import component_stop
 from dynamo_operator.features.exposure import component_exposure
@@ -22,11 +21,26 @@ from dynamo_operator.features.takeover.apply import (
     without_new_drains,
 )
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
 from dynamo_operator.shared.problems import Problem
 from kube_runtime.apply.result import Blocked
 from kube_runtime.kind import Key, Object
+from kube_runtime.types.kinds import Pod, StatefulSet
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentInputs:
+    """The inputs of one reconcile.
+
+    `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
+    a group without one is missing. `pods` are those of the workload, without debug copies.
+    """
+
+    facts: Facts
+    live: LiveObjects = field(default_factory=dict)
+    leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
+    pods: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from dataclasses import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.decide import ComponentInputs
 from dynamo_operator.component.framework import needs_ssh_keys
 from dynamo_operator.component.render import group_names
 from dynamo_operator.features.grove.read import live_templates
@@ -24,6 +24,7 @@ from dynamo_operator.shared.cluster import (
     Facts,
     InferencePool,
     LeaderWorkerSet,
+    LiveObjects,
     OptionalApi,
     PodClique,
     PodCliqueScalingGroup,
@@ -144,9 +145,6 @@ _TYPES: Mapping[OptionalApi, tuple[type[Resource], ...]] = {
 _BESIDE: tuple[type[Resource], ...] = (PullSecret, PodServiceAccount)
 """The types beside its children that a component is rendered from; a change wakes it."""
 
-LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
-"""Live objects by kind and key."""
-
 
 def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]]) -> LiveObjects:
     """The cached objects of these kinds that `owner` owns."""
@@ -171,12 +169,12 @@ def read_facts(namespace: str, cache: Cache) -> Facts:
 
 def withheld(cache: Cache) -> dict[OptionalApi, tuple[Kind, ...]]:
     """The optional APIs that are installed but forbidden, each with its forbidden kinds."""
-    found: dict[OptionalApi, tuple[Kind, ...]] = {}
+    forbidden: dict[OptionalApi, tuple[Kind, ...]] = {}
     for api, types in _TYPES.items():
         missing = tuple(type_ for type_ in types if not cache.serves(type_))
         if missing and all(cache.forbids(type_) for type_ in missing):
-            found[api] = tuple(type_.KIND for type_ in missing)
-    return found
+            forbidden[api] = tuple(type_.KIND for type_ in missing)
+    return forbidden
 
 
 def serves(cache: Cache, api: OptionalApi) -> bool:
@@ -248,20 +246,6 @@ def pvc_watch(cache: Cache) -> Watches:
 def orchestrator_watches() -> tuple[Watches, ...]:
     """Wake all graphs when LeaderWorkerSets or PodGroups are installed or removed; no object wakes any."""
     return tuple(Watches(type_, lambda _: ()) for type_ in (LeaderWorkerSet, PodGroup))
-
-
-@dataclass(frozen=True, slots=True)
-class ComponentInputs:
-    """The inputs of one reconcile.
-
-    `live` are the objects that the component owns. `leaders` are the StatefulSets of the leaders by group;
-    a group without one is missing. `pods` are those of the workload, without debug copies.
-    """
-
-    facts: Facts
-    live: LiveObjects = field(default_factory=dict)
-    leaders: Mapping[str, StatefulSet] = field(default_factory=dict)
-    pods: tuple[Pod, ...] = ()
 
 
 def read_component(

@@ -36,7 +36,6 @@ from dynamo_operator.features.picker import lone_picker_problems, picker_problem
 from dynamo_operator.features.rollouts.plan import MODES
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentSpec
 from dynamo_operator.graph.replicas import base_replicas
-from dynamo_operator.labels import Use
 from dynamo_operator.names import MAX_HISTORY_LIMIT, parsed_history_limit
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -128,14 +127,9 @@ _BACKENDS = ("etcd", "kubernetes")
 _RECREATE = "Recreate"
 _STRATEGIES = (_RECREATE, "RollingUpdate")
 _RESERVED_LABELS = frozenset(
-    entry.key
-    for entry in labels.ENTRIES
-    if entry.use is Use.LABEL and not entry.key.startswith("app.kubernetes.io/")
+    key for key in labels.LABELS if not key.startswith("app.kubernetes.io/")
 )
 """Labels by which the operator selects, or that identify its objects. Kubernetes' common labels are free."""
-_RESERVED_ANNOTATIONS = frozenset(
-    entry.key for entry in labels.ENTRIES if entry.use is not Use.LABEL
-)
 _NUMBER_OR_PERCENT = re.compile(r"(?P<number>\d{1,9})(?P<percent>%)?", re.ASCII)
 
 
@@ -146,7 +140,7 @@ def graph_metadata_problems(graph: DynamoGraphDeploymentSpec) -> Iterator[Proble
     yield from key_problems(graph.labels, graph.annotations, "spec")
     for field, given, reserved in (
         ("labels", graph.labels, _RESERVED_LABELS),
-        ("annotations", graph.annotations, _RESERVED_ANNOTATIONS),
+        ("annotations", graph.annotations, labels.ANNOTATIONS),
     ):
         for key in sorted(reserved & given.keys()):
             keys = ", ".join(sorted(reserved))

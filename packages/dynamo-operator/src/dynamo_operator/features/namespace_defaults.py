@@ -19,14 +19,13 @@ import msgspec
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import lacks_image
-from dynamo_operator.component.read import LiveObjects
 from dynamo_operator.component.render import namespace_defaults
 from dynamo_operator.features.grove.render import grove_namespace_defaults
 from dynamo_operator.features.takeover.plan import DEPLOYMENT_UNIT, GROUP_UNIT, WORKLOADS, units
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.names import component_name
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts, NamespaceDefaults
+from dynamo_operator.shared.cluster import Facts, LiveObjects, NamespaceDefaults
 from kube_runtime.apply.drift import content_of, template_has_no_drift
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.kinds import Pod

@@ -15,18 +15,17 @@ from dynamo_operator.graph.decision import Decision, GraphInputs
 from dynamo_operator.graph.features import FEATURES
 from dynamo_operator.graph.providers import (
     PROVIDERS,
-    has_begun,
     runs_on_withheld_grove,
     to_record,
     with_provider,
     workload_provider,
 )
-from dynamo_operator.graph.render import graph_model_objects, graph_shared_objects
+from dynamo_operator.graph.render import graph_shared_objects
 from dynamo_operator.graph.replicas import effective_replicas, sized
 from dynamo_operator.graph.status import graph_stop
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.names import COMPONENT, GROVE, recorded
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.patches import FINALIZER
 from dynamo_operator.shared.problems import Problem
 
 
@@ -57,8 +56,7 @@ def plan_graph(
 ) -> Decision:
     """Decide what to write for a valid graph whose provider is available."""
     chosen = workload_provider(live, inputs.facts, inputs.children)
-    is_new = not has_begun(live, inputs.children)
-    record = to_record(live, chosen, inputs.facts, settings, is_new=is_new)
+    record = to_record(live, chosen, inputs.facts, settings, inputs.children)
     annotations = {**live.metadata.annotations, labels.WORKLOAD_PROVIDER: chosen, **record}
     metadata = msgspec.structs.replace(live.metadata, annotations=annotations)
     graph = msgspec.structs.replace(live, metadata=metadata)
@@ -66,7 +64,8 @@ def plan_graph(
     provider = PROVIDERS.get(chosen, PROVIDERS[COMPONENT])
     decision = Decision(graph, inputs, settings, now, provider, features, record)
     for feature in features:
-        decision = feature.plan(decision)
+        if feature.plan:
+            decision = feature.plan(decision)
     replicas = effective_replicas(graph, decision.adapters.replicas, decision.suspension.zero)
     effective = _effective(graph, replicas, decision.restart.ids)
     decision = replace(
@@ -74,13 +73,14 @@ def plan_graph(
         effective=effective,
         sized=sized(effective),
         accounts=graph_shared_objects(effective, settings),
-        models=graph_model_objects(effective),
     )
     for feature in features:
-        decision = feature.settle(decision)
+        if feature.settle:
+            decision = feature.settle(decision)
     decision = provider.render(decision)
     for feature in features:
-        decision = feature.render(decision)
+        if feature.render:
+            decision = feature.render(decision)
     return decision
 
 

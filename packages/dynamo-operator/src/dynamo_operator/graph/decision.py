@@ -8,7 +8,6 @@ import msgspec
 
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.pods import ServiceView
-from dynamo_operator.component.read import LiveObjects
 from dynamo_operator.features.grove.status import GroveMember
 from dynamo_operator.features.history import History
 from dynamo_operator.features.restart import RestartPlan
@@ -19,9 +18,9 @@ from dynamo_operator.features.takeover.plan import Origin
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.replicas import Observed
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts
+from dynamo_operator.shared.cluster import Facts, LiveObjects
 from dynamo_operator.shared.conditions import Stop
-from dynamo_operator.shared.patches import Write
+from dynamo_operator.shared.writes import Write
 from kube_runtime.apply.result import Applied, Blocked
 from kube_runtime.kind import Key, Object
 from kube_runtime.types.kinds import ControllerRevision, Pod
@@ -112,16 +111,6 @@ class Decision:
         return replace(self, graph=graph, effective=effective, sized=sized)
 
 
-def _unchanged(decision: Decision) -> Decision:
-    return decision
-
-
-def _same_status(
-    _: Decision, __: Applied, status: DynamoGraphDeploymentStatus
-) -> DynamoGraphDeploymentStatus:
-    return status
-
-
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What one part of a graph that not every graph has adds to the decision.
@@ -131,12 +120,12 @@ class Feature:
     """
 
     applies: Callable[[DynamoGraphDeployment, GraphInputs], bool]
-    plan: Callable[[Decision], Decision] = _unchanged
-    settle: Callable[[Decision], Decision] = _unchanged
-    render: Callable[[Decision], Decision] = _unchanged
-    status: Callable[
-        [Decision, Applied, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus
-    ] = _same_status
+    plan: Callable[[Decision], Decision] | None = None
+    settle: Callable[[Decision], Decision] | None = None
+    render: Callable[[Decision], Decision] | None = None
+    status: (
+        Callable[[Decision, DynamoGraphDeploymentStatus], DynamoGraphDeploymentStatus] | None
+    ) = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ from dynamo_operator.graph.decision import Decision, Feature, GraphInputs
 from dynamo_operator.graph.render import component_object, pvc_objects
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import SUSPENDED
-from dynamo_operator.shared.patches import Delete, Patch, Write, scaling
+from dynamo_operator.shared.writes import Delete, Patch, Write, scaling
 from kube_runtime.apply.drift import content_of, has_no_drift
-from kube_runtime.apply.result import Applied, Cause, Change, Verb
+from kube_runtime.apply.result import Cause, Change, Verb
 from kube_runtime.kind import Object
 from kube_runtime.times import rfc3339
 from kube_runtime.types.kinds import ControllerRevision
@@ -59,8 +59,8 @@ def _uses_adapters(graph: DynamoGraphDeployment, inputs: GraphInputs) -> bool:
 
 def _plan_adapters(decision: Decision) -> Decision:
     inputs = decision.inputs
-    found = inputs.adapters
-    adapters = plan_adapters(decision.graph, inputs.services, found.present, found.not_created)
+    present, not_created = inputs.adapters.present, inputs.adapters.not_created
+    adapters = plan_adapters(decision.graph, inputs.services, present, not_created)
     return replace(decision, adapters=adapters)
 
 
@@ -74,8 +74,8 @@ def _uses_rollouts(graph: DynamoGraphDeployment, inputs: GraphInputs) -> bool:
 
 
 def _plan_rollouts(decision: Decision) -> Decision:
-    found = observed_revisions(decision.graph, decision.inputs.components, decision.settings)
-    return replace(decision, revisions=found)
+    components, settings = decision.inputs.components, decision.settings
+    return replace(decision, revisions=observed_revisions(decision.graph, components, settings))
 
 
 def observed_revisions(
@@ -151,7 +151,7 @@ def _render_rollouts(decision: Decision) -> Decision:
 
 
 def _rollout_status(
-    decision: Decision, _: Applied, status: DynamoGraphDeploymentStatus
+    decision: Decision, status: DynamoGraphDeploymentStatus
 ) -> DynamoGraphDeploymentStatus:
     assert decision.rollout is not None  # noqa: S101  # `_settle_rollouts`
     progress = rolling_update(decision.graph, decision.rollout, rfc3339(decision.now))
@@ -175,7 +175,7 @@ def _plan_restart(decision: Decision) -> Decision:
 
 
 def _restart_status(
-    decision: Decision, _: Applied, status: DynamoGraphDeploymentStatus
+    decision: Decision, status: DynamoGraphDeploymentStatus
 ) -> DynamoGraphDeploymentStatus:
     return msgspec.structs.replace(status, restart=decision.restart.status)
 
@@ -190,7 +190,7 @@ def _plan_suspension(decision: Decision) -> Decision:
 
 
 def _suspension_status(
-    decision: Decision, _: Applied, status: DynamoGraphDeploymentStatus
+    decision: Decision, status: DynamoGraphDeploymentStatus
 ) -> DynamoGraphDeploymentStatus:
     suspended = decision.suspension.condition
     more = () if suspended is None else (suspended,)

@@ -10,7 +10,9 @@ import msgspec
 
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.plan import canonical
 from dynamo_operator.component.pods import ServiceView, diagnose
+from dynamo_operator.features.grove.render import grove_model_objects
 from dynamo_operator.features.grove.status import grove_views
 from dynamo_operator.features.namespace_defaults import grove_members, rendered_as_running
 from dynamo_operator.features.rollouts.plan import (
@@ -28,7 +30,7 @@ from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.decision import Decision, Provider
 from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.status import component_views
-from dynamo_operator.names import COMPONENT, GROVE, recorded
+from dynamo_operator.names import COMPONENT, GROVE, component_name, recorded
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import GROVE as GROVE_API
 from dynamo_operator.shared.cluster import (
@@ -37,7 +39,7 @@ from dynamo_operator.shared.cluster import (
     PodCliqueScalingGroupScale,
     PodCliqueSet,
 )
-from dynamo_operator.shared.patches import Delete, Write, scaling
+from dynamo_operator.shared.writes import Delete, Write, scaling
 from kube_runtime.apply.result import Applied, Cause, Change, Verb, controls
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import condition
@@ -71,14 +73,6 @@ def workload_provider(graph: DynamoGraphDeployment, facts: Facts, present: Colle
             return made.pop()
     wants_grove = graph.metadata.annotations.get(labels.ENABLE_GROVE, "").lower() != "false"
     return GROVE if wants_grove and facts.grove_served else COMPONENT
-
-
-def has_begun(graph: DynamoGraphDeployment, present: Collection[str]) -> bool:
-    """Whether a provider has ever created anything for a graph, which controls objects of these kinds."""
-    kinds = {*present, *_reported(graph)}
-    return labels.WORKLOAD_PROVIDER in graph.metadata.annotations or not kinds.isdisjoint(
-        _PROVIDER_OF_KIND
-    )
 
 
 def runs_on_withheld_grove(
@@ -120,20 +114,23 @@ def to_record(
     chosen: str,
     facts: Facts,
     settings: RenderSettings,
-    *,
-    is_new: bool,
+    present: Collection[str],
 ) -> dict[str, str]:
     """Return the annotations to add to a graph that record its provider and how its workers roll out.
 
-    Empty if there is no choice: a single provider, and native rollouts. Only a graph that `is_new` gets the
-    operator's default of rollouts; others keep theirs.
+    Empty if there is no choice: a single provider, and native rollouts. Only a graph for which no provider
+    has ever created anything gets the operator's default of rollouts; others, which control objects of the
+    kinds `present` or report some, keep theirs.
     """
-    record: dict[str, str] = {}
-    if facts.grove_served:
-        record[labels.WORKLOAD_PROVIDER] = chosen
-    if is_new and chosen == COMPONENT and settings.worker_rollout == MANAGED:
-        record[labels.WORKER_ROLLOUT] = MANAGED
-    return {key: value for key, value in record.items() if key not in graph.metadata.annotations}
+    annotations, record = graph.metadata.annotations, dict[str, str]()
+    if labels.WORKLOAD_PROVIDER not in annotations:
+        if facts.grove_served:
+            record[labels.WORKLOAD_PROVIDER] = chosen
+        is_new = _PROVIDER_OF_KIND.keys().isdisjoint({*present, *_reported(graph)})
+        manages = settings.worker_rollout == MANAGED and chosen == COMPONENT
+        if is_new and manages and labels.WORKER_ROLLOUT not in annotations:
+            record[labels.WORKER_ROLLOUT] = MANAGED
+    return record
 
 
 def with_provider(
@@ -151,7 +148,7 @@ def _render_components(decision: Decision) -> Decision:
     return replace(
         decision,
         rendered=rendered,
-        objects=adopted_components(rendered, inputs.live),
+        objects=adopted_components(rendered, inputs.live) if inputs.live else rendered,
         before=(*decision.before, *_leftovers(decision, PodCliqueSet)),
     )
 
@@ -161,7 +158,12 @@ def _component_views(
 ) -> Mapping[str, ServiceView]:
     graph, rollout = decision.effective, decision.rollout
     workers = rollout.workers if rollout else PLAIN
-    names = {key: worker_component_name(graph, key, workers) for key in sorted(graph.spec.services)}
+    names = {
+        key: worker_component_name(graph, key, workers)
+        if workers.suffix
+        else component_name(graph.metadata.name, key)
+        for key in sorted(graph.spec.services)
+    }
     components = {
         key: (name, applied.get(DynamoComponentDeployment, name)) for key, name in names.items()
     }
@@ -179,6 +181,7 @@ def _render_on_grove(decision: Decision) -> Decision:
         decision,
         rendered=rendered,
         objects=objects,
+        models=tuple(map(canonical, grove_model_objects(graph))),
         before=(*decision.before, *_leftovers(decision, DynamoComponentDeployment)),
         after=(*decision.after, *_resized_members(decision)),
     )

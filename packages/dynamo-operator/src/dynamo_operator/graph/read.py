@@ -14,8 +14,8 @@ from dynamo_operator.features.grove.read import members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
 from dynamo_operator.features.scaling.controller import read_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
-from dynamo_operator.features.takeover.apply import read_set_origin
-from dynamo_operator.features.takeover.plan import Origin
+from dynamo_operator.features.takeover.apply import set_origin
+from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
 from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
 from dynamo_operator.graph.decision import GraphInputs
 from dynamo_operator.graph.providers import with_provider
@@ -23,10 +23,17 @@ from dynamo_operator.graph.replicas import Observed, ServiceObserved
 from dynamo_operator.graph.status import is_current, is_ready
 from dynamo_operator.names import LEADER_SUFFIX, is_on_grove, is_paused, workload_name
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import PodCliqueScalingGroup, PodCliqueSet, PodCliqueSetSpec
+from dynamo_operator.shared.cluster import (
+    LiveObjects,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodCliqueSetSpec,
+)
 from kube_runtime.apply.applier import Applier
 from kube_runtime.apply.result import controls
 from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
+from kube_runtime.errors import NotFound
 from kube_runtime.kind import Key
 from kube_runtime.types.kinds import ControllerRevision
 from kube_runtime.types.meta import R, Resource
@@ -59,17 +66,20 @@ async def read_graph(
         facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
     inputs = GraphInputs(facts, live)
     graph = with_provider(graph, facts, inputs.children)
-    components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     grove, origin = {}, Origin.OUTDATED
+    services, components = dict[str, ServiceObserved](), tuple[DynamoComponentDeployment, ...]()
+    if live:
+        services = {**service_snapshot(graph, cache)}
+        components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     if is_on_grove(graph):
         grove = members(graph, cache)
         origin = await read_set_origin(graph, live, applier.writer.client)
     return replace(
         inputs,
-        services=service_snapshot(graph, cache),
+        services=services,
         components=components,
         former=tuple(_controlled(graph, ControllerRevision, cache)),
-        leaving=leaving_pods(components, pods),
+        leaving=leaving_pods(components, pods) if components else {},
         adapters=read_adapters(graph, cache, suppression),
         members=grove,
         pods={key: pods.of_service(*graph.key, key) for key in grove},
@@ -167,3 +177,21 @@ def _member(member: GroveMember, restart: str, clique_set: PodCliqueSet) -> Serv
         replicas=live.status.replicas,
         ready=ready,
     )
+
+
+async def read_set_origin(
+    graph: DynamoGraphDeployment, live: LiveObjects, client: Client
+) -> Origin:
+    """The origin of an earlier operator's set: the graph and the set are read once, before it is taken over.
+
+    Raises: OperatorError if that fails.
+    """
+    for running in live.values():
+        annotations = running.metadata.annotations
+        if isinstance(running, PodCliqueSet) and is_of_earlier_operator(annotations):
+            try:
+                bodies = [await client.get_raw(it.KIND, it.key) for it in (graph, running)]
+            except NotFound:
+                break  # the apply that follows reports it
+            return set_origin(*(body["metadata"].get("managedFields", ()) for body in bodies))
+    return Origin.OUTDATED

@@ -15,7 +15,7 @@ from dynamo_operator.component.plan import (
 from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_operator.component.render import discovery_backend
 from dynamo_operator.features.disruption import graph_disruption_budgets
-from dynamo_operator.features.grove.render import grove_model_objects, grove_objects
+from dynamo_operator.features.grove.render import grove_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_operator.graph.replicas import VARIABLE, config_of
@@ -145,13 +145,6 @@ def graph_shared_objects(
     return tuple(map(canonical, objects))
 
 
-def graph_model_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """Return the Services of models of a graph on Grove, which all their users own and none controls."""
-    if not is_on_grove(graph):
-        return ()
-    return tuple(map(canonical, grove_model_objects(graph)))
-
-
 def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     """Return a PVC for each entry with `create: true`, in the order of the spec.
 
@@ -192,14 +185,18 @@ def component_object(
     if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    return {**desired, "spec": with_port(spec, key)}
+    if spec.get("componentType") == "frontend":
+        spec = with_port(spec, key)
+    return {**desired, "spec": spec}
 
 
 def with_port(spec: Object, service: str) -> Object:
     """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`, if it has one."""
-    config = config_of(spec.get("envs", ()))
+    if all(entry.get("name") != VARIABLE for entry in spec.get("envs", ())):
+        return spec
+    config = config_of(spec["envs"])
     entry = config.get(service)
-    if spec.get("componentType") != "frontend" or not isinstance(entry, dict):
+    if not isinstance(entry, dict):
         return spec
     changed = {**config, service: {**entry, "port": HTTP_PORT}}
     text = json.dumps(changed, sort_keys=True, separators=(",", ":"))

@@ -48,25 +48,30 @@ def component_resource(
 ) -> Object:
     """Return the DynamoComponentDeployment of one service."""
     service = as_configured(graph, key)
-    suffix = revision.suffix if has_revisions(service) else ""
+    is_revised = revision is not PLAIN and has_revisions(service)
+    suffix = revision.suffix if is_revised else ""
     annotations = service_annotations(graph, service) | {
         name: graph.metadata.annotations[name]
         for name in _INHERITED
         if name in graph.metadata.annotations
     }
-    spec = _spec(graph, key, service, annotations, revision)
-    if variables := _namespace_variables(graph, service, revision):
+    spec = _spec(graph, key, service, annotations, suffix)
+    if key in revision.replicas:
+        spec["replicas"] = revision.replicas[key]
+    if revision is not PLAIN and (variables := _namespace_variables(graph, service, revision)):
         spec["envs"] = merged_environment(variables, spec.get("envs", ()))
     if service.component_type == "frontend" and service.ingress is None:
         spec["ingress"] = default_ingress(graph.metadata.name, settings)
     own_annotations = {
         name: annotations[name] for name in graph.spec.annotations if name in annotations
     }
-    if revision.content and has_revisions(service):
+    if revision.content and is_revised:
         own_annotations[labels.WORKER_CONTENT] = revision.content
     metadata = object_metadata(
         graph.metadata.namespace,
-        worker_component_name(graph, key, revision),
+        worker_component_name(graph, key, revision)
+        if suffix
+        else names.component_name(graph.metadata.name, key),
         spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
         own_annotations,
     )
@@ -83,10 +88,9 @@ def _spec(
     key: str,
     service: ComponentSpec,
     annotations: dict[str, str],
-    revision: WorkerRevision,
+    suffix: str,
 ) -> Object:
     """The spec of the service, with what the graph sets for all of its services."""
-    suffix = revision.suffix if has_revisions(service) else ""
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
@@ -104,8 +108,6 @@ def _spec(
         spec["backendFramework"] = graph.spec.backend_framework
     if annotations:
         spec["annotations"] = annotations
-    if key in revision.replicas:
-        spec["replicas"] = revision.replicas[key]
     if graph.spec.envs:
         spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
     return spec

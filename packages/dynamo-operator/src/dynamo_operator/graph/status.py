@@ -64,7 +64,7 @@ def configuration_warning(
 ) -> tuple[Condition, ...]:
     """The condition of a graph without problems; empty if it has no warnings and never had any."""
     warnings = list(map(str, graph_inoperative(graph)))
-    if not istio_served:
+    if not istio_served and any(service.ingress for service in graph.spec.services.values()):
         warnings += map(str, _without_istio(graph))
     if not warnings and condition(graph.status.conditions, TYPE) is None:
         return ()
@@ -184,7 +184,8 @@ def report(
         selector=graph_selector(graph, scale.covered),
     )
     for feature in decision.features:
-        status = feature.status(decision, applied, status)
+        if feature.status:
+            status = feature.status(decision, status)
     wait = decision.rollout.wait_seconds if decision.rollout else None
     times = [seconds for seconds in (computed.requeue_after_seconds, wait) if seconds]
     return GraphStatus(status, min(times, default=None))
@@ -375,7 +376,7 @@ def graph_stop(
         return Stop(status, "WorkloadProviderUnavailable", [text])
     if problems:
         return refused(refused_status(graph, problems), problems)
-    if lacks := missing(graph, facts):
+    if lacks := tuple(missing(graph, facts)):
         texts = [lack.message for lack in lacks]
         status = stopped_status(graph, lacks[0].state, lacks[0].reason, "; ".join(texts))
         return Stop(status, "PrerequisiteMissing", texts)
@@ -406,12 +407,8 @@ def stopped_status(
     )
 
 
-def missing(graph: DynamoGraphDeployment, facts: Facts) -> tuple[Missing, ...]:
+def missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     """All missing prerequisites of a graph, those that fail it first."""
-    return tuple(_missing(graph, facts))
-
-
-def _missing(graph: DynamoGraphDeployment, facts: Facts) -> Iterator[Missing]:
     services = graph.spec.services.values()
     if not is_on_grove(graph) and any(lacks_orchestrator(service, facts) for service in services):
         forbidden = withheld_text(facts.withheld, (LEADER_WORKER_SET, GROVE))

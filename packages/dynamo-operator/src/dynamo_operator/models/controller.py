@@ -6,11 +6,12 @@ each reconcile compares the desired state with the recorded one, and calls run c
 """
 
 import asyncio
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from dynamo_operator import labels, names
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel, DynamoModelSpec, DynamoModelStatus
 from dynamo_operator.models.calls import Infos, KnownEndpoints, ModelCalls, unload_all
 from dynamo_operator.models.plan import (
@@ -24,6 +25,7 @@ from dynamo_operator.models.plan import (
     siblings,
 )
 from dynamo_operator.models.status import (
+    changes_only_failures,
     invalid_status,
     is_recorded,
     model_status,
@@ -35,9 +37,10 @@ from dynamo_operator.models.validate import model_problems
 from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.events import model_status_events
-from dynamo_operator.shared.patches import FINALIZER, with_finalizer, without_finalizer
+from dynamo_operator.shared.patches import with_finalizer, without_finalizer
+from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
-from kube_runtime.apply.status import patch_status
+from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.cache.informer import Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
@@ -60,9 +63,7 @@ def read_model(
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
     service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
-    named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
-    # The names of two base models may have the same hash.
-    colliding = named if named is not None and named != base_model else ""
+    colliding = _other_model(service, base_model)
     slices = () if colliding else tuple(_of_base(cache, EndpointSlice, namespace, base_model))
     recorded = (*state.endpoints.values(), *(run.endpoint for run in state.runs.values()))
     pods: dict[str, Pod] = {}
@@ -93,6 +94,12 @@ def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> I
     for resource in cache.list(type_, namespace):
         if resource.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_:
             yield resource
+
+
+def _other_model(service: ModelService | None, base_model: str) -> str:
+    """The base model that the Service serves, if its name only has the same hash; else ""."""
+    named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
+    return named if named is not None and named != base_model else ""
 
 
 def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
@@ -153,6 +160,11 @@ STATUS_SECONDS = 2.0
 UNLOAD_RETRY_SECONDS = 5.0
 """Seconds until the unloading of a deleted model is retried after a namespace lease interrupted it."""
 
+LARGE = 200
+LARGE_SECONDS, TALLY_SECONDS = 5.0, 60.0
+"""The same with more than `LARGE` endpoints, and if only counts of failures changed: the status of a thousand
+endpoints has some 300 KiB, which etcd stores and every watch receives."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelController:
@@ -161,6 +173,8 @@ class ModelController:
     cache: Cache
     reporter: Reporter
     calls: ModelCalls
+    large_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(LARGE_SECONDS))
+    tally_pace: StatusRateLimit = field(default_factory=lambda: StatusRateLimit(TALLY_SECONDS))
 
     reconciles: ClassVar[type[Resource]] = DynamoModel
     owns: ClassVar[tuple[type[Resource], ...]] = ()
@@ -183,11 +197,8 @@ class ModelController:
         if is_paused(model):
             return await report_paused(model, self.reporter)
         problems = model_problems(model)
-        if problems or model.spec is None:  # loaded LoRAs stay
-            status = invalid_status(model, problems)
-            stored = await patch_status(self.reporter.writer, model, status)
-            self._report(model, stored)
-            return Result(written=stored)
+        if problems or model.spec is None:
+            return await self._refuse(model, problems)
         return await self._reconcile(model, model.spec)
 
     async def _reconcile(self, model: DynamoModel, spec: DynamoModelSpec) -> Result:
@@ -203,18 +214,24 @@ class ModelController:
         due = [work for work in planned.due if work.endpoint.id in recorded]
         start = self.calls.chosen(state, due)
         times = planned.requeue_after_seconds
-        wait = self.reporter.limit.wait(model, status)
-        recorded_before = all(
-            is_recorded(model, pending(work.endpoint, work.calls)) for work in start
-        )
-        if recorded_before:
+        wait = self._pace(model, status).wait(model, status)
+        if all(is_recorded(model, pending(work.endpoint, work.calls)) for work in start):
             self.calls.start(model.key, state, start)
-        if wait:
+            if wait:
+                return earliest(Result(wait), *times)
+            stored = await self._write(model, status, state)
+        elif wait and len(planned.present) > LARGE:
             return earliest(Result(wait), *times)
-        stored = await self._write(model, status, state)
-        if not recorded_before:
+        else:
+            stored = await self._write(model, status, state)
             self.calls.start(model.key, state, start)
         return replace(earliest(DONE, *times), written=stored)
+
+    def _pace(self, model: DynamoModel, status: DynamoModelStatus) -> StatusRateLimit:
+        """The rate limit for such a status."""
+        if len(status.endpoints) <= LARGE:
+            return self.reporter.limit
+        return self.tally_pace if changes_only_failures(model, status) else self.large_pace
 
     def _state(self, model: DynamoModel) -> KnownEndpoints:
         """The known state of the model's endpoints; read from the status if another client wrote that."""
@@ -236,10 +253,18 @@ class ModelController:
         self, model: DynamoModel, status: DynamoModelStatus, state: KnownEndpoints
     ) -> DynamoModel:
         """Write the status, record its Events, and return the model with it."""
-        stored = await patch_status(self.reporter.writer, model, status, limit=self.reporter.limit)
+        stored = await patch_status(
+            self.reporter.writer, model, status, limit=self._pace(model, status)
+        )
         state.written = _written(stored)
         self._report(model, stored)
         return stored
+
+    async def _refuse(self, model: DynamoModel, problems: Sequence[Problem]) -> Result:
+        """Report the problems of the spec; loaded LoRAs stay."""
+        stored = await patch_status(self.reporter.writer, model, invalid_status(model, problems))
+        self._report(model, stored)
+        return Result(written=stored)
 
     def _report(self, before: DynamoModel, after: DynamoModel) -> None:
         for event in model_status_events(before, after) if after is not before else ():

@@ -290,5 +290,17 @@ def recorded_places(status: DynamoModelStatus) -> frozenset[EndpointId]:
     return frozenset((info.pod_uid, info.address) for info in infos)
 
 
+def changes_only_failures(model: DynamoModel, status: DynamoModelStatus) -> bool:
+    """Whether the status differs from the stored one only in the number of failures of endpoints."""
+    stored = map(_without_repetitions, (*model.status.endpoints, *model.status.former_endpoints))
+    updated = map(_without_repetitions, (*status.endpoints, *status.former_endpoints))
+    return list(stored) == list(updated)
+
+
+def _without_repetitions(info: EndpointInfo) -> EndpointInfo:
+    """The endpoint without repeated failures."""
+    return msgspec.structs.replace(info, failures=min(info.failures, 1), last_attempt_time=None)
+
+
 def _record(endpoint: Endpoint) -> tuple[object, ...]:
     return endpoint.loaded, endpoint.tried, endpoint.leftovers

@@ -7,11 +7,11 @@ apply compares it as a whole.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from kube_runtime.kind import Kind
+from kube_runtime.kind import Key, Kind
 from kube_runtime.types.kinds import PodTemplate, Service, ServiceAccount
 from kube_runtime.types.meta import Condition, Resource, Struct
 
@@ -305,6 +305,10 @@ class NamespaceDefaults(msgspec.Struct, frozen=True, omit_defaults=True, rename=
 
     image_pull_secrets: tuple[str, ...] | None = ()
     service_account_name: str = ""
+
+
+LiveObjects: TypeAlias = Mapping[tuple[str, Key], Resource]
+"""Live objects by kind and key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dynamo_operator.features.grove.render import grove_model_objects
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.graph.render import graph_model_objects, graph_objects
+from dynamo_operator.graph.render import graph_objects
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import COMPONENT, GROVE, grove_names, recorded
 from dynamo_operator.settings import RenderSettings
@@ -160,9 +161,8 @@ def test_a_set_keeps_its_scheduler_when_kai_comes_or_goes(scheduler: str, kai_se
 def test_each_model_has_one_service() -> None:
     model = {"modelRef": {"name": "acme/chat-7b"}}
     graph = a_graph({"p": a_service(**model), "d": a_service(**model)})
-    names = [each["metadata"]["name"] for each in graph_model_objects(recorded(graph, GROVE))]
+    names = [each["metadata"]["name"] for each in grove_model_objects(recorded(graph, GROVE))]
     assert ["dynamo-model-8a58cea0"] == names
-    assert () == graph_model_objects(graph)
 
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

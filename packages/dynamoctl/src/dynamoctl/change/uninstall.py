@@ -10,8 +10,8 @@ from dynamo_graphs.ages import counted
 from dynamo_graphs.operators import ELECTION_LEASE, operators
 from dynamo_graphs.reader import Reading, StoredObject, stored_type
 from dynamo_operator.crds import RESOURCES
+from dynamo_operator.labels import FINALIZER
 from dynamo_operator.models.api import DynamoModel
-from dynamo_operator.shared.patches import FINALIZER
 from dynamoctl.options import Where
 from dynamoctl.target import cluster
 from kube_runtime.commandline import ExitCode, visible

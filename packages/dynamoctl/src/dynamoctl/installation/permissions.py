@@ -1,12 +1,14 @@
-"""Every permission of the operator, with the reason; the source of the chart's roles, a page and tests.
+"""Every permission of the operator, with the reason: the source of the chart's roles, a page and tests.
 
 Kubernetes lets no client grant permissions that it does not hold. So the operator holds the few of the
 discovery Role, and may `bind` the ClusterRoles of planners and the like by name, without holding theirs.
 """
 
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from importlib.resources import files
 
 from dynamo_graphs.reader import Reading
 from kube_runtime.kind import Key, Kind, Object
@@ -116,373 +118,8 @@ def as_data(rule: Rule) -> Object:
     }
 
 
-_READ = ("get", "list", "watch")
-# An apply is a patch; of an object that is not there yet, it is a create as well.
-_APPLY = ("create", "patch")
-_MANAGE = (*_READ, *_APPLY, "delete")
-
 NVIDIA = "nvidia.com"
-_RBAC = "rbac.authorization.k8s.io"
-_LEASES = "coordination.k8s.io"
-_GRAPH_KINDS = (
-    "dynamographdeployments",
-    "dynamocomponentdeployments",
-    "dynamographdeploymentscalingadapters",
-)
-_LEGACY_KINDS = ("dynamodeployments", "dynamonimdeployments", "dynamonimrequests")
-_LEGACY_SECRETS = ("yatai-regcred", "yatai-api-token")
-"""The logins of builds at their registry and at the store of archives."""
 MARKER_LEASE = "dynamo-operator-namespace-scope"
-
-
-def _status(*kinds: str, why: str) -> Rule:
-    return Rule(NVIDIA, tuple(f"{kind}/status" for kind in kinds), ("patch",), why)
-
-
-def _finalizers(*kinds: str) -> Rule:
-    return Rule(
-        NVIDIA,
-        tuple(f"{kind}/finalizers" for kind in kinds),
-        ("update",),
-        "Sets them as owners with foreground deletion; some clusters require this permission for "
-        "it.",
-    )
-
-
-def _certificate(of: str, name: Name, feature: Feature) -> tuple[Rule, Rule]:
-    """Keep a certificate in a Secret: two rules, since `create` cannot be limited to a name."""
-    makes = (
-        f"Creates the Secret with the certificate of its {of}. This rule alone changes no Secret."
-    )
-    renews = "Renews that certificate, which all replicas share."
-    secrets, own = ("secrets",), Where.OWN
-    return (
-        Rule("", secrets, ("create",), makes, where=own, feature=feature),
-        Rule("", secrets, (*_READ, "patch"), renews, where=own, feature=feature, names=(name,)),
-    )
-
-
-def _with(feature: Feature, *rules: Rule) -> tuple[Rule, ...]:
-    """The rules with that feature."""
-    return tuple(replace(rule, feature=feature) for rule in rules)
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        NVIDIA,
-        _GRAPH_KINDS,
-        _MANAGE,
-        "Reads graphs, creates their components and scaling adapters, records its choices on them.",
-    ),
-    _status(*_GRAPH_KINDS, why="Writes their status."),
-    _finalizers(*_GRAPH_KINDS),
-    Rule(
-        NVIDIA,
-        ("dynamocomponentdeployments/scale",),
-        ("get", "patch"),
-        "Scales down workers of an old revision.",
-    ),
-    Rule(
-        NVIDIA,
-        ("dynamomodels",),
-        (*_READ, "patch"),
-        "Reads models, and sets a finalizer on those that pods have loaded.",
-    ),
-    _status("dynamomodels", why="Writes their status."),
-    Rule(
-        NVIDIA,
-        ("dynamographdeploymentrequests",),
-        (*_READ, "patch"),
-        "Reads requests, and stores profiling results on them.",
-    ),
-    _status("dynamographdeploymentrequests", why="Writes their status."),
-    _finalizers("dynamographdeploymentrequests"),
-    Rule("batch", ("jobs",), _MANAGE, "Runs the profiler."),
-    Rule(
-        NVIDIA,
-        ("dynamoworkermetadatas",),
-        (*_READ, "create", "update", "patch", "delete"),
-        "Grants it to the pods of a graph, which discover each other through these objects.",
-    ),
-    Rule(
-        "",
-        ("endpoints",),
-        _READ,
-        "Grants it to the pods of a graph, which discover each other through them.",
-    ),
-    Rule(
-        "discovery.k8s.io",
-        ("endpointslices",),
-        _READ,
-        "Finds the pods that serve a base model, and grants it to the pods of a graph, which "
-        "discover each other through them.",
-    ),
-    Rule(
-        _RBAC,
-        ("roles", "rolebindings"),
-        _MANAGE,
-        "Creates the discovery Role of each graph, and binds it and the ClusterRoles below.",
-    ),
-    Rule(
-        _RBAC,
-        ("clusterroles",),
-        ("bind",),
-        "Binds these, and no others, to ServiceAccounts of planners, endpoint pickers and "
-        "profiling Jobs.",
-        where=Where.CLUSTER,
-        feature=Feature.CLUSTER_WIDE,
-        names=(Name.PLANNER_ROLE, Name.EPP_ROLE, Name.PROFILING_ROLE, Name.PROFILING_NODES),
-    ),
-    Rule(
-        _RBAC,
-        ("clusterrolebindings",),
-        ("get", "patch"),
-        "Adds the ServiceAccounts of profiling Jobs that discover GPUs, until their requests end.",
-        where=Where.CLUSTER,
-        feature=Feature.CLUSTER_WIDE,
-        names=(Name.PROFILING_NODES,),
-    ),
-    Rule(
-        "", ("serviceaccounts", "services", "configmaps"), _MANAGE, ("Creates those of each graph.")
-    ),
-    Rule(
-        "",
-        ("persistentvolumeclaims",),
-        (*_READ, *_APPLY),
-        "Creates PVCs that graphs request; those without `retain` are deleted with their graph.",
-    ),
-    Rule("apps", ("deployments",), _MANAGE, "Runs single-node components."),
-    Rule(
-        "apps",
-        ("controllerrevisions",),
-        _MANAGE,
-        "Keeps former specs of graphs for `dynamoctl rollout undo`.",
-    ),
-    Rule("networking.k8s.io", ("ingresses",), _MANAGE, "Exposes frontends."),
-    Rule(
-        "policy",
-        ("poddisruptionbudgets",),
-        _MANAGE,
-        "Limits evictions from a service.",
-    ),
-    Rule(
-        "",
-        ("pods",),
-        _READ,
-        ("Reports why a graph is not ready, and finds the pods of its models."),
-    ),
-    Rule("", ("events",), _APPLY, "Reports actions and problems to users."),
-    Rule(
-        "",
-        ("secrets",),
-        ("list", "watch"),
-        "Finds pull secrets by the registries in them. Kubernetes cannot restrict listing to "
-        "Secrets of one type, so this rule is wider than its use.",
-    ),
-    Rule(
-        "",
-        ("secrets",),
-        _MANAGE,
-        "Generates or copies the SSH keys in namespaces with multinode TensorRT-LLM.",
-        feature=Feature.SSH_KEYS,
-        names=(Name.SSH_SECRET,),
-    ),
-    Rule(
-        "",
-        ("secrets",),
-        _READ,
-        "Reads the SSH keys that an administrator shares with all namespaces.",
-        where=Where.OWN,
-        feature=Feature.SSH_KEYS,
-        names=(Name.SSH_SECRET,),
-    ),
-    Rule(
-        "apiextensions.k8s.io",
-        ("customresourcedefinitions",),
-        _READ,
-        "Detects optional CRDs at runtime. Without it the operator checks only at start.",
-        where=Where.CLUSTER,
-    ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("create",),
-        "Creates the Lease for leader election.",
-        where=Where.ELECTION,
-    ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("get", "patch"),
-        "Acquires, renews and releases that Lease.",
-        where=Where.ELECTION,
-        names=(Name.ELECTION_LEASE,),
-    ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("list", "watch"),
-        "Stays out of namespaces that have an operator of their own.",
-        feature=Feature.CLUSTER_WIDE,
-        names=(MARKER_LEASE,),
-    ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("create",),
-        "Creates the Lease that claims its namespace.",
-        feature=Feature.RESTRICTED,
-    ),
-    Rule(
-        _LEASES,
-        ("leases",),
-        ("get", "patch", "delete"),
-        "Renews that Lease, and deletes it on shutdown.",
-        feature=Feature.RESTRICTED,
-        names=(MARKER_LEASE,),
-    ),
-    *_certificate("webhooks", Name.WEBHOOK_SECRET, Feature.OWN_CERTIFICATE),
-    Rule(
-        "admissionregistration.k8s.io",
-        ("validatingwebhookconfigurations",),
-        _READ,
-        "Reports ready only when the API server trusts the certificate of its webhooks.",
-        where=Where.CLUSTER,
-        feature=Feature.WEBHOOKS,
-        names=(Name.WEBHOOK_CONFIGURATION,),
-    ),
-    Rule(
-        "admissionregistration.k8s.io",
-        ("validatingwebhookconfigurations",),
-        ("patch",),
-        "Writes that certificate's CA. This permission suffices to intercept requests of the "
-        "whole cluster, so a restricted operator does not have it.",
-        where=Where.CLUSTER,
-        feature=Feature.OWN_BUNDLE,
-        names=(Name.WEBHOOK_CONFIGURATION,),
-    ),
-    *_certificate("metrics", Name.METRICS_SECRET, Feature.METRICS_CERTIFICATE),
-    Rule(
-        "authorization.k8s.io",
-        ("subjectaccessreviews",),
-        ("create",),
-        "Checks whether a namespace accepts graphs from requests in another one, and whether "
-        "their authors may create them there.",
-        where=Where.CLUSTER,
-        feature=Feature.CLUSTER_WIDE,
-    ),
-    *_with(
-        Feature.METRICS_REVIEW,
-        Rule(
-            "authentication.k8s.io",
-            ("tokenreviews",),
-            ("create",),
-            "Authenticates readers of its metrics.",
-            where=Where.CLUSTER,
-        ),
-        Rule(
-            "authorization.k8s.io",
-            ("subjectaccessreviews",),
-            ("create",),
-            "Authorizes readers of its metrics.",
-            where=Where.CLUSTER,
-        ),
-    ),
-    *_with(
-        Feature.GROVE,
-        Rule("grove.io", ("podcliquesets",), _MANAGE, "Runs graphs as gangs."),
-        Rule(
-            "grove.io",
-            ("podcliques", "podcliquescalinggroups"),
-            _READ,
-            "Reads the status of a gang.",
-        ),
-        Rule(
-            "grove.io",
-            ("podcliques/scale", "podcliquescalinggroups/scale"),
-            ("get", "patch"),
-            "Scales members of a gang.",
-        ),
-    ),
-    Rule(
-        "scheduling.run.ai",
-        ("queues",),
-        _READ,
-        "Checks the queue of a gang.",
-        where=Where.CLUSTER,
-        feature=Feature.KAI,
-    ),
-    *_with(
-        Feature.LEADER_WORKER_SET,
-        Rule(
-            "leaderworkerset.x-k8s.io",
-            ("leaderworkersets",),
-            _MANAGE,
-            "Runs multinode components.",
-        ),
-        Rule(
-            "scheduling.volcano.sh",
-            ("podgroups",),
-            _MANAGE,
-            "Schedules their pods together.",
-        ),
-    ),
-    Rule(
-        "apps",
-        ("statefulsets",),
-        ("list", "watch"),
-        "Reads which templates the leaders of LeaderWorkerSets run.",
-    ),
-    Rule(
-        "networking.istio.io",
-        ("virtualservices",),
-        _MANAGE,
-        "Exposes frontends through a mesh.",
-        feature=Feature.ISTIO,
-    ),
-    Rule(
-        "inference.networking.k8s.io",
-        ("inferencepools",),
-        _MANAGE,
-        "Creates the pool of an endpoint picker.",
-        feature=Feature.INFERENCE_POOL,
-    ),
-    *_with(
-        Feature.LEGACY_KINDS,
-        Rule(
-            NVIDIA,
-            ("dynamodeployments",),
-            _READ,
-            "Reads what users deploy of the older generation.",
-        ),
-        Rule(
-            NVIDIA,
-            (*_LEGACY_KINDS[1:], "dynamonims"),
-            _MANAGE,
-            "Creates their components, and requests for their images, with what these built.",
-        ),
-        _status(*_LEGACY_KINDS, why="Writes their status."),
-        _finalizers(*_LEGACY_KINDS),
-        Rule(
-            "autoscaling",
-            ("horizontalpodautoscalers",),
-            _MANAGE,
-            "Scales their components.",
-        ),
-        Rule(
-            "",
-            ("secrets",),
-            _MANAGE,
-            "Gives builds their logins at the registry and at the store of archives.",
-            names=_LEGACY_SECRETS,
-        ),
-    ),
-)
-"""The permissions of the operator."""
-
-
-_ALL = ("get", "list", "watch", "create", "update", "patch", "delete")
-_WHOLE_CLUSTER = Feature.CLUSTER_WIDE
 
 
 # The operator binds these roles by name and holds none of them. In a restricted installation they
@@ -502,76 +139,30 @@ class Granted:
     rules: tuple[Rule, ...]
 
 
-_FIND_WORKERS = (
-    Rule("discovery.k8s.io", ("endpointslices",), _READ, "Discovers workers."),
-    Rule(NVIDIA, ("dynamoworkermetadatas",), _ALL, "Discovers workers, and registers itself."),
-)
+def _rules(rows: list[Object]) -> tuple[Rule, ...]:
+    """The rules of a table of the file."""
+    return tuple(
+        Rule(
+            row["group"],
+            tuple(row["resources"]),
+            tuple(row["verbs"]),
+            row["why"],
+            Where(row.get("where", "graphs")),
+            Feature(row.get("feature", "always")),
+            tuple(Name(name) if name[0] == "$" else name for name in row.get("names", ())),
+        )
+        for row in rows
+    )
 
-PLANNER = Granted(
-    "planner",
-    "planner-serviceaccount",
-    "planner-role",
-    "planner-binding",
-    (
-        Rule(
-            NVIDIA,
-            ("dynamographdeployments", "dynamocomponentdeployments"),
-            ("get", "list", "create", "update", "patch"),
-            "Scales the services of its graph.",
-        ),
-        Rule(
-            NVIDIA,
-            ("dynamographdeploymentscalingadapters/scale",),
-            ("patch",),
-            "Scales services that have an adapter.",
-        ),
-        *_FIND_WORKERS,
-    ),
-)
-EPP = Granted(
-    "epp",
-    "epp-serviceaccount",
-    "epp-role",
-    "epp-binding",
-    (
-        Rule(
-            "inference.networking.x-k8s.io",
-            ("inferencepools", "inferenceobjectives", "inferencemodelrewrites"),
-            _READ,
-            "Reads its picking rules.",
-        ),
-        Rule("inference.networking.k8s.io", ("inferencepools",), _READ, "Reads its pool."),
-        Rule("", ("pods",), _READ, "Reads the pods to pick from."),
-        *_FIND_WORKERS,
-    ),
-)
-PROFILING = Granted(
-    "dgdr-profiling",
-    "dgdr-profiling-job",
-    "dgdr-profiling-job",
-    "dgdr-profiling-job",
-    (
-        Rule(
-            "",
-            ("configmaps",),
-            ("create", "get", "update", "patch", "delete"),
-            "Writes its results.",
-        ),
-        Rule(NVIDIA, ("dynamographdeploymentrequests",), ("get",), "Reads its request."),
-        Rule(
-            NVIDIA,
-            ("dynamographdeployments",),
-            ("get", "list", "watch", "create", "delete"),
-            "Creates temporary graphs.",
-        ),
-        # Not `create`: a pod may name any ServiceAccount of its namespace, the operator's too.
-        Rule("", ("pods",), ("get", "list", "delete"), "Watches and deletes their pods."),
-        Rule("", ("pods/log",), ("get",), "Reads why one failed."),
-    ),
-)
-PROFILING_NODES = (Rule("", ("nodes",), _READ, "Discovers GPUs.", feature=_WHOLE_CLUSTER),)
+
+_FILE = tomllib.loads(files(__package__).joinpath("permissions.toml").read_text("utf-8"))
+
+RULES = _rules(_FILE["operator"])
+"""The permissions of the operator."""
+PROFILING_NODES = _rules(_FILE["profiling_nodes"])
 """Separate, because nodes are cluster-scoped: a RoleBinding cannot grant them."""
-GRANTED = (PLANNER, EPP, PROFILING)
+GRANTED = tuple(Granted(**{**row, "rules": _rules(row["rules"])}) for row in _FILE["granted"])
+PLANNER, EPP, PROFILING = GRANTED
 
 
 async def missing(reading: Reading, user: str, namespace: str) -> list[str]:

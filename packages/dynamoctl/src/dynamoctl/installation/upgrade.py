@@ -15,8 +15,8 @@ from typing import Any
 from dynamo_graphs.reader import Reading
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
-from dynamo_operator.component.decide import plan_component
-from dynamo_operator.component.read import ComponentInputs, LiveObjects, read_facts
+from dynamo_operator.component.decide import ComponentInputs, plan_component
+from dynamo_operator.component.read import read_facts
 from dynamo_operator.component.render import component_objects
 from dynamo_operator.component.validate import component_problems, lacks_orchestrator
 from dynamo_operator.crds import custom_resource_definitions, defaulted
@@ -43,6 +43,7 @@ from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import (
     Facts,
     LeaderWorkerSet,
+    LiveObjects,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,

@@ -11,7 +11,6 @@ import msgspec
 
 from dynamo_operator import FIELD_MANAGER, labels
 from dynamo_operator.component.api import DynamoComponentDeployment, is_worker
-from dynamo_operator.component.read import LiveObjects
 from dynamo_operator.crds import defaulted
 from dynamo_operator.features.takeover.plan import (
     Origin,
@@ -26,10 +25,8 @@ from dynamo_operator.features.takeover.plan import (
     without_new_drain,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.shared.cluster import LeaderWorkerSet, PodCliqueSet
+from dynamo_operator.shared.cluster import LeaderWorkerSet, LiveObjects, PodCliqueSet
 from kube_runtime.apply.drift import content_of
-from kube_runtime.client.client import Client
-from kube_runtime.errors import NotFound
 from kube_runtime.kind import Object, key_of
 from kube_runtime.types.kinds import Deployment
 from kube_runtime.types.meta import Resource
@@ -56,20 +53,6 @@ def adopted_set(desired: Sequence[Object], live: LiveObjects, origin: Origin) ->
     `origin` is that of the set, as `read_set_origin` returns it.
     """
     return tuple(_adopted(body, live, origin) for body in desired)
-
-
-async def read_set_origin(
-    graph: DynamoGraphDeployment, live: LiveObjects, client: Client
-) -> Origin:
-    """The origin of an earlier operator's set: the graph and the set are read once, before it is taken over.
-
-    Raises: OperatorError if that fails.
-    """
-    for running in live.values():
-        is_set = isinstance(running, PodCliqueSet)
-        if is_set and is_of_earlier_operator(running.metadata.annotations):
-            return await _set_origin(graph, running, client)
-    return Origin.OUTDATED
 
 
 def may_start_to_drain(component: DynamoComponentDeployment, live: LiveObjects) -> bool:
@@ -168,15 +151,6 @@ def _adopted(desired: Object, live: LiveObjects, origin: Origin) -> Object:
     if may_have_more_requests(desired, _spec(running)):
         return with_live_requests(desired, content_of(running))
     return desired
-
-
-async def _set_origin(graph: DynamoGraphDeployment, live: Resource, client: Client) -> Origin:
-    try:
-        bodies = [await client.get_raw(it.KIND, it.key) for it in (graph, live)]
-    except NotFound:
-        return Origin.OUTDATED  # the apply that follows reports it
-    entries = [body["metadata"].get("managedFields", ()) for body in bodies]
-    return set_origin(*entries)
 
 
 def set_origin(of_graph: Sequence[Object], of_set: Sequence[Object]) -> Origin:

@@ -1,0 +1,47 @@
+"""A graph meets the features that it uses, and no others."""
+
+from typing import Any
+
+import pytest
+
+from dynamo_operator import labels
+from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.graph.decision import Feature, GraphInputs
+from dynamo_operator.graph.features import (
+    ADAPTERS,
+    CLAIMS,
+    EXPOSURE,
+    FEATURES,
+    HISTORY,
+    RESTART,
+    ROLLOUTS,
+    SUSPENSION,
+)
+from dynamo_operator.graph.replicas import ServiceObserved
+from dynamo_operator.shared.cluster import Facts
+from kube_runtime.types.meta import Metadata
+from specs import a_graph, a_service
+
+PVC = {"name": "cache", "create": False}
+OLD = DynamoComponentDeployment(Metadata("chat-w", labels={labels.WORKER_HASH: "01234567"}))
+
+
+@pytest.mark.parametrize(
+    ("service", "graph", "inputs", "feature"),
+    [
+        ({"scalingAdapter": {"enabled": True}}, {}, {}, ADAPTERS),
+        ({"ingress": {"enabled": True}}, {}, {}, EXPOSURE),
+        ({}, {"pvcs": (PVC,)}, {}, CLAIMS),
+        ({}, {"restart": {"id": "1"}}, {}, RESTART),
+        ({}, {}, {"services": {"w": ServiceObserved(restart="1")}}, RESTART),
+        ({}, {"metadata": {"annotations": {labels.SUSPEND: "true"}}}, {}, SUSPENSION),
+        ({}, {"metadata": {"annotations": {labels.WORKER_ROLLOUT: "managed"}}}, {}, ROLLOUTS),
+        ({}, {}, {"components": (OLD,)}, ROLLOUTS),
+    ],
+)
+def test_a_graph_that_uses_it_meets_it(
+    service: dict[str, Any], graph: dict[str, Any], inputs: dict[str, Any], feature: Feature
+) -> None:
+    given = a_graph({"w": a_service(**service)}, **graph)
+    met = [each for each in FEATURES if each.applies(given, GraphInputs(Facts(), **inputs))]
+    assert [HISTORY, feature] == met

@@ -31,12 +31,12 @@ PROGRAM = """
 import signal
 from datetime import UTC, datetime
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a script runs in the background
-from dynamoctl import screen
+from dynamo_graphs import ages
 def frozen(shown):
     now = datetime(2026, 11, 23, 12, 5, tzinfo=UTC)
     return lambda time, _: shown(time and "2026-11-23T12:00:00Z", now)
 for name in ("since", "ago", "short_age"):
-    setattr(screen, name, frozen(getattr(screen, name)))
+    setattr(ages, name, frozen(getattr(ages, name)))
 from dynamoctl.main import main
 main()
 """

@@ -50,7 +50,7 @@ COLORS = {
     "bad": "#ff8a80",
     "dim": "#9aa7b5",
 }
-"""All have a contrast of at least 4.5 to the background, which tests/repository/test_recording.py checks."""
+"""All have a contrast of at least 4.5 to the background."""
 
 _EXIT_CODE = re.compile(r"\n\(exit code \d+\)\s*\Z")
 _STARS = re.compile(r"\*+")

@@ -7,7 +7,6 @@ import pytest
 from dynamo_graphs.catalog import MEANINGS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.requests import status
-from dynamo_operator.requests import status as requested_graph
 from dynamo_operator.requests.api import (
     DynamoGraphDeploymentRequest,
     DynamoGraphDeploymentRequestSpec,
@@ -61,17 +60,17 @@ def everything_told() -> Iterator[RequestReport]:
                 yield status.generated(
                     request, GRAPH, ProfilingProgress(), target=target, warnings=(), now="now"
                 )
-            yield requested_graph.created(request, AT, ())
+            yield status.created(request, AT, ())
             for type_, reason in RETRIED:
                 report_failure = (
                     status.not_started
                     if type_ is RequestConditionType.PROFILING
-                    else requested_graph.not_created
+                    else status.not_created
                 )
                 yield report_failure(request, reason, "refused")
             for graph in ("", "pending", "failed", "successful"):
-                yield requested_graph.mirrored(request, a_graph(graph))
-            yield requested_graph.lost(request)
+                yield status.mirrored(request, a_graph(graph))
+            yield status.lost(request)
             yield status.settled(request)
             yield status.paused(request, "paused")
             yield status.too_large(request, "too large")

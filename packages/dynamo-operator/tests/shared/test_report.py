@@ -1,4 +1,4 @@
-"""What controllers share: each object is validated once, and variables that services share are counted."""
+"""What controllers share: when a refused write is retried, and that each object is validated once."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,49 @@ from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.problems import Problem
-from dynamo_operator.shared.report import ValidationCache
+from dynamo_operator.shared.report import Reporter, ValidationCache
+from kube_runtime.apply.result import Applied, Blocked, Obstacle
+from kube_runtime.apply.status import CONTEST_SECONDS, StatusRateLimit
+from kube_runtime.apply.writer import Writer
+from kube_runtime.cache.store import Cache
+from kube_runtime.client.client import Client
+from kube_runtime.controller.events import EventWriter
+from kube_runtime.kind import Key
+from kube_runtime.metrics import RuntimeMetrics
 from kube_runtime.types.meta import OwnerReference
+from kube_runtime.url_path import path_of
+from simulated.clock import on_simulated_clock
+from simulated.server import Server
 from specs import a_component
+
+
+def blocked(*obstacles: Obstacle) -> Applied:
+    return Applied(blocked=tuple(Blocked(each, "Service", "a", "taken") for each in obstacles))
+
+
+@pytest.mark.parametrize(
+    ("applied", "seconds"),
+    [
+        (Applied(), None),
+        (blocked(Obstacle.REJECTED), 120.0),
+        (blocked(Obstacle.NAME_CONFLICT), 10.0),
+        (blocked(Obstacle.NAME_CONFLICT, Obstacle.REJECTED), 120.0),
+        (Applied(contested=("another client changes it",)), CONTEST_SECONDS),
+    ],
+)
+@on_simulated_clock
+async def test_what_could_not_be_written_is_tried_again(
+    applied: Applied, seconds: float | None
+) -> None:
+    server, kind = Server(), DynamoComponentDeployment.KIND
+    body = {"metadata": {"namespace": "prod", "name": "w"}, "spec": {"componentType": "worker"}}
+    server.storage.create(path_of(kind), body)
+    client = Client(server)
+    live = await client.get(DynamoComponentDeployment, Key("prod", "w"))
+    recorder = EventWriter(client, instance="a", metrics=RuntimeMetrics()).recorder("r")
+    reporter = Reporter(Writer(client, Cache([])), recorder, StatusRateLimit(), client)
+    result = await reporter.applied(live, live.status, applied)
+    assert seconds == result.requeue_after_seconds
 
 
 def test_what_services_share_counts_once_for_each_of_them() -> None:

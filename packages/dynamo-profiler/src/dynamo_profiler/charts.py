@@ -1,7 +1,7 @@
 """All candidates, as SVG charts and as one self-contained HTML page without scripts."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -46,7 +46,8 @@ def candidates(
     """The graphs of all engines under all loads; aggregated ones only if `prefill` is None."""
     considered: list[Candidate] = []
     for engine in engines:
-        for batch in _batches(engine, configuration):
+        largest = max_batch(engine, configuration.targets)
+        for batch in (2**power for power in range(largest.bit_length())):
             if configuration.mode is not Mode.DISAGGREGATED:
                 considered.append(_aggregated(engine, batch, configuration))
             if prefill and configuration.mode is not Mode.AGGREGATED:
@@ -65,11 +66,6 @@ def front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
         if not kept or candidate.per_gpu > kept[-1].per_gpu:
             kept.append(candidate)
     return tuple(kept)
-
-
-def _batches(engine: Engine, configuration: Configuration) -> Iterator[int]:
-    largest = max_batch(engine, configuration.targets)
-    return (2**power for power in range(largest.bit_length()))
 
 
 def _aggregated(engine: Engine, batch: int, configuration: Configuration) -> Candidate:

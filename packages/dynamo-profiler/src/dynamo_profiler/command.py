@@ -68,7 +68,8 @@ def run(
         folder = reporter.folder = Path(configuration.output_folder)
         _clear(folder)
         if configuration.discovers:
-            configuration = _with_nodes(configuration)
+            gpu, per_node = best_nodes(asyncio.run(_nodes()))
+            configuration = with_hardware(configuration, gpu, per_node)
         inputs = _inputs(configuration, environ.get("DGDR_NAME", ""))
         pause_seconds = configuration.seconds_per_phase
 
@@ -163,12 +164,6 @@ def _model_config(folder: str) -> Fields | None:
     if not isinstance(fields, dict):
         raise ConfigError(str(file), "not a JSON object")
     return fields
-
-
-def _with_nodes(configuration: Configuration) -> Configuration:
-    """The configuration with the GPUs of the best node."""
-    gpu, per_node = best_nodes(asyncio.run(_nodes()))
-    return with_hardware(configuration, gpu, per_node)
 
 
 async def _nodes() -> list[NodeGpus]:

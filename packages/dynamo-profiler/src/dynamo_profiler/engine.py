@@ -164,11 +164,9 @@ def layouts(
                 possible += [
                     Layout(size, data=per_node // size * count, nodes=count) for size in tensors
                 ]
-    return tuple(sorted((layout for layout in possible if min_gpus <= layout.gpus), key=_order))
-
-
-def _order(layout: Layout) -> tuple[int, int, int]:
-    return layout.gpus, layout.nodes, -layout.tensor
+    fitting = (layout for layout in possible if min_gpus <= layout.gpus)
+    order = sorted(fitting, key=lambda layout: (layout.gpus, layout.nodes, -layout.tensor))
+    return tuple(order)
 
 
 def _powers(limit: int) -> list[int]:

@@ -123,7 +123,10 @@ def decide(
     if stored.staged is None:
         if now < renew_at:
             return RotationStep(None, renew_at)
-        return RotationStep(_stage(stored, hosts, terms, now), now + terms.settle, "staged")
+        issued = _issue(hosts, terms, now)
+        trusted = issued.authorities + _issuer_of(stored)
+        staged = Stored(stored.serving, trusted, issued.serving)
+        return RotationStep(staged, now + terms.settle, "staged")
     if usable_until(stored.staged, stored.authorities, hosts, now) is None:
         return RotationStep(Stored(stored.serving, _issuer_of(stored)), now, "dropped")
     if trusted_for < terms.settle:
@@ -151,11 +154,6 @@ def usable_until(pair: Pair, authorities: bytes, hosts: Hosts, now: datetime) ->
 def _issue(hosts: Hosts, terms: Terms, now: datetime) -> Stored:
     authority = new_authority(f"{COMMON_NAME}-ca-{secrets.token_hex(4)}", now=now, life=terms.life)
     return Stored(authority.issue(COMMON_NAME, hosts.all, now=now, life=terms.life), authority.pem)
-
-
-def _stage(stored: Stored, hosts: Hosts, terms: Terms, now: datetime) -> Stored:
-    issued = _issue(hosts, terms, now)
-    return Stored(stored.serving, issued.authorities + _issuer_of(stored), issued.serving)
 
 
 def _issuer_of(stored: Stored) -> bytes:

@@ -3,12 +3,11 @@
 import asyncio
 import base64
 import binascii
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, Generic, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Generic, TypeAlias, cast
 
 import msgspec
 import structlog
@@ -51,63 +50,36 @@ _SCALARS: Final = (str, int, float, bool)
 
 
 # Keys may contain dots, and paths have no quotes: `metadata.annotations.nvidia.com/x` has three
-# steps, not four. So at each step the longest matching key wins.
+# steps, not four. So at each step the longest matching key wins: it is visited last.
 #
-# A document may have as many problems as fields. So one walk over the document follows all paths
-# together: sorted paths through the same value are adjacent, and a range represents them. The time
-# grows with the size of the document and of the paths, times the logarithm of their number.
-class _Visit(NamedTuple):
-    """A value, the range `[low, high)` of paths to or through it, and the length `end` of its own path."""
-
-    value: object
-    low: int
-    high: int
-    end: int
+# A document may have as many problems as fields, so one walk over it looks for all paths. Paths over
+# `_LONGEST_PATH` are not followed, which bounds the text that is built for each value.
+_LONGEST_PATH: Final = 1000
 
 
 def scalars_at(document: Container, paths: Collection[str]) -> dict[str, object]:
-    """The string, number or boolean at each path; other paths are left out."""
-    texts = sorted(set(paths))
+    """The string, number or boolean at each path; other and very long paths are left out."""
+    wanted = frozenset(paths)
+    longest = min(max(map(len, wanted), default=0), _LONGEST_PATH)
     scalars: dict[str, object] = {}
-    visits = list(_inside(texts, document, 0, len(texts), 0))
+    visits = _steps("", document)
     while visits:
-        visit = visits.pop()
-        value, low, high, end = visit
-        if len(texts[low]) == end and isinstance(value, _SCALARS):
-            scalars[texts[low]] = value
+        path, value = visits.pop()
+        if len(path) > longest:
+            continue
         if isinstance(value, dict | list):
-            for separator in ".[":
-                span = _span(texts, low, high, end, separator)
-                visits += _inside(texts, value, *span, end + (separator == "."))
+            visits += _steps(f"{path}." if isinstance(value, dict) else path, value)
+        elif path in wanted and isinstance(value, _SCALARS):
+            scalars[path] = value
     return scalars
 
 
-def _inside(
-    texts: Sequence[str], value: Container, low: int, high: int, at: int
-) -> Iterator[_Visit]:
-    """The children of a value on the paths of a range, the one with the shortest key last.
-
-    That one is visited first, so the value at a longer matching key replaces its result.
-    """
-    if low == high:
-        return
-    if isinstance(value, dict):
-        steps = sorted(value.items(), key=lambda step: len(step[0]), reverse=True)
-    else:
-        steps = [(f"[{index}]", part) for index, part in enumerate(value)]
-    for step, part in steps:
-        first, last = _span(texts, low, high, at, step)
-        if first < last:
-            yield _Visit(part, first, last, at + len(step))
-
-
-def _span(texts: Sequence[str], low: int, high: int, at: int, step: str) -> tuple[int, int]:
-    """The part of a range of paths, equal up to `at`, that continues with `step`."""
-    if high - low == 1:
-        return low, low + texts[low].startswith(step, at)
-    end = at + len(step)
-    first = bisect_left(texts, step, low, high, key=lambda text: text[at:end])
-    return first, bisect_right(texts, step, first, high, key=lambda text: text[at:end])
+def _steps(prefix: str, value: Container) -> list[tuple[str, object]]:
+    """The children of a value with their paths, the one with the longest key first."""
+    if isinstance(value, list):
+        return [(f"{prefix}[{index}]", part) for index, part in enumerate(value)]
+    longest_first = sorted(value.items(), key=lambda step: len(step[0]), reverse=True)
+    return [(prefix + key, part) for key, part in longest_first]
 
 
 # The rules themselves are in `dynamo_operator.shared.problems`, which the controllers use too.
@@ -290,8 +262,10 @@ def _decided(
         new = decode(rules.type_, new_text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return Decision((Problem("document", str(error)),), reason="decode_failed")
-    except DecodeError as error:
-        return Decision((_misfit(error),), reason="decode_failed")
+    except DecodeError as error:  # the object passes its schema and does not fit its type
+        message, _, place = error.message.partition(_AT)
+        path = place.rstrip("`").removeprefix("$").removeprefix(".") or "document"
+        return Decision((Problem(path, message),), reason="decode_failed")
     if new.metadata.deletion_timestamp:
         return ALLOWED  # finalizers must be removable from invalid objects too
     old = _readable(rules, old_text)
@@ -348,7 +322,8 @@ def _unchanged(recurring: frozenset[Problem], new: Raw, old: Raw) -> tuple[Probl
     return tuple(
         problem
         for problem in sorted(recurring)
-        if before.get(problem.path) == after.get(problem.path)
+        if len(problem.path) <= _LONGEST_PATH
+        and before.get(problem.path) == after.get(problem.path)
     )
 
 
@@ -360,12 +335,6 @@ def _readable(rules: Rules[R], text: Raw | None) -> R | None:
         return decode(rules.type_, text)
     except DecodeError:
         return None
-
-
-def _misfit(error: DecodeError) -> Problem:
-    """The problem of an object that passes its schema and does not fit its type (decision 41)."""
-    message, _, place = error.message.partition(_AT)
-    return Problem(place.rstrip("`").removeprefix("$").removeprefix(".") or "document", message)
 
 
 def _reason(problems: tuple[Problem, ...], changes: tuple[Problem, ...]) -> str:

@@ -122,13 +122,11 @@ class GraphController:
         if decision.stop:
             return await self.reporter.stopped(decision.graph, decision.stop)
         applied = await self._apply(decision)
-        graph, now = decision.graph, datetime.now(UTC)
         if decision.closing:
-            # With resourceVersion: the response must not contain a newer spec than the one that was applied.
-            graph = await patch_metadata(graph, {"annotations": decision.closing}, self.writer)
-        computed = report(graph, decision, applied, now)
+            decision = await self._patched(decision, {"annotations": decision.closing})
+        computed = report(decision, applied, datetime.now(UTC))
         seconds = computed.requeue_after_seconds
-        return await self.reporter.applied(graph, computed.status, applied, seconds)
+        return await self.reporter.applied(decision.graph, computed.status, applied, seconds)
 
     async def _record(self, decision: Decision) -> Decision:
         """Write the annotations that record the decision; return it for the graph with them.
@@ -141,10 +139,15 @@ class GraphController:
             change["annotations"] = decision.record
         if (others := other_finalizers(graph)) is not None:
             change["finalizers"] = others
-        if not change:
-            return decision
-        written = await patch_metadata(graph, change, self.writer)
-        provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
+        return await self._patched(decision, change) if change else decision
+
+    async def _patched(self, decision: Decision, change: Object) -> Decision:
+        """Patch the metadata of the graph; return the decision for the graph with them.
+
+        With resourceVersion: the response must not contain a newer spec than the one that was decided on.
+        """
+        written = await patch_metadata(decision.graph, change, self.writer)
+        provider = decision.graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
         return decision.as_written(recorded(written, provider).metadata)
 
     async def _apply(self, decision: Decision) -> Applied:

@@ -168,10 +168,9 @@ class GraphStatus:
     requeue_after_seconds: float | None = None
 
 
-def report(
-    graph: DynamoGraphDeployment, decision: Decision, applied: Applied, now: datetime
-) -> GraphStatus:
-    """The status of a graph, with its newest metadata, after the decision was applied."""
+def report(decision: Decision, applied: Applied, now: datetime) -> GraphStatus:
+    """The status of a graph after the decision was applied, and its last annotations were written."""
+    graph = decision.graph
     views = decision.provider.views(decision, applied, now) if decision.provider else {}
     inputs, suspended = decision.inputs, decision.suspension.condition
     computed = graph_status(decision.sized, views, applied.blocked, now=now, suspended=suspended)

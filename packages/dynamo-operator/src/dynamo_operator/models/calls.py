@@ -90,11 +90,13 @@ class LoraApi:
         return Reply(Ending.FAILED, _short(text))
 
     async def _send(self, base: str, call: Call) -> Reply:
+        # A slash in a name stays a slash.
+        path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
         body = None
         if call.verb is LoraVerb.LOAD:
             body = {"lora_name": call.name, "source": {"uri": call.uri}}
         async with self._session.request(
-            _METHODS[call.verb], _url(base, call), json=body, allow_redirects=False
+            _METHODS[call.verb], f"{base}/v1/loras{path}", json=body, allow_redirects=False
         ) as answer:
             received = bytearray()
             async for chunk in answer.content.iter_any():
@@ -134,7 +136,8 @@ async def lora_session(
 def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
     """Interpret the response to a call."""
     answer = _parsed(body)
-    message = _message(answer, body)
+    text = answer.get("message")
+    message = _short(text if isinstance(text, str) else body.decode(errors="replace"))
     if verb is LoraVerb.UNLOAD and (
         status == HTTPStatus.NOT_FOUND or "not found" in message.lower()
     ):
@@ -156,12 +159,6 @@ def understood(verb: LoraVerb, status: int, body: bytes) -> Reply:
 _METHODS: Final = {LoraVerb.LOAD: "POST", LoraVerb.UNLOAD: "DELETE", LoraVerb.LIST: "GET"}
 
 
-def _url(base: str, call: Call) -> str:
-    """The URL of a call; a slash in a name stays a slash."""
-    path = f"/{quote(call.name)}" if call.verb is LoraVerb.UNLOAD else ""
-    return f"{base}/v1/loras{path}"
-
-
 def _parsed(body: bytes) -> Object:
     """The response's JSON object; empty if it is not one."""
     try:
@@ -169,11 +166,6 @@ def _parsed(body: bytes) -> Object:
     except (ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}
-
-
-def _message(answer: Object, body: bytes) -> str:
-    text = answer.get("message")
-    return _short(text if isinstance(text, str) else body.decode(errors="replace"))
 
 
 def _names(loras: object) -> frozenset[str] | None:

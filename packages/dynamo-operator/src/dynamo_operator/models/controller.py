@@ -6,7 +6,7 @@ each reconcile compares the desired state with the recorded one, and calls run c
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -38,7 +38,6 @@ from dynamo_operator.names import is_paused
 from dynamo_operator.shared.cluster import ModelService
 from dynamo_operator.shared.events import model_status_events
 from dynamo_operator.shared.patches import with_finalizer, without_finalizer
-from dynamo_operator.shared.problems import Problem
 from dynamo_operator.shared.report import Reporter, earliest, report_paused, report_unreadable
 from kube_runtime.apply.status import StatusRateLimit, patch_status
 from kube_runtime.cache.informer import Watches
@@ -63,7 +62,9 @@ def read_model(
     namespace = model.metadata.namespace
     base_model = model.spec.base_model_name if model.spec else ""
     service = cache.get(ModelService, Key(namespace, names.model_service_name(base_model)))
-    colliding = _other_model(service, base_model)
+    named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
+    # The names of two base models may have the same hash.
+    colliding = named if named is not None and named != base_model else ""
     slices = () if colliding else tuple(_of_base(cache, EndpointSlice, namespace, base_model))
     recorded = (*state.endpoints.values(), *(run.endpoint for run in state.runs.values()))
     pods: dict[str, Pod] = {}
@@ -94,12 +95,6 @@ def _of_base(cache: Cache, type_: type[R], namespace: str, base_model: str) -> I
     for resource in cache.list(type_, namespace):
         if resource.metadata.labels.get(labels.BASE_MODEL_HASH) == hash_:
             yield resource
-
-
-def _other_model(service: ModelService | None, base_model: str) -> str:
-    """The base model that the Service serves, if its name only has the same hash; else ""."""
-    named = service.metadata.annotations.get(labels.BASE_MODEL) if service else None
-    return named if named is not None and named != base_model else ""
 
 
 def _lack(cache: Cache, namespace: str, base_model: str, *, colliding: str, is_served: bool) -> str:
@@ -197,8 +192,11 @@ class ModelController:
         if is_paused(model):
             return await report_paused(model, self.reporter)
         problems = model_problems(model)
-        if problems or model.spec is None:
-            return await self._refuse(model, problems)
+        if problems or model.spec is None:  # loaded LoRAs stay
+            status = invalid_status(model, problems)
+            stored = await patch_status(self.reporter.writer, model, status)
+            self._report(model, stored)
+            return Result(written=stored)
         return await self._reconcile(model, model.spec)
 
     async def _reconcile(self, model: DynamoModel, spec: DynamoModelSpec) -> Result:
@@ -259,12 +257,6 @@ class ModelController:
         state.written = _written(stored)
         self._report(model, stored)
         return stored
-
-    async def _refuse(self, model: DynamoModel, problems: Sequence[Problem]) -> Result:
-        """Report the problems of the spec; loaded LoRAs stay."""
-        stored = await patch_status(self.reporter.writer, model, invalid_status(model, problems))
-        self._report(model, stored)
-        return Result(written=stored)
 
     def _report(self, before: DynamoModel, after: DynamoModel) -> None:
         for event in model_status_events(before, after) if after is not before else ():

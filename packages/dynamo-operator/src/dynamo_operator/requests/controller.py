@@ -5,7 +5,8 @@ between any two requests to the API server, and the next one must reach the same
 `dynamo_operator.requests.plan`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import ClassVar
@@ -14,7 +15,6 @@ from dynamo_operator import labels
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.names import is_paused
 from dynamo_operator.requests import status
-from dynamo_operator.requests import status as requested_graph
 from dynamo_operator.requests.api import (
     ConfigMapReference,
     DynamoGraphDeploymentRequest,
@@ -147,25 +147,8 @@ class RequestActions:
         desired = profiling_job(request, spec, self.settings, base)
         owners = {"ownerReferences": [controller_reference(request)]}
         body = {**desired, "metadata": desired["metadata"] | owners}
-        target = Target(request.metadata.uid, Job.KIND.name, job_key(request))
-        try:
-            with self.suppression.suppressing_repeats(target, digest_of(body), ""):
-                return await self.writer.apply(Job, body, force=False, uid=ABSENT)
-        except Obstructed as error:
-            raise ActionBlocked(str(error)) from error
-        except NotFound as error:
-            raise ActionBlocked(error.message) from error
-
-    async def clear(self, request: DynamoGraphDeploymentRequest, job: Job) -> None:
-        """Delete the Job of an earlier spec. Its deletion requeues the request."""
-        await self.writer.ensure_newest(request)
-        await self.writer.delete(job)
-
-    async def clear_temporary(self, graphs: Iterable[DynamoGraphDeployment]) -> None:
-        """Delete the graphs that a profiler left behind: their pods hold GPUs."""
-        for graph in graphs:
-            if not graph.metadata.deletion_timestamp:
-                await self.writer.delete(graph)
+        with self._creating(request, Job.KIND.name, job_key(request), body):
+            return await self.writer.apply(Job, body, force=False, uid=ABSENT)
 
     async def config_maps(
         self,
@@ -216,10 +199,18 @@ class RequestActions:
             raise ActionBlocked(destination.refusal)
         graph_key = Key(destination.namespace, target_of(request).name)
         body = deployed(request, spec, graph_key)
-        target = Target(request.metadata.uid, DynamoGraphDeployment.KIND.name, graph_key)
+        with self._creating(request, DynamoGraphDeployment.KIND.name, graph_key, body):
+            return await self.writer.create(DynamoGraphDeployment, body)
+
+    @contextmanager
+    def _creating(
+        self, request: DynamoGraphDeploymentRequest, kind: str, key: Key, body: Object
+    ) -> Iterator[None]:
+        """Do not repeat what was refused; a refusal, or a missing namespace, blocks the action."""
+        target = Target(request.metadata.uid, kind, key)
         try:
             with self.suppression.suppressing_repeats(target, digest_of(body), ""):
-                return await self.writer.create(DynamoGraphDeployment, body)
+                yield
         except Obstructed as error:
             raise ActionBlocked(str(error)) from error
         except NotFound as error:
@@ -348,14 +339,17 @@ class RequestController:
     ) -> Result:
         match act:
             case Action.NOTHING:
-                return await self._rest(request)
+                if status.has_to_be_restated(request):  # a change of the spec comes too late
+                    await self._report(request, status.restated(request))
+                return DONE
             case Action.REJECT:
                 return await self._blocked(request, status.refused(request, facts.problems))
             case Action.ACCEPT if request.spec is not None:
                 report = status.accepted(request, request.spec)
                 return await self._report(request, report, record=with_spec)
             case Action.DELETE_OLD_JOB if facts.job is not None:
-                await self.actions.clear(request, facts.job)
+                await self.actions.writer.ensure_newest(request)
+                await self.actions.writer.delete(facts.job)  # which requeues the request
                 return DONE
             case Action.WAIT:
                 text = left_over(facts.job, facts.pods_left)
@@ -382,22 +376,16 @@ class RequestController:
                 return await self._create(request, facts.destination)
             case Action.GRAPH_NAME_TAKEN:
                 text, taken = taken_graph(target_of(request)), RequestReason.NAME_CONFLICT
-                report = requested_graph.not_created(request, taken, text)
+                report = status.not_created(request, taken, text)
                 return await self._blocked(request, report)
             case Action.SYNC_STATUS if facts.graph is not None:
                 return await self._sync_status(request, facts.graph, facts.destination)
             case Action.MARK_DELETED:
-                return await self._report(request, requested_graph.lost(request))
+                return await self._report(request, status.lost(request))
             case Action.FINISH:
                 return await self._report(request, status.settled(request))
             case _:
                 raise AssertionError(f"{act} without its object")
-
-    async def _rest(self, request: DynamoGraphDeploymentRequest) -> Result:
-        """Report once that a change of the spec comes too late."""
-        if status.has_to_be_restated(request):
-            await self._report(request, status.restated(request))
-        return DONE
 
     async def _start(self, request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Result:
         spec = accepted_spec(request)
@@ -439,7 +427,9 @@ class RequestController:
         self, request: DynamoGraphDeploymentRequest, facts: RequestFacts, job: Job | None
     ) -> Result:
         """Report that profiling failed. `job` None: it was deleted."""
-        await self.actions.clear_temporary(facts.temporary)
+        for graph in facts.temporary:  # their pods hold GPUs
+            if not graph.metadata.deletion_timestamp:
+                await self.actions.writer.delete(graph)
         job_progress = _job_progress(facts)
         if job is None:
             name = request.status.profiling_job_name or "of the request"
@@ -515,7 +505,7 @@ class RequestController:
         result = ProfilingResult(graph, request.status.additional_resources)
         renamed = renamed_config_maps(request, facts.destination.config_maps)
         result = with_new_names(result, renamed)
-        report = requested_graph.renamed(request, result)
+        report = status.renamed(request, result)
         return await self._report(request, report, record=with_results)
 
     async def _create(
@@ -525,7 +515,7 @@ class RequestController:
             graph = await self.actions.create(request, accepted_spec(request), destination)
         except ActionBlocked as error:
             reason = RequestReason.DEPLOYMENT_CREATION_FAILED
-            report = requested_graph.not_created(request, reason, str(error))
+            report = status.not_created(request, reason, str(error))
             return await self._blocked(request, report)
         return await self._created(request, graph, destination)
 
@@ -535,9 +525,9 @@ class RequestController:
         graph: DynamoGraphDeployment,
         destination: Destination,
     ) -> Result:
-        kept = request.status.additional_resources
-        problems = await self.actions.config_maps(request, kept, destination, graph)
-        report = requested_graph.created(request, graph.key, problems)
+        config_maps = request.status.additional_resources
+        problems = await self.actions.config_maps(request, config_maps, destination, graph)
+        report = status.created(request, graph.key, problems)
         return await self._report(request, report, record=with_graph)
 
     async def _sync_status(
@@ -550,7 +540,7 @@ class RequestController:
         if record is not None and not record.created:
             # A process created it and was killed before it could record that.
             return await self._created(request, graph, destination)
-        report = requested_graph.mirrored(request, graph)
+        report = status.mirrored(request, graph)
         if wait := self.reporter.limit.wait(request, report.status):
             return Result(wait)
         return await self._report(request, report, self.reporter.limit)

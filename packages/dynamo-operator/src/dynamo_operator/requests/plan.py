@@ -283,7 +283,12 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action
             return Action.JOB_NAME_TAKEN
         if facts.job.metadata.deletion_timestamp:
             return Action.WAIT  # its deletion triggers a reconcile
-        return Action.RECORD_START if _is_current(request, facts.job) else Action.DELETE_OLD_JOB
+        # Who may create Jobs may have created an unrecorded one, and so decides the results. That is
+        # worth no more than a graph in the same namespace; for another one the Job is created again.
+        made_for = facts.job.metadata.annotations.get(labels.REQUEST_GENERATION)
+        is_of_spec = made_for is None or made_for == str(accepted_generation(request))
+        stays = target(request, accepted_spec(request)).namespace == request.metadata.namespace
+        return Action.RECORD_START if is_of_spec and stays else Action.DELETE_OLD_JOB
     if facts.pods_left:
         return Action.WAIT  # they could overwrite the results of the next Job
     if request.metadata.generation != accepted_generation(request):
@@ -291,18 +296,6 @@ def _start(request: DynamoGraphDeploymentRequest, facts: RequestFacts) -> Action
     output, ours = facts.output, names.label_value(request.metadata.name)
     is_taken = output is not None and output.metadata.labels.get(labels.REQUEST) != ours
     return Action.OUTPUT_TAKEN if is_taken else Action.START
-
-
-def _is_current(request: DynamoGraphDeploymentRequest, job: Job) -> bool:
-    """Whether an unrecorded Job is the one that the operator creates for the accepted spec.
-
-    Who may create Jobs may have created this one, and so decides the results. That is worth no more than a
-    graph in the same namespace; for another namespace the operator creates the Job again.
-    """
-    if target(request, accepted_spec(request)).namespace != request.metadata.namespace:
-        return False
-    made_for = job.metadata.annotations.get(labels.REQUEST_GENERATION)
-    return made_for is None or made_for == str(accepted_generation(request))
 
 
 def is_job_of(request: DynamoGraphDeploymentRequest, job: Job) -> bool:

@@ -115,7 +115,10 @@ class GpuDiscoveryRbac:
         if set(binding.subjects) != {_subject(namespace) for namespace in desired}:
             body: Object = {
                 "metadata": {"resourceVersion": binding.metadata.resource_version},
-                "subjects": [_account(namespace) for namespace in sorted(desired)],
+                "subjects": [
+                    {"kind": subject.kind, "name": subject.name, "namespace": subject.namespace}
+                    for subject in map(_subject, sorted(desired))
+                ],
             }
             await self.writer.merge_patch(ClusterRoleBinding, key, body, uid=binding.metadata.uid)
         self._listed = desired
@@ -138,11 +141,6 @@ def may_search(request: DynamoGraphDeploymentRequest) -> bool:
 
 def _subject(namespace: str) -> Subject:
     return Subject("ServiceAccount", names.PROFILING_SERVICE_ACCOUNT, namespace)
-
-
-def _account(namespace: str) -> Object:
-    subject = _subject(namespace)
-    return {"kind": subject.kind, "name": subject.name, "namespace": subject.namespace}
 
 
 CREATED: tuple[tuple[str, str], ...] = (

@@ -507,8 +507,11 @@ def _service(
     result, is_worker = dict(service), _type(service) in WORKER_TYPES
     if is_scaled and is_worker and "scalingAdapter" not in result:
         result["scalingAdapter"] = {"enabled": True}
-    if is_worker and (more := _missing_variables(worker_variables(spec), result.get("envs") or [])):
-        result["envs"] = [*(result.get("envs") or []), *more]
+    if is_worker:
+        present_envs = result.get("envs") or []
+        present_names = {env.get("name") for env in present_envs}
+        if unset := [env for env in worker_variables(spec) if env.get("name") not in present_names]:
+            result["envs"] = [*present_envs, *unset]
     takes_all = is_worker and not spec.use_mocker
     placement = {name: placed[name] for name in placed if takes_all or name == "imagePullSecrets"}
     if placement:
@@ -532,12 +535,6 @@ def _service(
 def _form(value: object) -> bytes:
     """Encode a value so that equal values have equal bytes, which a set can contain."""
     return msgspec.json.encode(value, order="deterministic")
-
-
-def _missing_variables(requested: Iterable[Object], present: Iterable[Object]) -> list[Object]:
-    """The requested variables that are not present."""
-    present_names = {env.get("name") for env in present}
-    return [env for env in requested if env.get("name") not in present_names]
 
 
 def _with_names(value: object, renamed: Mapping[str, str]) -> object:

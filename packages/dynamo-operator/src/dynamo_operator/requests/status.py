@@ -428,9 +428,10 @@ def mirrored(request: DynamoGraphDeploymentRequest, graph: DynamoGraphDeployment
         )
         event = StatusEvent("DeploymentReady", text)
         return RequestReport(status, () if request.status.state == RequestState.READY else (event,))
-    why = _why(graph)
     reason, text, events = _unready(request, name, state)
-    text = f"{text}: {why}" if why else text
+    cause = condition(graph.status.conditions, "Ready")
+    if cause is not None and cause.status != "True" and cause.reason in _EXPLAINING:
+        text = f"{text}: {cause.reason}: {cause.message}"
     waiting = request_condition(request, RequestConditionType.DEPLOYED, "False", reason, text)
     status = request_status(request, RequestState.DEPLOYING, waiting, message=text)
     return RequestReport(replace(status, deployment=deployment), events)
@@ -452,14 +453,6 @@ def lost(request: DynamoGraphDeploymentRequest) -> RequestReport:
     event = StatusEvent("DeploymentDeleted", warning, is_warning=True)
     status = request_status(request, RequestState.DELETED, gone, message=text)
     return RequestReport(replace(status, deployment=kept), (event,))
-
-
-def _why(graph: DynamoGraphDeployment) -> str:
-    """The reason and message of the graph, if they explain more than that it is not ready yet."""
-    ready = condition(graph.status.conditions, "Ready")
-    if ready is None or ready.status == "True" or ready.reason not in _EXPLAINING:
-        return ""
-    return f"{ready.reason}: {ready.message}"
 
 
 def _unready(

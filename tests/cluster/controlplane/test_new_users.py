@@ -72,8 +72,8 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def playground() -> str:
     """The README's commands that start a playground and have the shell use it."""
-    text = section("README.md", "Try it")
-    (up,) = re.findall(r"^(\S+dynamoctl dev up)\b", text, re.MULTILINE)
+    text = section("README.md", "The demo: a real control plane, simulated GPUs")
+    (up,) = re.findall(r"^(dynamoctl dev up)\b", text, re.MULTILINE)
     (use,) = re.findall(r"`(eval .+?)`", text)
     return f"{up}\n{use}\n"
 

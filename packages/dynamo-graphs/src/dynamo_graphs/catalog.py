@@ -31,7 +31,7 @@ class Meaning:
 
 def _read() -> tuple[Meaning, ...]:
     """The rows of the file, in its order. A row with a `remedy` has the text and the advice of that table."""
-    tables = tomllib.loads(files(__package__).joinpath("meanings.toml").read_text("utf-8"))
+    tables = tomllib.loads(files("dynamo_graphs").joinpath("meanings.toml").read_text("utf-8"))
     remedies: dict[str, dict[str, str]] = {"": {}, **tables["remedy"]}
     rows = ((row.pop("remedy", ""), row) for row in tables["meaning"])
     return tuple(Meaning(**row, **remedies[remedy]) for remedy, row in rows)

@@ -252,7 +252,7 @@ class SettingField(NamedTuple):
 @cache
 def fields() -> tuple[SettingField, ...]:
     """Every setting, in the order of the structs."""
-    text = files(__package__).joinpath("settings.toml").read_bytes()
+    text = files("dynamo_operator").joinpath("settings.toml").read_bytes()
     rows = msgspec.toml.decode(text, type=dict[str, list[Setting]])["setting"]
     by_name = {row.name: row for row in rows}
     declared = tuple(

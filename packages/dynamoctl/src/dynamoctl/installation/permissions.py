@@ -155,7 +155,9 @@ def _rules(rows: list[Object]) -> tuple[Rule, ...]:
     )
 
 
-_FILE = tomllib.loads(files(__package__).joinpath("permissions.toml").read_text("utf-8"))
+_FILE = tomllib.loads(
+    files("dynamoctl.installation").joinpath("permissions.toml").read_text("utf-8")
+)
 
 RULES = _rules(_FILE["operator"])
 """The permissions of the operator."""

@@ -1,6 +1,7 @@
 """Informers and controllers of the older generation. Imported only if its kinds are enabled."""
 
 import os
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -32,6 +33,9 @@ from kube_runtime.apply.writer import ManagedFieldsUpgrade
 from kube_runtime.cache.informer import Informer
 from kube_runtime.types.kinds import HorizontalPodAutoscaler
 from kube_runtime.types.meta import Resource
+
+_WORKERS = 256
+"""Of the controllers that wait for archives and registries: a few slow ones of a tenant hold up no others."""
 
 _EARLIER_OPERATOR = "banzaicloud.com/last-applied"
 """The annotation in which the operator of that generation recorded what it applied."""
@@ -88,10 +92,10 @@ def control(parts: Parts, pods: PodIndex) -> None:
     nims = NimController(cache, applier, reporter, pods, settings, legacy)
     resolver = Resolver(ArchiveStore(legacy) if legacy.endpoint else None)
     reporter = parts.reporter("dynamodeployment", StatusRateLimit(goal=READY))
-    of_deployments = parts.options_reporting(DynamoDeployment, reporter)
+    of_deployments = replace(parts.options_reporting(DynamoDeployment, reporter), workers=_WORKERS)
     deployments = DeploymentController(cache, applier, reporter, resolver, settings, legacy)
     reporter = parts.reporter("dynamonimrequest", StatusRateLimit())
-    of_images = parts.options_reporting(DynamoNimRequest, reporter)
+    of_images = replace(parts.options_reporting(DynamoNimRequest, reporter), workers=_WORKERS)
     images = ImageRequestController(cache, applier, reporter, settings, legacy)
     parts.manager.control(nims, of_nims)
     parts.manager.control(deployments, of_deployments)

@@ -18,7 +18,7 @@ from dynamo_operator.component.read import (
     pvc_watch,
 )
 from dynamo_operator.features.grove.read import grove_watches
-from dynamo_operator.features.rollouts.controller import history_watch, leaving_pod_watch
+from dynamo_operator.features.rollouts.read import history_watch, leaving_pod_watch
 from dynamo_operator.features.scaling.controller import adapter_watch, apply_adapters
 from dynamo_operator.features.ssh_keys import ssh_key_watches
 from dynamo_operator.graph.api import DynamoGraphDeployment

@@ -66,15 +66,14 @@ async def read_graph(
         facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
     inputs = GraphInputs(facts, live)
     graph = with_provider(graph, facts, inputs.children)
-    grove, origin = {}, Origin.OUTDATED
+    grove: dict[str, GroveMember] = {}
     services, components = dict[str, ServiceObserved](), tuple[DynamoComponentDeployment, ...]()
     if live:
         services = {**service_snapshot(graph, cache)}
         components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     if is_on_grove(graph):
         grove = members(graph, cache)
-        origin = await read_set_origin(graph, live, applier.writer.client)
-    return replace(
+    inputs = replace(
         inputs,
         services=services,
         components=components,
@@ -83,10 +82,13 @@ async def read_graph(
         adapters=read_adapters(graph, cache, suppression),
         members=grove,
         pods={key: pods.of_service(*graph.key, key) for key in grove},
-        set_origin=origin,
         ssh_keys=ssh_key_copies(graph, cache, settings) if settings.mpi_secret_name else (),
         ssh_key_types=ssh_key_types(cache) if settings.mpi_secret_name else (),
     )
+    if not grove:
+        return inputs
+    # Last: what the cache has may be newer after it.
+    return replace(inputs, set_origin=await read_set_origin(graph, live, applier.writer.client))
 
 
 def _controlled(graph: DynamoGraphDeployment, type_: type[R], cache: Cache) -> Iterator[R]:

@@ -10,8 +10,8 @@ import pytest
 from dynamo_operator import labels
 from dynamo_operator.component.api import DynamoComponentDeployment
 from dynamo_operator.component.read import PodIndex
-from dynamo_operator.features.rollouts.controller import leaving_pod_watch
 from dynamo_operator.features.rollouts.plan import Revisions, Rollout, plan_rollout
+from dynamo_operator.features.rollouts.read import leaving_pod_watch
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.graph.features import observed_revisions
 from dynamo_operator.graph.read import components_of, leaving_pods

@@ -1,5 +1,7 @@
 """Writes of our own to a world of gadgets, and what the cache must show meanwhile."""
 
+from dataclasses import dataclass
+
 from simulated.gadget import Gadget, gadget
 from simulated.world import World, settle
 
@@ -14,3 +16,15 @@ async def stays(world: World, sizes: dict[str, int], *, seconds: float) -> None:
     for _ in range(round(seconds * 10)):
         assert sizes == world.sizes()
         await settle(0.1)
+
+
+@dataclass
+class LeaseFor:
+    """A Lease that is held for that number of writes."""
+
+    writes: int
+
+    def holds_lease(self) -> bool:
+        """Count a write."""
+        self.writes -= 1
+        return self.writes >= 0

@@ -33,7 +33,7 @@ class Operator:
         events = EventWriter(client, instance="a", metrics=self.metrics)
         self.manager = Manager(client, Cache(), metrics=self.metrics, events=events)
         self.scope.join(self.manager)
-        register_scope(self.metrics.registry, self.scope.excluded, lambda: False)
+        register_scope(self.metrics.registry, lambda: len(self.scope.excluded), lambda: False)
         self.stop = asyncio.Event()
         self._run: asyncio.Task[None] | None = None
 
@@ -58,7 +58,7 @@ async def test_a_restricted_operator_marks_its_namespace_for_as_long_as_it_runs(
     operator = await Operator(server, RESTRICTED).start()
     lease = server.storage.read(LEASES, Key("team-a", LEASE))
     assert "namespace-restricted-operator-v2" == lease["spec"]["holderIdentity"]
-    assert operator.scope.holds_lease()
+    assert all(lease.holds_lease() for lease in operator.scope.leases)
     await operator.end()
     assert {} == server.storage.objects[LEASES]
 
@@ -74,16 +74,13 @@ async def test_a_restricted_operator_reads_no_lease_of_anybody() -> None:
 async def test_a_cluster_wide_operator_leaves_a_namespace_to_its_own_operator() -> None:
     server = Server()
     wide = await Operator(server, WIDE).start()
-    assert (False, 0) == (wide.scope.is_excluded("team-a"), wide.excluded())
+    assert (set(), 0) == (set(wide.scope.excluded), wide.excluded())
     restricted = await Operator(server, RESTRICTED).start()
-    assert (True, False) == (
-        wide.scope.is_excluded("team-a"),
-        restricted.scope.is_excluded("team-a"),
-    )
+    assert ({"team-a"}, set()) == (set(wide.scope.excluded), set(restricted.scope.excluded))
     assert 1 == wide.excluded()
     await restricted.end()
     await asyncio.sleep(0.1)
-    assert (False, 0) == (wide.scope.is_excluded("team-a"), wide.excluded())
+    assert (set(), 0) == (set(wide.scope.excluded), wide.excluded())
     await wide.end()
 
 

@@ -30,7 +30,7 @@ def decode(type_: type[R], raw: bytes | Raw, most_bytes: int = UNLIMITED) -> R:
         DecodeError: the JSON does not fit the type.
     """
     try:
-        if bytes_over(raw, most_bytes):
+        if most_bytes != UNLIMITED and bytes_over(raw, most_bytes):
             # Without the size, which reports of it in the status change: each would cause another.
             text = f"the object has more than {most_bytes} bytes"
             raise TooLarge(type_.KIND, key_in(raw), text)

@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -54,20 +54,11 @@ class Exclusions:
         self._client = client
         self._wall_clock = wall_clock
         self._marks: dict[str, _Mark] = {}
+        self.namespaces: Mapping[str, object] = self._marks
+        """The excluded namespaces now: another operator owns them, so that this one must not act there."""
         self._changed = asyncio.Event()
         self._ended: list[Callable[[str], None]] = []
         store.subscribe(self._on_change)
-
-    def __iter__(self) -> Iterator[str]:
-        """The names of the excluded namespaces."""
-        return iter(tuple(self._marks))
-
-    def __len__(self) -> int:
-        return len(self._marks)
-
-    def is_excluded(self, namespace: str) -> bool:
-        """Whether another operator owns a namespace, so that this one must not act in it."""
-        return namespace in self._marks
 
     def on_end(self, handler: Callable[[str], None]) -> None:
         """Call `handler` with each namespace that is no longer excluded."""

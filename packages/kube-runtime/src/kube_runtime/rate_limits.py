@@ -16,8 +16,8 @@ MANY_A_SECOND = 20
 """Reconciles a second that write in busy times. A hundred graphs of three services that are created at once
 need about 45 a second on two cores, a single one 10 in all, and one that is settled none."""
 
-_FORGOTTEN_SECONDS = 60.0
-"""Seconds after which a first observation is forgotten, for example of a deleted object."""
+FORGOTTEN_SECONDS = 60.0
+"""Seconds after which the start of a wait is forgotten, for example of a deleted object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,58 +53,32 @@ class TokenBucket:
         return True
 
 
-class _Times:
-    """A time for each uid, on the event loop's clock; the oldest come first and are forgotten first."""
+class Since(OrderedDict[str, float]):
+    """By uid, a time on the event loop's clock; one that is older than `most_seconds` is forgotten."""
 
-    def __init__(self) -> None:
-        self._times: OrderedDict[str, float] = OrderedDict()
-
-    @property
-    def remembered(self) -> int:
-        """Number of objects whose time is remembered."""
-        return len(self._times)
-
-    def _forget_older_than(self, seconds: float) -> None:
-        while self._times and loop_time() - next(iter(self._times.values())) >= seconds:
-            self._times.popitem(last=False)
-
-
-class WriteRate(_Times):
-    """Allows one write for each uid in that number of seconds."""
-
-    def __init__(self, seconds: float = 1.0) -> None:
+    def __init__(self, most_seconds: float) -> None:
         super().__init__()
-        self._seconds = seconds
-
-    def wait(self, uid: str) -> float:
-        """Seconds until this object may be written again; 0 means now."""
-        self._forget_older_than(self._seconds - _GRAIN_SECONDS)
-        return _seconds_left(self._times[uid], self._seconds) if uid in self._times else 0.0
+        self._most_seconds = most_seconds
 
     def record(self, uid: str) -> None:
-        """Record a write."""
-        self._forget_older_than(self._seconds - _GRAIN_SECONDS)
-        self._times[uid] = loop_time()
-        self._times.move_to_end(uid)
+        """Record the present time for an object."""
+        self[uid] = now = loop_time()
+        self.move_to_end(uid)
+        while now - next(iter(self.values())) >= self._most_seconds - _GRAIN_SECONDS:
+            self.popitem(last=False)
 
+    def left(self, uid: str, seconds: float) -> float:
+        """Seconds until `seconds` have passed since the recorded time; 0 if they have or none is known."""
+        if uid not in self:
+            return 0.0
+        left = seconds - (loop_time() - self[uid])
+        return left if left > _GRAIN_SECONDS else 0.0
 
-class Debounce(_Times):
-    """Debounces the first observation of each uid."""
-
-    def wait(self, uid: str, seconds: float) -> float:
-        """Seconds left of a wait of `seconds` that began with the first call for `uid`; 0 when it is over."""
-        since = self._times.setdefault(uid, loop_time())
-        self._forget_older_than(_FORGOTTEN_SECONDS)
-        return _seconds_left(since, seconds)
-
-    def forget(self, uid: str) -> None:
-        """Treat the next observation as the first."""
-        self._times.pop(uid, None)
-
-
-def _seconds_left(since: float, seconds: float) -> float:
-    left = seconds - (loop_time() - since)
-    return left if left > _GRAIN_SECONDS else 0.0
+    def left_of_wait(self, uid: str, seconds: float) -> float:
+        """The same for a wait that begins with the first call for an object."""
+        if uid not in self:
+            self.record(uid)
+        return self.left(uid, seconds)
 
 
 class WriteActivity:

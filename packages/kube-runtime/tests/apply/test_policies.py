@@ -16,6 +16,7 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, Gadget, Maker, gadget, key
 from simulated.server import Fault
 from simulated.world import World, a_world, settle
+from simulated.writing import LeaseFor
 
 HASH = "example.com/hash"
 GENERATION = "example.com/owner-generation"
@@ -88,9 +89,8 @@ async def test_one_call_applies_all_of_them_in_order_and_returns_one_result() ->
 async def test_an_end_between_any_two_writes_is_made_up_for_by_the_next_process(until: int) -> None:
     async with a_scene() as scene:
         await scene.apply(*all_policies(last="old"))
-        left = iter(range(until))
         world, keys = scene.world, (HASH, GENERATION)
-        ending = Writer(world.client, world.cache, holds_lease=lambda: next(left, None) is not None)
+        ending = Writer(world.client, world.cache, leases=[LeaseFor(until)])
         before = scene.writes()
         with suppress(LeadershipLost):
             first = Applier(ending, *keys)

@@ -19,7 +19,7 @@ from simulated.clock import on_simulated_clock
 from simulated.gadget import GADGETS, NAMESPACE, Gadget, GadgetSpec, gadget, key
 from simulated.server import NO_ANSWER, Fault
 from simulated.world import World, a_world, settle
-from simulated.writing import stays, write
+from simulated.writing import LeaseFor, stays, write
 
 
 def a_gadget(
@@ -530,8 +530,7 @@ async def test_an_own_write_is_reduced_like_everything_else() -> None:
 async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more() -> None:
     world = a_world()
     world.has("a", 1)
-    holds_lease = iter((True, False, False, False, False)).__next__
-    writer = Writer(world.client, world.cache, holds_lease=holds_lease)
+    writer = Writer(world.client, world.cache, leases=[LeaseFor(writes=1)])
     async with world.synced():
         await writer.merge_patch(Gadget, key("a"), {"spec": {"size": 2}})
         sent = len(world.server.requests)

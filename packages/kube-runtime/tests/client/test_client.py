@@ -16,7 +16,6 @@ from kube_runtime.client.client import (
     Answer,
     Client,
     Request,
-    ask,
     lines,
 )
 from kube_runtime.errors import (
@@ -373,7 +372,7 @@ REQUEST = Request("GET", url_path("x"))
 
 
 async def asked(script: Script, *, repeatable: bool) -> bytes:
-    return await ask(script, REQUEST, None, None, repeatable=repeatable)
+    return await Client(script).ask(REQUEST, None, None, repeatable=repeatable)
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504])

@@ -58,7 +58,7 @@ class Operator:
 
     def __post_init__(self) -> None:
         client, self.cache, self.metrics = Client(self.server), Cache(), RuntimeMetrics()
-        self.writer = Writer(client, self.cache, is_excluded=self.is_excluded)
+        self.writer = Writer(client, self.cache, excluded=self.excluded)
         lease = Key("kube-system", "lease")
         self.manager = Manager(
             client,
@@ -66,13 +66,10 @@ class Operator:
             metrics=self.metrics,
             events=EventWriter(client, instance="a", metrics=self.metrics),
             election=Election(client, lease, identity="a") if self.elects else None,
-            is_excluded=self.is_excluded,
+            excluded=self.excluded,
         )
         self.manager.inform(Informer(Gadget))
         self.runner = self.manager.control(Copier(self))
-
-    def is_excluded(self, namespace: str) -> bool:
-        return namespace in self.excluded
 
     def ends(self, namespace: str) -> None:
         self.excluded.discard(namespace)

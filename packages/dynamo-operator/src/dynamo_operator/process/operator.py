@@ -68,7 +68,7 @@ from kube_runtime.types.meta import Resource
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What controllers share. `holds_lease` returns whether this process may write in a namespace now."""
+    """What controllers share."""
 
     manager: Manager
     client: Client
@@ -77,7 +77,6 @@ class Parts:
     events: EventWriter
     settings: Settings
     metrics: RuntimeMetrics
-    holds_lease: Callable[[str], bool]
 
     @property
     def options(self) -> ControllerOptions:
@@ -153,7 +152,7 @@ def control_models(parts: Parts, dial: Callable[[str], str] | None) -> None:
         partial(worker_api, model_settings, dial or str),
         silence=lora_disabled_reason(parts.settings, is_dialled=dial is not None),
         at_once=model_settings.calls_at_once,
-        may_call=parts.holds_lease,
+        may_call=parts.writer.may_write,
         observe=CallMetrics(parts.metrics.registry).called,
     )
     reporter = parts.reporter("dynamomodel", StatusRateLimit(STATUS_SECONDS))
@@ -195,7 +194,7 @@ def serve_all(parts: Parts, scope: Scope, leads: Election | None, user: str) -> 
     """Serve webhooks, probes and metrics. `user` is our user name at the API server."""
     manager, registry = parts.manager, parts.metrics.registry
     register(registry, parts.cache)
-    register_scope(registry, scope.excluded, lambda: bool(leads and leads.rival))
+    register_scope(registry, lambda: len(scope.excluded), lambda: bool(leads and leads.rival))
     ready: list[Callable[[], Health]] = [manager.ready]
     if hooks := _admission(parts, scope, user):
         hooks.join(manager)
@@ -219,7 +218,7 @@ def _admission(parts: Parts, scope: Scope, user: str) -> Webhooks | None:
         address,
         own_namespace(webhook_settings.namespace, "webhooks.namespace", "--webhook-namespace"),
         parts.settings,
-        is_excluded=scope.is_excluded,
+        is_excluded=scope.excluded.__contains__,
     )
     parts.metrics.observe_certificate("webhooks", lambda: hooks.rotation.certificate.expires)
     return hooks
@@ -343,26 +342,26 @@ def manager(
     events = EventWriter(client, instance=candidate(), metrics=metrics)
     leads = _election(client, settings, user)
     built = Manager(
-        client, cache, metrics=metrics, events=events, election=leads, is_excluded=scope.is_excluded
+        client,
+        cache,
+        metrics=metrics,
+        events=events,
+        election=leads,
+        leases=scope.leases,
+        excluded=scope.excluded,
     )
     scope.join(built)
     watched = informers(settings.render, with_legacy_kinds=settings.legacy_kinds)
     for informer in watched:
         built.inform(informer)
-
-    def holds_leases() -> bool:
-        return scope.holds_lease() and (leads is None or leads.holds_lease())
-
-    writer = Writer(client, cache, holds_lease=holds_leases, is_excluded=scope.is_excluded)
     parts = Parts(
         manager=built,
         client=client,
         cache=cache,
-        writer=writer,
+        writer=built.writer,
         events=events,
         settings=settings,
         metrics=metrics,
-        holds_lease=lambda namespace: holds_leases() and not scope.is_excluded(namespace),
     )
     _look_for_unselected(parts)
     control_all(parts, dial)

@@ -80,17 +80,15 @@ class Scope:
     exclusions: Exclusions | None
     informers: tuple[Informer[Lease], ...]
 
-    def is_excluded(self, namespace: str) -> bool:
-        """Whether another operator manages that namespace now: nothing is written or validated there."""
-        return self.exclusions is not None and self.exclusions.is_excluded(namespace)
+    @property
+    def excluded(self) -> Mapping[str, object]:
+        """The namespaces that other operators manage now: nothing is written or validated there."""
+        return self.exclusions.namespaces if self.exclusions is not None else {}
 
-    def excluded(self) -> int:
-        """The number of namespaces that other operators manage."""
-        return len(self.exclusions) if self.exclusions is not None else 0
-
-    def holds_lease(self) -> bool:
-        """Whether a restricted operator holds the lease of its namespace; True for a cluster-wide one."""
-        return self.marker is None or self.marker.holds_lease()
+    @property
+    def leases(self) -> tuple[NamespaceLease, ...]:
+        """The lease of a restricted operator's namespace, without which it may not write; else none."""
+        return () if self.marker is None else (self.marker,)
 
     async def claim(self) -> None:
         """Acquire the lease of a restricted operator's namespace, before anything else is written there.

@@ -57,7 +57,7 @@ from kube_runtime.cache.informer import Watches
 from kube_runtime.client.client import ABSENT
 from kube_runtime.errors import Conflict, Invalid, Refused, ServerFailure
 from kube_runtime.kind import Key, Kind, Object, key_of
-from kube_runtime.types.meta import OwnerReference, R, Resource
+from kube_runtime.types.meta import R, Resource
 
 
 # A reconcile passes several such sets to the applier, in the order in which they are needed.
@@ -110,12 +110,18 @@ class Shared:
         """
         name, value = self.marker
         references = live.metadata.owner_references if live else ()
-        owners = {reference.uid: reference for reference in references}
+        owners = {
+            reference.uid: _reference(
+                reference.api_version, reference.kind, reference.name, reference.uid
+            )
+            for reference in references
+        }
         # At its present place in the list: two writers with another order would never agree.
-        owners[owner.metadata.uid] = _as_owner(owner)
+        kind, uid = owner.KIND, owner.metadata.uid
+        owners[uid] = _reference(kind.api_version, kind.name, owner.metadata.name, uid)
         changed = {
             "labels": {**desired["metadata"].get("labels", {}), name: value},
-            "ownerReferences": [_plain_reference(reference) for reference in owners.values()],
+            "ownerReferences": list(owners.values()),
         }
         if live is not None:
             changed["resourceVersion"] = live.metadata.resource_version
@@ -142,8 +148,9 @@ DesiredObjects: TypeAlias = Controlled | Shared | CreateOnly
 
 def controller_reference(owner: Resource) -> Object:
     """The owner reference that makes `owner` the controller of an object."""
+    kind, metadata = owner.KIND, owner.metadata
     flags = {"controller": True, "blockOwnerDeletion": True}
-    return {**_plain_reference(_as_owner(owner)), **flags}
+    return _reference(kind.api_version, kind.name, metadata.name, metadata.uid) | flags
 
 
 def references_without(owner: Resource, live: Resource) -> Sequence[Object]:
@@ -164,18 +171,8 @@ def shared_watch(type_: type[Resource], owner: Kind) -> Watches:
     return Watches(type_, keys)
 
 
-def _as_owner(owner: Resource) -> OwnerReference:
-    kind, metadata = owner.KIND, owner.metadata
-    return OwnerReference(kind.name, metadata.name, metadata.uid, kind.api_version)
-
-
-def _plain_reference(owner: OwnerReference) -> Object:
-    return {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": owner.name,
-        "uid": owner.uid,
-    }
+def _reference(api_version: str, kind: str, name: str, uid: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid}
 
 
 _DIGITS = 19
@@ -261,7 +258,17 @@ class Applier:
         attempt.digest = digest_of(desired)
         live: Resource | None = self.writer.cache.get(type_, key_of(desired))
         try:
-            await self._apply_by_policy(owner, policy, attempt, live)
+            match policy:
+                case Controlled():
+                    try:
+                        await self._apply_controlled(owner, policy, attempt, live)
+                    finally:
+                        if attempt.present is not None:
+                            attempt.present = policy.reduced(attempt.present)
+                case Shared():
+                    await self._apply_shared(owner, policy, attempt, live)
+                case CreateOnly():
+                    await self._apply_create_only(owner, policy, attempt, live)
         except Conflict as error:
             if live is not None:
                 raise
@@ -281,29 +288,6 @@ class Applier:
                 return policy.is_shared(live) or self._upgrade_for(owner, policy, live) is not None
             case CreateOnly():
                 return True  # its creator does not matter: it is left alone
-
-    async def _apply_by_policy(
-        self, owner: Resource, policy: DesiredObjects, attempt: Attempt, live: Resource | None
-    ) -> None:
-        match policy:
-            case Controlled():
-                decided_with = policy.decided_with
-                is_ours = live is not None and controls(owner, live)
-                target = attempt.desired["kind"], key_of(attempt.desired)
-                if is_ours and decided_with is not None and target not in decided_with:
-                    message = "it was found after the decision what to apply"
-                    raise Conflict(
-                        HTTPStatus.CONFLICT, "Conflict", message, attempt.type_.KIND, target[1]
-                    )
-                try:
-                    await self._apply_controlled(owner, attempt, live)
-                finally:
-                    if attempt.present is not None:
-                        attempt.present = policy.reduced(attempt.present)
-            case Shared():
-                await self._apply_shared(owner, policy, attempt, live)
-            case CreateOnly():
-                await self._apply_create_only(owner, policy, attempt, live)
 
     def _suppressing_repeats(
         self, owner: Resource, attempt: Attempt, live: Resource | None
@@ -380,10 +364,15 @@ class Applier:
         attempt.verb, attempt.cause = Verb.UPDATE, Cause.INPUTS
 
     async def _apply_controlled(
-        self, owner: Resource, attempt: Attempt, live: Resource | None
+        self, owner: Resource, policy: Controlled, attempt: Attempt, live: Resource | None
     ) -> None:
         if live is not None and not controls(owner, live):
             raise Obstructed(name_conflict(live, owner))
+        decided_with, key = policy.decided_with, key_of(attempt.desired)
+        is_new = decided_with is not None and (attempt.type_.KIND.name, key) not in decided_with
+        if live is not None and is_new:
+            message = "it was found after the decision what to apply"
+            raise Conflict(HTTPStatus.CONFLICT, "Conflict", message, attempt.type_.KIND, key)
         if live is not None and live.metadata.deletion_timestamp:
             return  # its removal requeues the owner, which then recreates it
         annotations = {self.hash_annotation: attempt.digest}

@@ -191,12 +191,12 @@ class Obstructions:
     blocked: list[Blocked] = field(default_factory=list[Blocked])
     failing: dict[type[Resource], Blocked] = field(default_factory=dict[type[Resource], Blocked])
 
-    def untried(self, attempt: Attempt) -> Blocked | None:
-        """Why not to send a request for an object; None to send it."""
-        if len(self.failing) < _FAILING_KINDS and attempt.type_ not in self.failing:
-            return None
-        first = next(iter(self.failing.values()))
-        return waits_for(attempt.desired, self.failing.get(attempt.type_, first))
+    def ensure_worth_trying(self, attempt: Attempt) -> None:
+        """Raise Obstructed if no request should be sent for an object."""
+        if len(self.failing) >= _FAILING_KINDS or attempt.type_ in self.failing:
+            first = next(iter(self.failing.values()))
+            cause = self.failing.get(attempt.type_, first)
+            raise Obstructed(waits_for(attempt.desired, cause))
 
     def add(self, attempt: Attempt, error: Refused | ServerFailure) -> Applied:
         """The result of an attempt that ended with this error."""
@@ -234,24 +234,20 @@ async def apply_each(
             await asyncio.sleep(0)
             turn = time.monotonic()
         attempt = Attempt(desired, by_kind[desired["apiVersion"], desired["kind"]])
-        part = await _attempted(attempt, step, met)
+        try:
+            met.ensure_worth_trying(attempt)
+            await step(attempt)
+        except Obstructed as obstruction:
+            part = attempt.blocked(obstruction.blocked)
+        except (Refused, ServerFailure) as error:
+            if not attempt.is_stopped_by(error):
+                raise
+            part = met.add(attempt, error)
+        else:
+            part = attempt.applied
         met.blocked += part.blocked
         parts.append(part)
     return merge(parts)
-
-
-async def _attempted(attempt: Attempt, step: ApplyStep, met: Obstructions) -> Applied:
-    if untried := met.untried(attempt):
-        return attempt.blocked(untried)
-    try:
-        await step(attempt)
-    except Obstructed as obstruction:
-        return attempt.blocked(obstruction.blocked)
-    except (Refused, ServerFailure) as error:
-        if not attempt.is_stopped_by(error):
-            raise
-        return met.add(attempt, error)
-    return attempt.applied
 
 
 def stopped(kind: str, name: str, error: Refused | ServerFailure) -> Applied:

@@ -18,7 +18,7 @@ from kube_runtime.apply.result import Blocked, Obstructed, rejected
 from kube_runtime.apply.writer import Writer
 from kube_runtime.errors import NotFound, Refused, ServerFailure
 from kube_runtime.kind import Fields, Key, Kind, Object
-from kube_runtime.rate_limits import Debounce, WriteActivity, WriteRate
+from kube_runtime.rate_limits import FORGOTTEN_SECONDS, Since, WriteActivity
 from kube_runtime.times import loop_time, utc_now
 from kube_runtime.types.meta import Condition, R, Resource, Status, status_of
 
@@ -114,44 +114,44 @@ class StatusRateLimit:
         transient_states: Collection[str] = (),
         activity: WriteActivity | None = None,
     ) -> None:
-        self._write_rate = WriteRate(seconds)
+        self._seconds = seconds
         self._goal = goal
         self._first_at_once = first_at_once
         self._never_delayed = frozenset(never_delayed)
         self._transient_states = frozenset(transient_states)
         self._activity = activity or WriteActivity()
-        self._settling = Debounce()
-        self._progress = Debounce()
+        self._written = Since(seconds)
+        self._settling = Since(FORGOTTEN_SECONDS)
+        self._progress = Since(FORGOTTEN_SECONDS)
 
     @property
     def remembered(self) -> int:
         """Number of entries in memory."""
-        return self._write_rate.remembered + self._settling.remembered + self._progress.remembered
+        return len(self._written) + len(self._settling) + len(self._progress)
 
     def wait(self, resource: Resource, desired: Status) -> float:
         """Seconds to wait before this status is written; 0 means now."""
         uid, is_busy = resource.metadata.uid, self._activity.is_high
         patch = difference(resource, desired)
         if not patch:
-            self._progress.forget(uid)
+            self._progress.pop(uid, None)
             return 0.0
         stored = {(old.type, old.status) for old in status_of(resource).conditions}
         flipped = {new.type for new in desired.conditions if (new.type, new.status) not in stored}
         is_never_delayed = bool(self._never_delayed & (patch.keys() | flipped))
         if is_never_delayed or not self._may_wait_for_goal(resource, desired):
-            self._settling.forget(uid)
-        elif left := self._settling.wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
+            self._settling.pop(uid, None)
+        elif left := self._settling.left_of_wait(uid, BUSY_SECONDS if is_busy else SETTLE_SECONDS):
             return left
         if is_never_delayed or self._is_transition(resource, desired):
             return 0.0
-        busy_wait = self._progress.wait(uid, BUSY_SECONDS) if is_busy else 0.0
-        return max(self._write_rate.wait(uid), busy_wait)
+        busy_wait = self._progress.left_of_wait(uid, BUSY_SECONDS) if is_busy else 0.0
+        return max(self._written.left(uid, self._seconds), busy_wait)
 
     def record_write(self, resource: Resource) -> None:
         """Record that a status of that object was written."""
-        uid = resource.metadata.uid
-        self._progress.forget(uid)
-        self._write_rate.record(uid)
+        self._progress.pop(resource.metadata.uid, None)
+        self._written.record(resource.metadata.uid)
 
     def _is_transition(self, resource: Resource, desired: Status) -> bool:
         """Whether more than counts and messages changes."""
@@ -427,8 +427,9 @@ class LastingFailures:
         A timeout lasts: it took the whole time that a webhook has.
         """
         if failure is None:
-            self.forget(uid)
-        if failure is None or failure.code == HTTPStatus.GATEWAY_TIMEOUT:
+            self._since.pop(uid, None)
+            return
+        if failure.code == HTTPStatus.GATEWAY_TIMEOUT:
             return
         *failed_at, since = self._since.get(uid, (None, None, 0.0))
         if failed_at != [failure.kind, failure.key]:

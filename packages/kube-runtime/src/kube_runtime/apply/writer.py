@@ -5,11 +5,11 @@ might not be that of the last write. The store decides how long it shows an answ
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 from weakref import WeakValueDictionary
 
 import structlog
@@ -24,14 +24,23 @@ from kube_runtime.rate_limits import Backoff
 from kube_runtime.types.meta import R, Resource, metadata_type
 
 
+class HeldLease(Protocol):
+    """A Lease that allows this process to write."""
+
+    def holds_lease(self) -> bool:
+        """Whether this process holds it now."""
+        ...
+
+
 class Writer:
     """A client for writes; what it returns is already in the cache, if the type is watched.
 
-    It calls `holds_lease` before each request, and `is_excluded` with the namespace.
+    Before each request it asks all `leases` whether it still holds them, and whether the namespace is among
+    those `excluded`.
 
     Raises:
-        LeadershipLost: `holds_lease` returned false; nothing was sent.
-        NamespaceExcluded: `is_excluded` returned true; nothing was sent.
+        LeadershipLost: one of the leases is not held; nothing was sent.
+        NamespaceExcluded: another operator manages the namespace; nothing was sent.
         OperatorError: as from `Client`; the cache then changes when the watch brings the result.
     """
 
@@ -40,14 +49,20 @@ class Writer:
         client: Client,
         cache: Cache,
         *,
-        holds_lease: Callable[[], bool] | None = None,
-        is_excluded: Callable[[str], bool] | None = None,
+        leases: Sequence[HeldLease] = (),
+        excluded: Container[str] = (),
     ) -> None:
         self.client = client
-        self._holds_lease = holds_lease
-        self._is_excluded = is_excluded
+        self._leases = leases
+        self._excluded = excluded
         self.cache = cache
         self._turns: WeakValueDictionary[tuple[Kind, Key], asyncio.Lock] = WeakValueDictionary()
+
+    def may_write(self, namespace: str) -> bool:
+        """Whether this process may act in a namespace now."""
+        return namespace not in self._excluded and all(
+            lease.holds_lease() for lease in self._leases
+        )
 
     async def apply(
         self, type_: type[R], desired: Object, *, force: bool, uid: str | None = None
@@ -117,7 +132,7 @@ class Writer:
                 raise
             if self.cache.holds(type_):
                 self.cache.store(type_).deleted(key, uid)
-                self._end_elsewhere(type_, key)
+                self.cache.end_elsewhere(type_, key)
 
     async def _read_again(
         self, type_: type[Resource], key: Key, flight: InFlightWrite[Resource]
@@ -145,7 +160,7 @@ class Writer:
         an earlier operator created the object. The cache shows it for `seconds`, until our next write adds
         the label. None means: it is gone, or may not be read.
         """
-        async with self._lock(type_, key):
+        async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
             store = self.cache.store(type_)
             with store.writing(key) as flight:
                 try:
@@ -159,10 +174,10 @@ class Writer:
     @asynccontextmanager
     async def _turn(self, type_: type[R], key: Key) -> AsyncIterator[InFlightWrite[R]]:
         """Wait for other writes of the object, and record what the watch brings during this one."""
-        async with self._lock(type_, key):
-            if self._holds_lease is not None and not self._holds_lease():
+        async with self._turns.setdefault((type_.KIND, key), asyncio.Lock()):
+            if not all(lease.holds_lease() for lease in self._leases):
                 raise LeadershipLost(f"{type_.KIND} {key}: not written, another process may lead")
-            if self._is_excluded is not None and self._is_excluded(key.namespace):
+            if key.namespace in self._excluded:
                 raise NamespaceExcluded(
                     f"{type_.KIND} {key}: not written, another operator's namespace"
                 )
@@ -172,19 +187,11 @@ class Writer:
             with self.cache.store(type_).writing(key) as flight:
                 yield flight
 
-    def _lock(self, type_: type[Resource], key: Key) -> asyncio.Lock:
-        return self._turns.setdefault((type_.KIND, key), asyncio.Lock())
-
     def _show(self, flight: InFlightWrite[R], written: R) -> R:
         if self.cache.holds(type(written)):
             self.cache.store(type(written)).wrote(flight, written)
-            self._end_elsewhere(type(written), written.key)
+            self.cache.end_elsewhere(type(written), written.key)
         return written
-
-    def _end_elsewhere(self, type_: type[Resource], key: Key) -> None:
-        """Have the stores of the kind's other types show no state that this write has made old."""
-        for store in self.cache.others_of_kind(type_):
-            store.end_unwatched(key)
 
 
 SHOWN_SECONDS = 300.0

@@ -71,12 +71,6 @@ class InFlightWrite(Generic[R]):
     known_versions: set[str] = field(default_factory=set[str])
     relists: list[Relist[R]] = field(default_factory=list[Relist[R]])
 
-    def is_overtaken(self, written: Resource) -> bool:
-        """Whether the store is at `written` already, or beyond it."""
-        return written.metadata.resource_version in self.known_versions or any(
-            relist.is_newer(written, self.known_versions) for relist in self.relists
-        )
-
 
 @dataclass(slots=True)
 class Overlay(Generic[R]):
@@ -414,9 +408,10 @@ class Store(Generic[R]):
             if _is_bare(watched) and not _is_bare(kept):
                 self._notify(self._show(read.key, kept))
             return
-        if flight.is_overtaken(read):
-            return
-        self._show_overlay(read.key, kept, flight.known_versions, seconds)
+        known = flight.known_versions
+        is_overtaken = any(relist.is_newer(read, known) for relist in flight.relists)
+        if read.metadata.resource_version not in known and not is_overtaken:
+            self._show_overlay(read.key, kept, known, seconds)
 
     def deleted(self, key: Key, uid: str) -> None:
         """Show the object as being deleted, until the watch reports that or its removal."""
@@ -537,13 +532,11 @@ class Cache:
             raise LookupError(f"{type_.__name__} is not watched")
         return cast("Store[R]", store)
 
-    def others_of_kind(self, type_: type[Resource]) -> Iterator[Store[Any]]:
-        """The stores of the other types of the same kind."""
-        return (
-            store
-            for other, store in self._stores.items()
-            if other is not type_ and other.KIND == type_.KIND
-        )
+    def end_elsewhere(self, type_: type[Resource], key: Key) -> None:
+        """Have the stores of the kind's other types show no state that a write through `type_` made old."""
+        for other, store in self._stores.items():
+            if other is not type_ and other.KIND == type_.KIND:
+                store.end_unwatched(key)
 
     def get(self, type_: type[R], key: Key) -> R | None:
         """The object with that key, if there is one."""

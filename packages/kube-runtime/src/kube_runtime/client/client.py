@@ -237,42 +237,6 @@ def counting_requests() -> Iterator[RequestCount]:
         _count.reset(token)
 
 
-async def ask(
-    transport: Transport,
-    request: Request,
-    kind: Kind | None,
-    key: Key | None,
-    *,
-    repeatable: bool,
-    waits: bool = True,
-) -> bytes:
-    """Send a request with retries, and return the body of the response.
-
-    `repeatable`: the request is idempotent. `kind` and `key` are for error messages. `waits`: retry also
-    without a response; a command line does not, so that its user learns at once that a cluster is down.
-
-    Raises:
-        ApiError: the API server answered with an error.
-        TooLarge: the response has more than `request.most_bytes`.
-        Unreachable: no response.
-    """
-    deadline = loop_time() + TOTAL_SECONDS
-    tries = 0
-    while True:
-        tries += 1
-        failure: ApiError | Unreachable
-        try:
-            return await once(transport, request, kind, key)
-        except Throttled as error:
-            failure, harmless = error, True
-        except (ServerFailure, Unreachable) as error:
-            failure, harmless = error, repeatable and _may_pass(error, waits=waits)
-        pause = _pause(failure, tries)
-        if not harmless or tries == TRIES or loop_time() + pause > deadline:
-            raise failure
-        await asyncio.sleep(pause)
-
-
 async def once(transport: Transport, request: Request, kind: Kind | None, key: Key | None) -> bytes:
     """Send a request once, and return the body of the response.
 
@@ -410,8 +374,9 @@ class Page(Generic[R]):
 class Client:
     """A client of the API server, over a transport. Every method raises `ApiError` and `Unreachable`.
 
-    `field_manager` owns the fields that are written; it may be empty for clients that do not apply. `waits`
-    is whether reads are retried while the API server does not answer.
+    `field_manager` owns the fields that are written; it may be empty for clients that do not apply. `waits`:
+    reads are retried also without a response; a command line does not, so that its user learns at once that
+    a cluster is down.
     """
 
     def __init__(
@@ -419,6 +384,7 @@ class Client:
     ) -> None:
         self._transport = transport
         self.field_manager = field_manager
+        self._query = _given({"fieldManager": field_manager}) | _QUIETLY
         self._waits = waits
 
     async def get(self, type_: type[R], key: Key, most_bytes: int = MOST_ANSWER_BYTES) -> R:
@@ -430,7 +396,7 @@ class Client:
             DecodeError: it does not fit its type.
         """
         request = Request("GET", path_of(type_.KIND, *key), most_bytes=most_bytes)
-        return decode(type_, await self._ask(request, type_.KIND, key, repeatable=True))
+        return decode(type_, await self.ask(request, type_.KIND, key, repeatable=True))
 
     async def get_raw(self, kind: Kind, key: Key) -> Object:
         """Get a whole object as JSON.
@@ -438,13 +404,13 @@ class Client:
         Raises:
             NotFound: it does not exist.
         """
-        body = await self._ask(Request("GET", path_of(kind, *key)), kind, key, repeatable=True)
+        body = await self.ask(Request("GET", path_of(kind, *key)), kind, key, repeatable=True)
         return _json(body, f"{kind} {key}")
 
     async def get_json(self, *segments: str) -> Object:
         """Get the JSON at a path of the API server that belongs to no kind, such as "apis", "apps", "v1"."""
         path = url_path(*segments)
-        body = await self._ask(Request("GET", path), None, None, repeatable=True)
+        body = await self.ask(Request("GET", path), None, None, repeatable=True)
         return _json(body, path)
 
     async def pages(
@@ -498,7 +464,7 @@ class Client:
         while True:
             request = Request("GET", path, start | {"limit": str(limit)}, accept=accept)
             try:
-                body = await self._ask(request, kind, None, repeatable=True)
+                body = await self.ask(request, kind, None, repeatable=True)
             except TooLarge:
                 if limit == 1:
                     raise
@@ -653,26 +619,43 @@ class Client:
         options = {"preconditions": preconditions, "propagationPolicy": "Background"}
         request = Request("DELETE", path_of(type_.KIND, *key), body=msgspec.json.encode(options))
         try:
-            await self._ask(request, type_.KIND, key, repeatable=True)
+            await self.ask(request, type_.KIND, key, repeatable=True)
         except NotFound:
             return
 
-    @property
-    def _query(self) -> dict[str, str]:
-        return _given({"fieldManager": self.field_manager}) | _QUIETLY
-
-    async def _ask(
+    async def ask(
         self, request: Request, kind: Kind | None, key: Key | None, *, repeatable: bool
     ) -> bytes:
-        return await ask(
-            *(self._transport, request, kind, key), repeatable=repeatable, waits=self._waits
-        )
+        """Send a request with retries, and return the body of the response.
+
+        `repeatable`: the request is idempotent. `kind` and `key` are for error messages.
+
+        Raises:
+            ApiError: the API server answered with an error.
+            TooLarge: the response has more than `request.most_bytes`.
+            Unreachable: no response.
+        """
+        deadline = loop_time() + TOTAL_SECONDS
+        tries = 0
+        while True:
+            tries += 1
+            failure: ApiError | Unreachable
+            try:
+                return await once(self._transport, request, kind, key)
+            except Throttled as error:
+                failure, harmless = error, True
+            except (ServerFailure, Unreachable) as error:
+                failure, harmless = error, repeatable and _may_pass(error, waits=self._waits)
+            pause = _pause(failure, tries)
+            if not harmless or tries == TRIES or loop_time() + pause > deadline:
+                raise failure
+            await asyncio.sleep(pause)
 
     async def _write(
         self, request: Request, type_: type[R], key: Key, uid: str | None, *, repeatable: bool
     ) -> R:
         try:
-            body = await self._ask(request, type_.KIND, key, repeatable=repeatable)
+            body = await self.ask(request, type_.KIND, key, repeatable=repeatable)
         except Invalid as error:
             if uid and any(cause.get("field") == "metadata.uid" for cause in causes(error.details)):
                 raise _other_object(type_, key, uid) from error

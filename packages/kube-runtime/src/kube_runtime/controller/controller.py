@@ -7,7 +7,7 @@ Reconciles are level-triggered: a reconciler gets a key, never an event, and act
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Protocol
@@ -97,9 +97,8 @@ class ControllerOptions:
 class Controller:
     """Runs one reconciler on keys from the cache, with a bounded number of workers.
 
-    `is_excluded` returns whether another operator manages a namespace. It is called when a key is dequeued;
-    its keys are skipped, and `wake_namespace` requeues them. `activity` records reconciles that sent
-    requests.
+    The keys of namespaces that are `excluded` when they are dequeued are skipped, and `wake_namespace`
+    requeues them. `activity` records reconciles that sent requests.
     """
 
     def __init__(
@@ -109,12 +108,12 @@ class Controller:
         *,
         metrics: RuntimeMetrics,
         options: ControllerOptions | None = None,
-        is_excluded: Callable[[str], bool] | None = None,
+        excluded: Container[str] = (),
         activity: WriteActivity | None = None,
     ) -> None:
         self._reconciler = reconciler
         self._activity = activity or WriteActivity()
-        self._is_excluded = is_excluded
+        self._excluded = excluded
         self._is_subscribed = False
         self._cache = cache
         self._metrics = metrics
@@ -186,10 +185,10 @@ class Controller:
             about = {"controller": self.kind.name, "namespace": state.key.namespace}
             _log.info("deleted", key=str(state.key), **about)
         during = self._own_changes.get(state.key) if state is not None else None
-        if during is None:
-            self._enqueue(_own_key, 0.0, change)
-        else:
+        if during is not None:
             during.append(change)
+        elif state is not None:
+            self._queue.add(state.key, priority=_priority(change))
 
     def _enqueue(
         self,
@@ -197,12 +196,8 @@ class Controller:
         after_seconds: float,
         change: Change[Resource],
     ) -> None:
+        """Queue the keys that a change of another object affects."""
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
-        if keys is _own_key and not change.initial:
-            if change.old is None:
-                priority = Priority.NEW
-            elif change.new is None or _edited(change.old) != _edited(change.new):
-                priority = Priority.EDIT
         for state in (change.old, change.new):
             for key in keys(state) if state is not None else ():
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
@@ -239,7 +234,7 @@ class Controller:
             with structlog.contextvars.bound_contextvars(
                 controller=self.kind.name, key=str(item.key), namespace=item.key.namespace
             ):
-                if self._is_excluded is not None and self._is_excluded(item.key.namespace):
+                if item.key.namespace in self._excluded:
                     _log.debug("skipped, the namespace belongs to another operator")
                     self._queue.succeeded(item.key)
                     self._queue.done(item.key)
@@ -282,7 +277,7 @@ class Controller:
             if written is not None and _state(written) in states:
                 del changes[: states.index(_state(written)) + 1]
             for change in changes:
-                self._enqueue(_own_key, 0.0, change)
+                self._queue.add(key, priority=_priority(change))
             self._queue.done(key)
         seconds = loop_time() - started
         self._metrics.reconciled(self.kind.name, key.namespace, result, seconds)
@@ -345,8 +340,14 @@ class Controller:
                 self._queue.add(object_.key, priority=Priority.BACKLOG, after_seconds=after)
 
 
-def _own_key(object_: Resource) -> tuple[Key, ...]:
-    return (object_.key,)
+def _priority(change: Change[Resource]) -> Priority:
+    """The priority of an object that changed."""
+    if change.initial:
+        return Priority.BACKLOG
+    if change.old is None:
+        return Priority.NEW
+    is_edit = change.new is None or _edited(change.old) != _edited(change.new)
+    return Priority.EDIT if is_edit else Priority.CHANGE
 
 
 def _state(object_: Resource) -> tuple[str, str | None]:

@@ -203,7 +203,11 @@ class EventWriter:
         same = self._pending[series.warning]
         pending = same.get(series)
         if pending is None:
-            if not self._take_token(series.uid, now):
+            budget = self._objects.setdefault(series.uid, _ObjectState(BURST, now))
+            self._objects.move_to_end(series.uid)
+            if len(self._objects) > WRITTEN_LIMIT:
+                self._objects.popitem(last=False)
+            if not budget.take(BURST, REFILL_SECONDS, now):
                 self._metrics.event_dropped("budget")
                 return
             if len(same) >= PENDING_LIMIT:
@@ -216,13 +220,6 @@ class EventWriter:
         pending.count += 1
         if message not in pending.messages:
             pending.messages.append(message)
-
-    def _take_token(self, uid: str, now: float) -> bool:
-        budget = self._objects.setdefault(uid, _ObjectState(BURST, now))
-        self._objects.move_to_end(uid)
-        if len(self._objects) > WRITTEN_LIMIT:
-            self._objects.popitem(last=False)
-        return budget.take(BURST, REFILL_SECONDS, now)
 
     async def _write_next(self, *, ignore_due: bool = False) -> None:
         for same in self._pending.values():

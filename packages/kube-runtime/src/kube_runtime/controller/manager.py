@@ -9,7 +9,7 @@ ones, their Events, then the Lease, and only then servers and informers. Any fai
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NoReturn, Protocol
@@ -18,7 +18,7 @@ import structlog
 
 from kube_runtime.apply.applier import Applier, Controlled, CreateOnly, Shared
 from kube_runtime.apply.status import patch_status
-from kube_runtime.apply.writer import Writer
+from kube_runtime.apply.writer import HeldLease, Writer
 from kube_runtime.cache.informer import Informer, Watches
 from kube_runtime.cache.store import Cache
 from kube_runtime.client.client import Client, Congestion
@@ -80,7 +80,7 @@ _BEAT_SECONDS = 1.0
 class Manager:
     """The informers, controllers and servers of one process. Add them, then call `run` once.
 
-    `is_excluded` returns whether a namespace belongs to another operator.
+    `excluded` are the namespaces that belong to other operators. It writes while it leads and holds `leases`.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class Manager:
         events: EventWriter | None = None,
         election: Election | None = None,
         limits: Limits = LIMITS,
-        is_excluded: Callable[[str], bool] | None = None,
+        leases: Sequence[HeldLease] = (),
+        excluded: Container[str] = (),
     ) -> None:
         self.client = client
         self.cache = cache
@@ -101,7 +102,8 @@ class Manager:
         self.activity = WriteActivity()
         self._election = election
         self._limits = limits
-        self._is_excluded = is_excluded
+        self._leases = (*leases, election) if election else leases
+        self._excluded = excluded
         self._informers: dict[type[Resource], Informer[Any]] = {}
         self._controllers: list[Controller] = []
         self._servers: list[Server] = []
@@ -119,10 +121,7 @@ class Manager:
     @cached_property
     def writer(self) -> Writer:
         """The writer for reconcilers. It refuses to write once another process may lead."""
-        holds_lease = self._election.holds_lease if self._election else None
-        return Writer(
-            self.client, self.cache, holds_lease=holds_lease, is_excluded=self._is_excluded
-        )
+        return Writer(self.client, self.cache, leases=self._leases, excluded=self._excluded)
 
     def inform(self, informer: Informer[Any]) -> None:
         """Keep the type of an informer in the cache. Call it before `control`.
@@ -149,7 +148,7 @@ class Manager:
             self.cache,
             metrics=self._metrics,
             options=options,
-            is_excluded=self._is_excluded,
+            excluded=self._excluded,
             activity=self.activity,
         )
         self._controllers.append(controller)

@@ -50,7 +50,7 @@ from kube_runtime.cache.store import Cache
 from kube_runtime.controller.controller import DONE, Result
 from kube_runtime.errors import DecodeError, NotFound, Refused, ServerFailure
 from kube_runtime.kind import Key, Object, key_of
-from kube_runtime.rate_limits import WriteRate
+from kube_runtime.rate_limits import Since
 from kube_runtime.times import utc_now
 from kube_runtime.types.meta import Resource
 
@@ -121,6 +121,9 @@ def adapter_watch() -> Watches:
 FIELD_MANAGER = "dynamo-operator-scaling"
 """Owns the replicas of services with an adapter in the `managedFields` of graphs."""
 
+WRITE_SECONDS = 1.0
+"""Seconds between two writes of the replicas of one adapter."""
+
 
 @dataclass(frozen=True, slots=True)
 class ScalingController:
@@ -128,7 +131,7 @@ class ScalingController:
 
     cache: Cache
     reporter: Reporter
-    write_pace: WriteRate = field(default_factory=WriteRate)
+    last_writes: Since = field(default_factory=partial(Since, WRITE_SECONDS))
     suppression: WriteSuppression = field(default_factory=WriteSuppression)
 
     reconciles: ClassVar[type[Resource]] = Adapter
@@ -162,7 +165,7 @@ class ScalingController:
         # A number in the graph that our status lacks was written just before the process was stopped.
         is_scaled = reported is not None and reported != spec.replicas
         if before != spec.replicas:
-            if wait := self.write_pace.wait(adapter.metadata.uid):
+            if wait := self.last_writes.left(adapter.metadata.uid, WRITE_SECONDS):
                 return Result(wait)
             try:
                 graph = await self._write(adapter, spec, graph)
@@ -170,7 +173,7 @@ class ScalingController:
                 return await self._refused(adapter, spec, graph, refusal.blocked)
             except NotFound:
                 return DONE  # the watch delivers the deletion, which wakes us
-            self.write_pace.record(adapter.metadata.uid)
+            self.last_writes.record(adapter.metadata.uid)
             self._report(adapter, graph, spec, before)
             is_scaled = True
         status = acting_status(adapter, spec, graph, utc_now() if is_scaled else None)

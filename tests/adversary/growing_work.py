@@ -15,8 +15,9 @@ from dynamo_operator.component.status import component_status
 from dynamo_operator.component.status import refused_status as refused_component
 from dynamo_operator.component.validate import component_problems
 from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter
-from dynamo_operator.features.scaling.status import acting_status, graph_selector, held_status, hold
+from dynamo_operator.features.scaling.status import acting_status, held_status, hold
 from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.replicas import graph_selector
 from dynamo_operator.graph.status import (
     component_views,
     configuration_warning,

@@ -105,8 +105,14 @@ def volume_name(claim: str) -> str:
     return label if label == claim else dns_label(f"{label[:48].rstrip('-')}-{short_hash(claim)}")
 
 
-def dynamo_namespace(kubernetes_namespace: str, graph: str) -> str:
-    """The Dynamo namespace of a graph; without dots, at which its readers would split it."""
+def dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str = "") -> str:
+    """The Dynamo namespace of a graph, or of one revision of its workers, which no other pods share.
+
+    A label value, without dots, at which its readers would split it.
+    """
+    if revision:
+        prefix = revisions_namespace_prefix(kubernetes_namespace, graph)
+        return label_value(f"{prefix}-{revision}")
     return label_value(f"{kubernetes_namespace}-{graph}".replace(".", "-"))
 
 
@@ -117,11 +123,6 @@ def revisions_namespace_prefix(kubernetes_namespace: str, graph: str) -> str:
     underscore, so a prefix that ends in one belongs to this graph alone.
     """
     return f"{dynamo_namespace(kubernetes_namespace, graph)}_"
-
-
-def revision_dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str) -> str:
-    """The Dynamo namespace of one revision of the workers, shared with no other pods."""
-    return f"{revisions_namespace_prefix(kubernetes_namespace, graph)}-{revision}"
 
 
 def model_hash(model: str) -> str:

@@ -352,8 +352,6 @@ class RolloutMetrics:
 
     def written(self, before: DynamoGraphDeployment, after: DynamoGraphDeployment) -> None:
         """Count what is new in the status of `after`, which was just written onto `before`."""
-        if before.status.rolling_update is after.status.rolling_update is None:
-            return
         for result in rollout_results(before, after):
             self._counts[result].inc()
 

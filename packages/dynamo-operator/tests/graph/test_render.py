@@ -10,7 +10,6 @@ from dynamo_operator.graph.render import (
     graph_objects,
     graph_shared_objects,
     pvc_objects,
-    retained_pvcs,
 )
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.cluster import Facts
@@ -159,11 +158,6 @@ def test_only_claims_to_create_become_objects() -> None:
         "resources": {"requests": {"storage": "50Gi"}},
         "storageClassName": "fast",
     } == claim["spec"]
-
-
-def test_claims_to_retain_are_named() -> None:
-    pvcs = [{"name": "a", "retain": True}, {"name": "b"}]
-    assert frozenset({"a"}) == retained_pvcs(a_graph({"w": a_service()}, pvcs=pvcs))
 
 
 SHARED = ("planner-serviceaccount", "planner-serviceaccount-binding", "dynamo-model-")

@@ -1,7 +1,7 @@
 """Kinds of the Kubernetes API, and keys of their objects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
@@ -20,11 +20,12 @@ class Kind:
     name: str
     plural: str
     namespaced: bool = True
+    api_version: str = field(init=False, compare=False)
+    """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
 
-    @property
-    def api_version(self) -> str:
-        """The `apiVersion` of objects, such as `v1` or `apps/v1`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        object.__setattr__(self, "api_version", api_version)
 
     def manifest(self, metadata: Object, **fields: object) -> Object:
         """An object of this kind, to be written."""

@@ -22,6 +22,9 @@ from kube_runtime.crd import (
 from kube_runtime.kind import Kind, Object
 from kube_runtime.types.meta import Condition, Resource, Status, Struct
 
+MAX_GROUPS = 1000
+"""Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""
+
 
 class ResourceItem(Struct):
     """Requests or limits of a component."""

@@ -204,7 +204,14 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
     container = (spec.extra_pod_spec or {}).get("mainContainer") or {}
     parts = (*(container.get("command") or ()), *(container.get("args") or ()))
     command = " ".join(map(str, parts))
-    detected = _detected(command)
+    modules = []  # what follows `-m` of a Python
+    for part in _SEPARATOR.split(command):
+        python = _PYTHON.search(part)
+        if option := _MODULE.search(part, python.end()) if python else None:
+            modules.append(part[option.end() :])
+    detected = [
+        name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)
+    ]
     if len(detected) > 1:
         if explicit:
             return Framework(explicit)
@@ -219,17 +226,6 @@ def framework(spec: DynamoComponentDeploymentSpec) -> Framework:
             f'but explicitly configured as "{explicit}"'
         )
     return Framework(detected[0] if detected else explicit or NOOP)
-
-
-def _detected(command: str) -> list[str]:
-    """Sorted names of the frameworks that a command starts: those after `-m` of a Python."""
-    modules = []
-    for part in _SEPARATOR.split(command):
-        python = _PYTHON.search(part)
-        option = _MODULE.search(part, python.end()) if python else None
-        if option:
-            modules.append(part[option.end() :])
-    return [name for name in sorted(NAMES) if any(f"dynamo.{name}" in module for module in modules)]
 
 
 def declared_or_detected(spec: DynamoComponentDeploymentSpec) -> str | None:

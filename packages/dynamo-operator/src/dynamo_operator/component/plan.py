@@ -493,7 +493,7 @@ def service_dynamo_namespace(
     """The Dynamo namespace of a service, as a label value."""
     if service.global_dynamo_namespace:
         return names.GLOBAL_DYNAMO_NAMESPACE
-    return _graphs_dynamo_namespace(graph.metadata.namespace, graph.metadata.name, revision)
+    return names.dynamo_namespace(graph.metadata.namespace, graph.metadata.name, revision)
 
 
 def service_labels(graph: DynamoGraphDeployment, service: ComponentSpec) -> dict[str, str]:
@@ -506,6 +506,15 @@ def service_annotations(graph: DynamoGraphDeployment, service: ComponentSpec) ->
     """The user's annotations of every object of a graph's service; the service's own win."""
     both = graph.spec.annotations | service.annotations
     return {key: text for key, text in both.items() if key not in labels.BOOKKEEPING}
+
+
+_DISCOVERY_BACKENDS = ("kubernetes", "etcd")
+
+
+def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
+    """The discovery backend: that of the annotation, else that of the settings."""
+    backend = switches.get(labels.DISCOVERY_BACKEND)
+    return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
 
 
 def with_graph_metadata(graph: DynamoGraphDeployment, desired: Object) -> Object:
@@ -568,12 +577,5 @@ def _dynamo_namespace(component: DynamoComponentDeployment, graph: str) -> str:
         return names.GLOBAL_DYNAMO_NAMESPACE
     if graph:
         revision = component.metadata.labels.get(labels.WORKER_HASH, "")
-        return _graphs_dynamo_namespace(component.metadata.namespace, graph, revision)
+        return names.dynamo_namespace(component.metadata.namespace, graph, revision)
     return names.label_value(component.spec.dynamo_namespace or component.metadata.name)
-
-
-def _graphs_dynamo_namespace(kubernetes_namespace: str, graph: str, revision: str) -> str:
-    if not revision:
-        return names.dynamo_namespace(kubernetes_namespace, graph)
-    namespace = names.revision_dynamo_namespace(kubernetes_namespace, graph, revision)
-    return names.label_value(namespace)

@@ -93,12 +93,10 @@ def wait_config_maps(plan: ComponentPlan) -> tuple[Object, ...]:
         return ()
     name = names.leader_wait_config_map(plan.name)
     return (
-        {
-            "apiVersion": ConfigMap.KIND.api_version,
-            "kind": ConfigMap.KIND.name,
-            "metadata": object_metadata(plan.namespace, name, plan.labels, plan.annotations),
-            "data": {_FILE: script()},
-        },
+        ConfigMap.KIND.manifest(
+            object_metadata(plan.namespace, name, plan.labels, plan.annotations),
+            data={_FILE: script()},
+        ),
     )
 
 

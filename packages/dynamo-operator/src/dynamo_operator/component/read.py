@@ -155,12 +155,15 @@ def live_objects(owner: Resource, cache: Cache, types: Iterable[type[Resource]])
 def read_facts(namespace: str, cache: Cache) -> Facts:
     """The facts for the components of one namespace."""
 
-    def beside() -> Facts:
-        secrets = cache.list(PullSecret, namespace)
-        return namespace_facts(secrets, cache.list(PodServiceAccount, namespace))
-
+    in_namespace = cache.derived(
+        ("beside components", namespace),
+        _BESIDE,
+        lambda: namespace_facts(
+            cache.list(PullSecret, namespace), cache.list(PodServiceAccount, namespace)
+        ),
+    )
     return replace(
-        cache.derived(("beside components", namespace), _BESIDE, beside),
+        in_namespace,
         istio_served=serves(cache, ISTIO),
         lws_served=serves(cache, LEADER_WORKER_SET),
         withheld=withheld(cache),
@@ -234,13 +237,12 @@ def fact_watches(cache: Cache) -> tuple[Watches, ...]:
 
 def pvc_watch(cache: Cache) -> Watches:
     """Wake the graphs that name a PVC when it is created or deleted."""
-
-    def keys(changed: Resource) -> Iterator[Key]:
-        for graph in cache.list(DynamoGraphDeployment, changed.metadata.namespace):
-            if any(changed.metadata.name == claim.name for claim in graph.spec.pvcs):
-                yield graph.key
-
-    return Watches(PersistentVolumeClaim, keys)
+    return Watches(
+        PersistentVolumeClaim,
+        cache.referrers(
+            DynamoGraphDeployment, lambda graph: [claim.name for claim in graph.spec.pvcs]
+        ),
+    )
 
 
 def orchestrator_watches() -> tuple[Watches, ...]:

@@ -35,6 +35,7 @@ from dynamo_operator.component.plan import (
     annotations,
     canonical,
     component_labels,
+    discovery_backend,
     object_metadata,
     pod_annotations,
     pod_labels,
@@ -130,12 +131,10 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
     for index, name in enumerate(names.group_name(plan.name, n) for n in range(plan.replicas)):
         own, place = {labels.INSTANCE: str(index)}, {labels.GROUP_NAME: name}
         identity: Object = {"name": name, "namespace": plan.namespace}
-        pod_group = {
-            "apiVersion": PodGroup.KIND.api_version,
-            "kind": PodGroup.KIND.name,
-            "metadata": {"labels": own, **identity},
-            "spec": {"minMember": plan.nodes},
-        }
+        pod_group = PodGroup.KIND.manifest(
+            {"labels": own, **identity},
+            spec={"minMember": plan.nodes},
+        )
         metadata = {"labels": _in_order(plan.labels | own), **identity}
         if own_annotations:
             metadata = {"annotations": own_annotations, **metadata}
@@ -144,16 +143,14 @@ def _groups(plan: ComponentPlan) -> Iterator[Object]:
             "size": plan.nodes,
             "workerTemplate": _marked(both["worker"], own, place),
         }
-        leader_worker_set = {
-            "apiVersion": LeaderWorkerSet.KIND.api_version,
-            "kind": LeaderWorkerSet.KIND.name,
-            "metadata": metadata,
-            "spec": {
+        leader_worker_set = LeaderWorkerSet.KIND.manifest(
+            metadata,
+            spec={
                 "leaderWorkerTemplate": template,
                 "replicas": 1,
                 "startupPolicy": "LeaderCreated",
             },
-        }
+        )
         yield from (pod_group, leader_worker_set)
 
 
@@ -221,7 +218,6 @@ BACKENDS: dict[str, Backend] = {
 """By framework. Each line of `api.backends` has a module here."""
 
 _SHARED_MEMORY_SIZE = "8Gi"
-_DISCOVERY_BACKENDS = ("kubernetes", "etcd")
 
 
 def component_plan(
@@ -283,12 +279,6 @@ def parent_graph(component: DynamoComponentDeployment) -> str:
         if owner.kind == kind.name and owner.api_version.partition("/")[0] == kind.group:
             return owner.name
     return metadata.labels.get(labels.GRAPH) or component.spec.labels.get(labels.GRAPH, "")
-
-
-def discovery_backend(switches: Mapping[str, str], settings: RenderSettings) -> str:
-    """The discovery backend: that of the annotation, else that of the settings."""
-    backend = switches.get(labels.DISCOVERY_BACKEND)
-    return backend if backend in _DISCOVERY_BACKENDS else settings.discovery_backend
 
 
 def _selector(own: Mapping[str, str], spec: ComponentSpec) -> dict[str, str]:
@@ -482,12 +472,10 @@ def virtual_services(plan: ComponentPlan) -> tuple[Object, ...]:
     # A route for sidecars must not affect other namespaces. A gateway may run in any namespace.
     if ingress.virtual_service_gateway == MESH:
         spec["exportTo"] = ["."]
-    virtual_service = {
-        "apiVersion": VirtualService.KIND.api_version,
-        "kind": VirtualService.KIND.name,
-        "metadata": _outside_metadata(plan, ingress),
-        "spec": spec,
-    }
+    virtual_service = VirtualService.KIND.manifest(
+        _outside_metadata(plan, ingress),
+        spec=spec,
+    )
     return (virtual_service,)
 
 

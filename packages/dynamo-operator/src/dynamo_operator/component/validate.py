@@ -9,6 +9,7 @@ import msgspec
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
+    MAX_GROUPS,
     ComponentSpec,
     DisruptionBudget,
     DynamoComponentDeployment,
@@ -57,9 +58,6 @@ from dynamo_operator.shared.problems import (
 from kube_runtime.crd import INT_OR_PERCENT_PATTERN
 from kube_runtime.kind import Fields
 from kube_runtime.types.meta import Resource
-
-MAX_GROUPS = 1000
-"""Most replicas of a multinode component: each is one object, and one reconcile creates all of them."""
 
 MAX_NODES = 1000
 """Most nodes of a replica: command lines name each of them."""

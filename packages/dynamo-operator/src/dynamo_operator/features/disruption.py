@@ -87,14 +87,12 @@ def _amount(bound: int | str) -> int | str:
 
 
 def _budget(metadata: Object, selected: dict[str, str], bound: Object) -> Object:
-    return {
-        "apiVersion": PodDisruptionBudget.KIND.api_version,
-        "kind": PodDisruptionBudget.KIND.name,
-        "metadata": metadata,
-        "spec": {
+    return PodDisruptionBudget.KIND.manifest(
+        metadata,
+        spec={
             **bound,
             "selector": {"matchLabels": selected},
             # A pod that is not ready serves no requests; it must not block a drain.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
-    }
+    )

@@ -85,13 +85,11 @@ def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int
     if cause:
         metadata["annotations"] = {CHANGE_CAUSE: cause}
     kind = ControllerRevision.KIND
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "metadata": metadata,
-        "data": {"spec": spec},
-        "revision": number,
-    }
+    return kind.manifest(
+        metadata,
+        data={"spec": spec},
+        revision=number,
+    )
 
 
 def spec_of(graph: DynamoGraphDeployment) -> Object:

@@ -1,10 +1,16 @@
-"""The rules of an endpoint picker: one pod, one configuration, one per graph."""
+"""An endpoint picker: its rules (one pod, one configuration, one per graph), and its objects."""
 
 from collections.abc import Iterator, Sequence
 
+import yaml
+
+from dynamo_operator import labels, names
 from dynamo_operator.component.api import ComponentSpec, DynamoComponentDeployment
+from dynamo_operator.component.plan import object_metadata, service_dynamo_namespace
+from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
 from dynamo_operator.graph.api import DynamoGraphDeployment
 from dynamo_operator.settings import RenderSettings
+from dynamo_operator.shared.cluster import InferencePool
 from dynamo_operator.shared.problems import (
     Problem,
     ProblemKind,
@@ -12,6 +18,8 @@ from dynamo_operator.shared.problems import (
     name_problems,
     service_path,
 )
+from kube_runtime.kind import Object
+from kube_runtime.types.kinds import ConfigMap
 
 TYPE = "epp"
 
@@ -83,3 +91,66 @@ def graph_picker_problems(pickers: Sequence[str], settings: RenderSettings) -> I
         )
         path = f"{service_path(pickers[0])}.componentType"
         yield Problem(path, message, ProblemKind.NOT_SUPPORTED)
+
+
+_CONFIG_KIND = {
+    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
+    "kind": "EndpointPickerConfig",
+}
+
+
+def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
+    """The ConfigMap and the InferencePool of the endpoint picker, which the graph has."""
+    key, service = next(
+        (key, service)
+        for key, service in sorted(graph.spec.services.items())
+        if service.component_type == TYPE
+    )
+    return (*_config_map(graph, key, service), _pool(graph, key, service))
+
+
+def _config_map(
+    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
+) -> tuple[Object, ...]:
+    if service.epp_config is None or service.epp_config.config_map_ref is not None:
+        return ()
+    config: Object = service.epp_config.config or {}
+    text = yaml.dump(
+        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
+    )
+    config_map: Object = ConfigMap.KIND.manifest(
+        _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
+        data={EPP_CONFIG_FILE: text},
+    )
+    return (config_map,)
+
+
+def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
+    """The InferencePool of the graph's frontends, with the endpoint picker."""
+    name = graph.metadata.name
+    picker = names.service_name(names.component_name(name, key))
+    selected = {
+        labels.COMPONENT_TYPE: "frontend",
+        labels.DYNAMO_NAMESPACE: service_dynamo_namespace(graph, service),
+    }
+    return InferencePool.KIND.manifest(
+        _metadata(graph, key, names.inference_pool(name)),
+        spec={
+            "targetPorts": [{"number": HTTP_PORT}],
+            "selector": {"matchLabels": selected},
+            "endpointPickerRef": {
+                "kind": "Service",
+                "name": picker,
+                "port": {"number": EPP_GRPC_PORT},
+            },
+        },
+    )
+
+
+def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
+    own = {
+        labels.GRAPH: names.label_value(graph.metadata.name),
+        labels.COMPONENT: names.label_value(key),
+        labels.COMPONENT_TYPE: TYPE,
+    }
+    return object_metadata(graph.metadata.namespace, name, own, {})

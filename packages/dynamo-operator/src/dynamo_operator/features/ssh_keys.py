@@ -106,13 +106,11 @@ def ssh_key_copies(
 
 def ssh_key_secret(key: Key, type_: str, data: Mapping[str, str]) -> Object:
     """The Secret with the keys of a namespace, as applied."""
-    return {
-        "apiVersion": SshKeysCopy.KIND.api_version,
-        "kind": SshKeysCopy.KIND.name,
-        "metadata": {"name": key.name, "namespace": key.namespace},
-        "type": type_,
-        "data": data,
-    }
+    return SshKeysCopy.KIND.manifest(
+        {"name": key.name, "namespace": key.namespace},
+        type=type_,
+        data=data,
+    )
 
 
 def ssh_keys_target(key: Key) -> Target:

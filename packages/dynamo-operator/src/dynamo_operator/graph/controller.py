@@ -26,7 +26,6 @@ from dynamo_operator.graph.decide import decide
 from dynamo_operator.graph.decision import Decision
 from dynamo_operator.graph.features import ADAPTERS
 from dynamo_operator.graph.read import read_graph
-from dynamo_operator.graph.render import retained_pvcs
 from dynamo_operator.graph.status import report
 from dynamo_operator.graph.validate import graph_problems
 from dynamo_operator.names import recorded
@@ -167,10 +166,11 @@ class GraphController:
             (*decision.accounts, *inputs.ssh_keys),
             (*self.shares, *inputs.ssh_key_types),
         )
+        retained = frozenset(claim.name for claim in graph.spec.pvcs if claim.retain)
         parts += [
             await self.applier.apply(
                 graph,
-                CreateOnly(decision.claims, (PersistentVolumeClaim,), retained_pvcs(graph)),
+                CreateOnly(decision.claims, (PersistentVolumeClaim,), retained),
                 Shared(accounts, types, labels.SHARED),
                 Shared(decision.models, (ModelService,), labels.SHARED_MODEL),
                 Controlled(decision.objects, self.owns, decision.spared, decided_with=inputs.live),

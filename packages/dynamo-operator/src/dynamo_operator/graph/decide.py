@@ -3,7 +3,7 @@
 The controller, `dynamoctl render` and the preview of an upgrade call the same functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -20,7 +20,6 @@ from dynamo_operator.graph.providers import (
     with_provider,
     workload_provider,
 )
-from dynamo_operator.graph.render import graph_shared_objects
 from dynamo_operator.graph.replicas import effective_replicas, sized
 from dynamo_operator.graph.status import graph_stop
 from dynamo_operator.labels import FINALIZER
@@ -67,13 +66,19 @@ def plan_graph(
         if feature.plan:
             decision = feature.plan(decision)
     replicas = effective_replicas(graph, decision.adapters.replicas, decision.suspension.zero)
-    effective = _effective(graph, replicas, decision.restart.ids)
-    decision = replace(
-        decision,
-        effective=effective,
-        sized=sized(effective),
-        accounts=graph_shared_objects(effective, settings),
-    )
+    ids = decision.restart.ids
+    services = {
+        key: msgspec.structs.replace(
+            service,
+            replicas=replicas[key],
+            annotations=service.annotations
+            | ({labels.RESTART_AT: ids[key]} if ids.get(key) else {}),
+        )
+        for key, service in graph.spec.services.items()
+    }
+    spec = msgspec.structs.replace(graph.spec, services=services)
+    effective = msgspec.structs.replace(graph, spec=spec)
+    decision = replace(decision, effective=effective, sized=sized(effective))
     for feature in features:
         if feature.settle:
             decision = feature.settle(decision)
@@ -82,21 +87,3 @@ def plan_graph(
         if feature.render:
             decision = feature.render(decision)
     return decision
-
-
-def _effective(
-    graph: DynamoGraphDeployment,
-    replicas: Mapping[str, int | None],
-    restarts: Mapping[str, str],
-) -> DynamoGraphDeployment:
-    """Return the graph with these replicas, and with the ids of restarts as annotations of its services."""
-    services = {}
-    for key, service in graph.spec.services.items():
-        annotations = service.annotations
-        if id_ := restarts.get(key):
-            annotations = annotations | {labels.RESTART_AT: id_}
-        services[key] = msgspec.structs.replace(
-            service, replicas=replicas[key], annotations=annotations
-        )
-    spec = msgspec.structs.replace(graph.spec, services=services)
-    return msgspec.structs.replace(graph, spec=spec)

@@ -25,7 +25,12 @@ from dynamo_operator.features.suspension import suspension
 from dynamo_operator.features.takeover.plan import BESIDE_PODS
 from dynamo_operator.graph.api import DynamoGraphDeployment, DynamoGraphDeploymentStatus
 from dynamo_operator.graph.decision import Decision, Feature, GraphInputs
-from dynamo_operator.graph.render import component_object, pvc_objects
+from dynamo_operator.graph.render import (
+    SHARED_ACCOUNTS,
+    component_object,
+    graph_shared_objects,
+    pvc_objects,
+)
 from dynamo_operator.settings import RenderSettings
 from dynamo_operator.shared.conditions import SUSPENDED
 from dynamo_operator.shared.writes import Delete, Patch, Write, scaling
@@ -51,10 +56,6 @@ def _plan_history(decision: Decision) -> Decision:
         change = Change(Verb.DELETE, kind, revision.metadata.name, Cause.UNWANTED)
         writes.append(Delete(revision, change, checks_owner=False))
     return replace(decision, history=history, before=(*decision.before, *writes))
-
-
-def _uses_adapters(graph: DynamoGraphDeployment, inputs: GraphInputs) -> bool:
-    return bool(inputs.adapters.present) or any(map(has_adapter, graph.spec.services.values()))
 
 
 def _plan_adapters(decision: Decision) -> Decision:
@@ -158,12 +159,6 @@ def _rollout_status(
     return msgspec.structs.replace(status, rolling_update=progress)
 
 
-def _uses_restart(graph: DynamoGraphDeployment, inputs: GraphInputs) -> bool:
-    """Whether a restart is wanted, was done, or left its id in pods, which keep it."""
-    is_known = graph.spec.restart is not None or graph.status.restart is not None
-    return is_known or any(live.restart for live in inputs.services.values())
-
-
 def _plan_restart(decision: Decision) -> Decision:
     graph, observed = decision.graph, decision.inputs.services
     # A new graph has no pods that a restart could replace.
@@ -178,11 +173,6 @@ def _restart_status(
     decision: Decision, status: DynamoGraphDeploymentStatus
 ) -> DynamoGraphDeploymentStatus:
     return msgspec.structs.replace(status, restart=decision.restart.status)
-
-
-def _uses_suspension(graph: DynamoGraphDeployment, _: GraphInputs) -> bool:
-    is_wanted = labels.SUSPEND in graph.metadata.annotations
-    return is_wanted or condition(graph.status.conditions, SUSPENDED) is not None
 
 
 def _plan_suspension(decision: Decision) -> Decision:
@@ -208,7 +198,12 @@ def _render_exposure(decision: Decision) -> Decision:
 
 
 HISTORY = Feature(lambda _, __: True, plan=_plan_history)
-ADAPTERS = Feature(_uses_adapters, plan=_plan_adapters)
+ADAPTERS = Feature(
+    lambda graph, inputs: (
+        bool(inputs.adapters.present) or any(map(has_adapter, graph.spec.services.values()))
+    ),
+    plan=_plan_adapters,
+)
 ROLLOUTS = Feature(
     _uses_rollouts,
     plan=_plan_rollouts,
@@ -216,11 +211,35 @@ ROLLOUTS = Feature(
     render=_render_rollouts,
     status=_rollout_status,
 )
-RESTART = Feature(_uses_restart, plan=_plan_restart, status=_restart_status)
-SUSPENSION = Feature(_uses_suspension, plan=_plan_suspension, status=_suspension_status)
+RESTART = Feature(
+    # Wanted, done, or its id is in pods, which keep it.
+    lambda graph, inputs: (
+        graph.spec.restart is not None
+        or graph.status.restart is not None
+        or any(live.restart for live in inputs.services.values())
+    ),
+    plan=_plan_restart,
+    status=_restart_status,
+)
+SUSPENSION = Feature(
+    lambda graph, _: (
+        labels.SUSPEND in graph.metadata.annotations
+        or condition(graph.status.conditions, SUSPENDED) is not None
+    ),
+    plan=_plan_suspension,
+    status=_suspension_status,
+)
 CLAIMS = Feature(
     lambda graph, _: bool(graph.spec.pvcs),
     render=lambda decision: replace(decision, claims=pvc_objects(decision.effective)),
+)
+ACCOUNTS = Feature(
+    lambda graph, _: any(
+        service.component_type in SHARED_ACCOUNTS for service in graph.spec.services.values()
+    ),
+    render=lambda decision: replace(
+        decision, accounts=graph_shared_objects(decision.effective, decision.settings)
+    ),
 )
 EXPOSURE = Feature(
     lambda graph, _: any(
@@ -230,4 +249,4 @@ EXPOSURE = Feature(
     render=_render_exposure,
 )
 
-FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, EXPOSURE)
+FEATURES = (HISTORY, ADAPTERS, ROLLOUTS, RESTART, SUSPENSION, CLAIMS, ACCOUNTS, EXPOSURE)

@@ -145,10 +145,12 @@ def _render_components(decision: Decision) -> Decision:
     graph, inputs = decision.effective, decision.inputs
     workers = decision.rollout.workers if decision.rollout else PLAIN
     rendered = graph_objects(graph, inputs.facts, decision.settings, workers)
+    if not inputs.live:
+        return replace(decision, rendered=rendered, objects=rendered)
     return replace(
         decision,
         rendered=rendered,
-        objects=adopted_components(rendered, inputs.live) if inputs.live else rendered,
+        objects=adopted_components(rendered, inputs.live),
         before=(*decision.before, *_leftovers(decision, PodCliqueSet)),
     )
 

@@ -8,11 +8,13 @@ from itertools import chain
 import msgspec
 
 from dynamo_operator import labels
-from dynamo_operator.component.api import DynamoComponentDeployment
+from dynamo_operator.component.api import DynamoComponentDeployment, has_adapter
 from dynamo_operator.component.read import PodIndex, live_objects, read_facts_for_graph
 from dynamo_operator.features.grove.read import members
 from dynamo_operator.features.grove.status import GroveMember, is_settled
+from dynamo_operator.features.scaling.api import DynamoGraphDeploymentScalingAdapter as Adapter
 from dynamo_operator.features.scaling.controller import read_adapters
+from dynamo_operator.features.scaling.plan import AdapterInputs
 from dynamo_operator.features.ssh_keys import ssh_key_copies, ssh_key_types, ssh_keys_target
 from dynamo_operator.features.takeover.apply import set_origin
 from dynamo_operator.features.takeover.plan import Origin, is_of_earlier_operator
@@ -73,13 +75,16 @@ async def read_graph(
         components = tuple(chain.from_iterable(components_of(graph, cache).values()))
     if is_on_grove(graph):
         grove = members(graph, cache)
+    has_adapters = any(map(has_adapter, graph.spec.services.values())) or bool(
+        cache.owned_by(graph.metadata.uid, (Adapter,), graph.metadata.namespace)
+    )
     inputs = replace(
         inputs,
         services=services,
         components=components,
         former=tuple(_controlled(graph, ControllerRevision, cache)),
         leaving=leaving_pods(components, pods) if components else {},
-        adapters=read_adapters(graph, cache, suppression),
+        adapters=read_adapters(graph, cache, suppression) if has_adapters else AdapterInputs(),
         members=grove,
         pods={key: pods.of_service(*graph.key, key) for key in grove},
         ssh_keys=ssh_key_copies(graph, cache, settings) if settings.mpi_secret_name else (),

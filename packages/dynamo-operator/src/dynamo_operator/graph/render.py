@@ -2,29 +2,27 @@
 
 import json
 
-import yaml
-
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import ComponentSpec
 from dynamo_operator.component.plan import (
     canonical,
+    discovery_backend,
     object_metadata,
-    service_dynamo_namespace,
     with_graph_metadata,
 )
-from dynamo_operator.component.pod import EPP_CONFIG_FILE, EPP_GRPC_PORT, HTTP_PORT
-from dynamo_operator.component.render import discovery_backend
+from dynamo_operator.component.pod import HTTP_PORT
 from dynamo_operator.features.disruption import graph_disruption_budgets
 from dynamo_operator.features.grove.render import grove_objects
+from dynamo_operator.features.picker import TYPE as PICKER
+from dynamo_operator.features.picker import picker_objects
 from dynamo_operator.features.rollouts.plan import PLAIN, WorkerRevision, first_revision
 from dynamo_operator.graph.api import DynamoGraphDeployment, PersistentVolumeClaimSpec
 from dynamo_operator.graph.replicas import VARIABLE, config_of
 from dynamo_operator.graph.service import component_resource
 from dynamo_operator.names import is_on_grove
 from dynamo_operator.settings import RenderSettings
-from dynamo_operator.shared.cluster import Facts, InferencePool
+from dynamo_operator.shared.cluster import Facts
 from kube_runtime.kind import Object
-from kube_runtime.types.kinds import ConfigMap, PersistentVolumeClaim
+from kube_runtime.types.kinds import PersistentVolumeClaim
 
 _GROUP = "rbac.authorization.k8s.io"
 _READ = ["get", "list", "watch"]
@@ -121,8 +119,17 @@ def graph_objects(
         service.disruption_budget is not None for service in services
     )
     budgets = graph_disruption_budgets(graph, settings) if has_budgets else ()
-    objects = (*discovery, *picker_objects(graph), *budgets, *workloads)
+    has_picker = any(service.component_type == PICKER for service in services)
+    picker = picker_objects(graph) if has_picker else ()
+    objects = (*discovery, *picker, *budgets, *workloads)
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in objects)
+
+
+SHARED_ACCOUNTS = {
+    "planner": names.PLANNER_SERVICE_ACCOUNT,
+    "epp": names.EPP_SERVICE_ACCOUNT,
+}
+"""The ServiceAccounts that all graphs of a namespace share, by component type."""
 
 
 def graph_shared_objects(
@@ -134,12 +141,10 @@ def graph_shared_objects(
     installation provides them.
     """
     types = {service.component_type for service in graph.spec.services.values()}
-    accounts = (
-        ("planner", names.PLANNER_SERVICE_ACCOUNT, settings.planner_cluster_role_name),
-        ("epp", names.EPP_SERVICE_ACCOUNT, settings.epp_cluster_role_name),
-    )
+    roles = {"planner": settings.planner_cluster_role_name, "epp": settings.epp_cluster_role_name}
     objects: list[Object] = []
-    for type_, account, cluster_role in accounts:
+    for type_, account in SHARED_ACCOUNTS.items():
+        cluster_role = roles[type_]
         if type_ in types and cluster_role and not settings.restricted_namespace:
             objects += cluster_role_objects(graph.metadata.namespace, account, cluster_role)
     return tuple(map(canonical, objects))
@@ -155,22 +160,15 @@ def pvc_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
     return tuple(canonical(with_graph_metadata(graph, desired)) for desired in claims)
 
 
-def retained_pvcs(graph: DynamoGraphDeployment) -> frozenset[str]:
-    """Names of the PVCs to keep when the graph is deleted."""
-    return frozenset(pvc.name for pvc in graph.spec.pvcs if pvc.retain)
-
-
 def _pvc(namespace: str, pvc: PersistentVolumeClaimSpec) -> Object:
-    return {
-        "apiVersion": PersistentVolumeClaim.KIND.api_version,
-        "kind": PersistentVolumeClaim.KIND.name,
-        "metadata": {"name": pvc.name, "namespace": namespace},
-        "spec": {
+    return PersistentVolumeClaim.KIND.manifest(
+        {"name": pvc.name, "namespace": namespace},
+        spec={
             "accessModes": [pvc.volume_access_mode],
             "resources": {"requests": {"storage": pvc.size}},
             "storageClassName": pvc.storage_class,
         },
-    }
+    )
 
 
 def component_object(
@@ -185,15 +183,14 @@ def component_object(
     if graph.spec.services[key].component_type == "planner":
         account = {"serviceAccountName": names.PLANNER_SERVICE_ACCOUNT}
         spec["extraPodSpec"] = spec.get("extraPodSpec", {}) | account
-    if spec.get("componentType") == "frontend":
-        spec = with_port(spec, key)
+    has_config = any(entry.get("name") == VARIABLE for entry in spec.get("envs", ()))
+    if has_config and spec.get("componentType") == "frontend":
+        spec = _with_port(spec, key)
     return {**desired, "spec": spec}
 
 
-def with_port(spec: Object, service: str) -> Object:
-    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`, if it has one."""
-    if all(entry.get("name") != VARIABLE for entry in spec.get("envs", ())):
-        return spec
+def _with_port(spec: Object, service: str) -> Object:
+    """Add the port of a frontend to its entry in `DYN_DEPLOYMENT_CONFIG`."""
     config = config_of(spec["envs"])
     entry = config.get(service)
     if not isinstance(entry, dict):
@@ -204,73 +201,3 @@ def with_port(spec: Object, service: str) -> Object:
         {**entry, "value": text} if entry["name"] == VARIABLE else entry for entry in spec["envs"]
     ]
     return {**spec, "envs": envs}
-
-
-_CONFIG_KIND = {
-    "apiVersion": "inference.networking.x-k8s.io/v1alpha1",
-    "kind": "EndpointPickerConfig",
-}
-
-
-def picker_objects(graph: DynamoGraphDeployment) -> tuple[Object, ...]:
-    """The ConfigMap and the InferencePool of the endpoint picker, if the graph has one."""
-    pickers = [
-        (key, service)
-        for key, service in sorted(graph.spec.services.items())
-        if service.component_type == "epp"
-    ]
-    if not pickers:
-        return ()
-    key, service = pickers[0]
-    return (*_config_map(graph, key, service), _pool(graph, key, service))
-
-
-def _config_map(
-    graph: DynamoGraphDeployment, key: str, service: ComponentSpec
-) -> tuple[Object, ...]:
-    if service.epp_config is None or service.epp_config.config_map_ref is not None:
-        return ()
-    config: Object = service.epp_config.config or {}
-    text = yaml.dump(
-        config | _CONFIG_KIND, Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True
-    )
-    config_map: Object = {
-        "apiVersion": ConfigMap.KIND.api_version,
-        "kind": ConfigMap.KIND.name,
-        "metadata": _metadata(graph, key, names.epp_config_map(graph.metadata.name)),
-        "data": {EPP_CONFIG_FILE: text},
-    }
-    return (config_map,)
-
-
-def _pool(graph: DynamoGraphDeployment, key: str, service: ComponentSpec) -> Object:
-    """The InferencePool of the graph's frontends, with the endpoint picker."""
-    name = graph.metadata.name
-    picker = names.service_name(names.component_name(name, key))
-    selected = {
-        labels.COMPONENT_TYPE: "frontend",
-        labels.DYNAMO_NAMESPACE: service_dynamo_namespace(graph, service),
-    }
-    return {
-        "apiVersion": InferencePool.KIND.api_version,
-        "kind": InferencePool.KIND.name,
-        "metadata": _metadata(graph, key, names.inference_pool(name)),
-        "spec": {
-            "targetPorts": [{"number": HTTP_PORT}],
-            "selector": {"matchLabels": selected},
-            "endpointPickerRef": {
-                "kind": "Service",
-                "name": picker,
-                "port": {"number": EPP_GRPC_PORT},
-            },
-        },
-    }
-
-
-def _metadata(graph: DynamoGraphDeployment, key: str, name: str) -> Object:
-    own = {
-        labels.GRAPH: names.label_value(graph.metadata.name),
-        labels.COMPONENT: names.label_value(key),
-        labels.COMPONENT_TYPE: "epp",
-    }
-    return object_metadata(graph.metadata.namespace, name, own, {})

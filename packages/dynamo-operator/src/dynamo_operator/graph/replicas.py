@@ -6,14 +6,16 @@ service.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
+from dynamo_operator import labels, names
 from dynamo_operator.component.api import (
+    MAX_GROUPS,
     BlockedPod,
     ComponentSpec,
     DynamoComponentDeployment,
@@ -23,8 +25,9 @@ from dynamo_operator.component.api import (
     is_under_factor,
 )
 from dynamo_operator.component.pods import ServiceView, ready_replicas
-from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import is_on_grove
+from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
+from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove
+from dynamo_operator.shared.cluster import CLIQUE_NAME
 from dynamo_operator.shared.conditions import SUSPENDED, Stated
 from kube_runtime.kind import Fields, Object
 from kube_runtime.types.meta import condition
@@ -126,18 +129,18 @@ def effective_replicas(
     None if no source sets a number and the operator never wrote one, so that the workload may have any.
     Once the operator has written a number it keeps setting one, or the service would keep its last size.
     """
-    return {
-        key: 0 if key in zero else adapters.get(key, _own(graph, key))
-        for key in graph.spec.services
-    }
-
-
-def _own(graph: DynamoGraphDeployment, key: str) -> int | None:
-    service, factor = graph.spec.services[key], graph.spec.replicas
-    if factor is not None and is_under_factor(service):
-        return base_replicas(graph, key) * factor
-    was_suspended = condition(graph.status.conditions, "Suspended") is not None
-    return base_replicas(graph, key) if was_suspended else service.replicas
+    factor, replicas = graph.spec.replicas, dict[str, int | None]()
+    was_suspended = condition(graph.status.conditions, SUSPENDED) is not None
+    for key, service in graph.spec.services.items():
+        if key in zero:
+            replicas[key] = 0
+        elif key in adapters:
+            replicas[key] = adapters[key]
+        elif factor is not None and is_under_factor(service):
+            replicas[key] = base_replicas(graph, key) * factor
+        else:
+            replicas[key] = base_replicas(graph, key) if was_suspended else service.replicas
+    return replicas
 
 
 def sized(graph: DynamoGraphDeployment) -> DynamoGraphDeployment:
@@ -174,6 +177,59 @@ def graph_scale(graph: DynamoGraphDeployment, observed: Observed) -> GraphScale:
         if base:
             reached.append(present // base)
     return GraphScale(min(reached, default=desired), covered)
+
+
+def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
+    """The label selector, as text, of one pod for each replica of a service.
+
+    An autoscaler computes means over pods, so only the leader of a multinode replica counts.
+    """
+    terms = [
+        f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
+        f"{labels.COMPONENT}={names.label_value(service)}",
+    ]
+    if graph.spec.services[service].nodes > 1 and is_on_grove(graph):
+        cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
+        terms.append(f"{CLIQUE_NAME} in ({','.join(cliques)})")
+    elif graph.spec.services[service].nodes > 1:
+        terms.append(f"{labels.ROLE}=leader")
+    return ",".join(terms)
+
+
+def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
+    """The label selector, as text, of one pod for each replica of several services.
+
+    `replicas` are by service. The selector excludes the workers of multinode replicas. Without services it
+    contradicts itself and matches nothing, because an empty selector would match every pod.
+    """
+    graph_label = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
+    if not replicas:
+        return f"{graph_label},!{labels.GRAPH}"
+    values = ",".join(sorted(names.label_value(key) for key in replicas))
+    terms = [graph_label, f"{labels.COMPONENT} in ({values})"]
+    multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
+    if multinode and is_on_grove(graph):
+        cliques = (
+            clique
+            for key in multinode
+            for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
+        )
+        terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
+    elif multinode:
+        terms.append(f"{labels.ROLE}!=worker")
+    return ",".join(terms)
+
+
+def _cliques(
+    graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
+) -> Iterator[str]:
+    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
+
+    At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
+    """
+    gang = grove_names_of(graph)
+    group, name = gang.child(service), f"{gang.services[service]}{suffix}"
+    return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 
 
 @dataclass(frozen=True, slots=True)

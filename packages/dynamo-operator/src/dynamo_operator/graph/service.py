@@ -55,42 +55,6 @@ def component_resource(
         for name in _INHERITED
         if name in graph.metadata.annotations
     }
-    spec = _spec(graph, key, service, annotations, suffix)
-    if key in revision.replicas:
-        spec["replicas"] = revision.replicas[key]
-    if revision is not PLAIN and (variables := _namespace_variables(graph, service, revision)):
-        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
-    if service.component_type == "frontend" and service.ingress is None:
-        spec["ingress"] = default_ingress(graph.metadata.name, settings)
-    own_annotations = {
-        name: annotations[name] for name in graph.spec.annotations if name in annotations
-    }
-    if revision.content and is_revised:
-        own_annotations[labels.WORKER_CONTENT] = revision.content
-    metadata = object_metadata(
-        graph.metadata.namespace,
-        worker_component_name(graph, key, revision)
-        if suffix
-        else names.component_name(graph.metadata.name, key),
-        spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
-        own_annotations,
-    )
-    return {
-        "apiVersion": DynamoComponentDeployment.KIND.api_version,
-        "kind": DynamoComponentDeployment.KIND.name,
-        "metadata": metadata,
-        "spec": spec,
-    }
-
-
-def _spec(
-    graph: DynamoGraphDeployment,
-    key: str,
-    service: ComponentSpec,
-    annotations: dict[str, str],
-    suffix: str,
-) -> Object:
-    """The spec of the service, with what the graph sets for all of its services."""
     dynamo_namespace = service_dynamo_namespace(graph, service, suffix)
     system = {
         labels.COMPONENT: names.label_value(key),
@@ -110,7 +74,26 @@ def _spec(
         spec["annotations"] = annotations
     if graph.spec.envs:
         spec["envs"] = pruned(merged_environment(graph.spec.envs, service.envs))
-    return spec
+    if key in revision.replicas:
+        spec["replicas"] = revision.replicas[key]
+    if revision is not PLAIN and (variables := _namespace_variables(graph, service, revision)):
+        spec["envs"] = merged_environment(variables, spec.get("envs", ()))
+    if service.component_type == "frontend" and service.ingress is None:
+        spec["ingress"] = default_ingress(graph.metadata.name, settings)
+    own_annotations = {
+        name: annotations[name] for name in graph.spec.annotations if name in annotations
+    }
+    if revision.content and is_revised:
+        own_annotations[labels.WORKER_CONTENT] = revision.content
+    metadata = object_metadata(
+        graph.metadata.namespace,
+        worker_component_name(graph, key, revision)
+        if suffix
+        else names.component_name(graph.metadata.name, key),
+        spec["labels"] | ({labels.WORKER_HASH: suffix} if suffix else {}),
+        own_annotations,
+    )
+    return DynamoComponentDeployment.KIND.manifest(metadata, spec=spec)
 
 
 def _namespace_variables(

@@ -20,7 +20,6 @@ from dynamo_operator.component.status import NO_ORCHESTRATOR
 from dynamo_operator.component.validate import lacks_orchestrator
 from dynamo_operator.features.rollouts.plan import Rollout
 from dynamo_operator.features.rollouts.status import why_it_remains, with_old_revisions
-from dynamo_operator.features.scaling.status import graph_selector
 from dynamo_operator.features.suspension import SuspensionReason
 from dynamo_operator.graph.api import (
     DynamoGraphDeployment,
@@ -28,7 +27,7 @@ from dynamo_operator.graph.api import (
     ProgressStatus,
 )
 from dynamo_operator.graph.decision import Decision
-from dynamo_operator.graph.replicas import as_configured, graph_scale
+from dynamo_operator.graph.replicas import as_configured, graph_scale, graph_selector
 from dynamo_operator.graph.warnings import graph_inoperative
 from dynamo_operator.names import COMPONENT, group_name, is_on_grove, is_paused, kai_queue
 from dynamo_operator.names import GROVE as GROVE_PROVIDER
@@ -266,26 +265,22 @@ def _state_and_reason(
     if blocked:
         text = "; ".join(obstacle.message for obstacle in blocked)
         return waiting, GraphReason.SOME_NOT_READY, text
-    if unready:
-        return waiting, *_unready_reason(unready)
-    return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
-
-
-def _unready_reason(unready: Mapping[str, ServiceView]) -> tuple[GraphReason, str]:
-    """Reason and message of a graph with services that are not ready."""
+    if not unready:
+        return GraphState.SUCCESSFUL, GraphReason.ALL_READY, "All resources are ready"
     reasons = {view.counts.reason for view in unready.values() if view.counts.reason is not None}
     if not reasons:
         causes: dict[str, set[str]] = defaultdict(set)
         for view in unready.values():
             causes[view.name].update(view.obstacles)
         lines = (f"{name}: {'; '.join(sorted(causes[name]))}" for name in sorted(causes))
-        return GraphReason.SOME_NOT_READY, f"Resources not ready: {'; '.join(lines)}"
+        text = f"Resources not ready: {'; '.join(lines)}"
+        return waiting, GraphReason.SOME_NOT_READY, text
     texts = [
         f"{key}: {view.ready_of_newest}/{view.desired} ready; {view.counts.message}"
         for key, view in sorted(unready.items())
     ]
     reason = GraphReason(reasons.pop()) if len(reasons) == 1 else GraphReason.MIXED
-    return reason, fitted(texts, MESSAGE_LIMIT, between=" | ")
+    return waiting, reason, fitted(texts, MESSAGE_LIMIT, between=" | ")
 
 
 def _explained(

@@ -11,10 +11,9 @@ from typing import Final
 import msgspec
 
 from dynamo_operator import labels, names
-from dynamo_operator.component.api import IngressSpec, is_under_factor
+from dynamo_operator.component.api import MAX_GROUPS, IngressSpec, is_under_factor
 from dynamo_operator.component.framework import as_component
 from dynamo_operator.component.validate import (
-    MAX_GROUPS,
     graph_annotation_problems,
     graph_metadata_problems,
     host_problems,

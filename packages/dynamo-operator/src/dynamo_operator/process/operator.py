@@ -123,7 +123,7 @@ def control_graphs(parts: Parts) -> PodIndex:
     rollouts = RolloutMetrics(parts.metrics.registry)
     component_reporter = parts.reporter("dynamocomponentdeployment", of_components)
     graph_reporter = parts.reporter("dynamographdeployment", of_graphs)
-    graph_reporter = replace(graph_reporter, written=rollouts.written)
+    graph_reporter = replace(graph_reporter, rolled_out=rollouts.written)
     writer, cache = parts.writer, parts.cache
     read = (pods, settings, ValidationCache())
     components = ComponentController(cache, applier, component_reporter, *read)

@@ -501,4 +501,5 @@ def request_watches(cache: Cache) -> tuple[Watches, ...]:
             if names.label_value(request.metadata.name) == name:  # the label has a shortened name
                 yield request.key
 
-    return tuple(Watches(type_, keys) for type_ in (JobPod, Output, DynamoGraphDeployment))
+    types = (JobPod, Output, DynamoGraphDeployment)
+    return tuple(Watches(type_, keys, labels.REQUEST) for type_ in types)

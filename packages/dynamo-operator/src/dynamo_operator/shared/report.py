@@ -80,13 +80,16 @@ NOTHING = Applied()
 # In this order: a reader of an Event finds the status that belongs to it.
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Ends the reconciles of one kind. `written` gets the object before and after a status write."""
+    """Ends the reconciles of one kind.
+
+    `rolled_out` gets a graph with a managed rollout before and after a write of its status.
+    """
 
     writer: Writer
     recorder: Recorder
     limit: StatusRateLimit
     client: Client
-    written: Callable[[Any, Any], None] = lambda _, __: None
+    rolled_out: Callable[[DynamoGraphDeployment, DynamoGraphDeployment], None] = lambda _, __: None
 
     async def stopped(self, resource: Resource, stop: Stop) -> Result:
         """End a reconcile that applies nothing. A change of the spec, or of what is missing, requeues it.
@@ -110,7 +113,9 @@ class Reporter:
             record_events(self.recorder, resource, resource, applied=applied)
             return earliest(Result(wait, failure=applied.failure), *seconds)
         stored = await patch_status(self.writer, resource, status, limit=self.limit)
-        self.written(resource, stored)
+        graphs = [it for it in (resource, stored) if isinstance(it, DynamoGraphDeployment)]
+        if any(graph.status.rolling_update for graph in graphs):
+            self.rolled_out(*graphs)
         record_events(self.recorder, resource, stored, applied=applied)
         again: float | None = None
         if applied.blocked:

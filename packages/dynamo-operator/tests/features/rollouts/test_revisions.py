@@ -22,7 +22,7 @@ from dynamo_operator.features.rollouts.plan import (
     worker_content,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
-from dynamo_operator.names import dynamo_namespace, revision_dynamo_namespace
+from dynamo_operator.names import dynamo_namespace
 from kube_runtime.kind import Object
 from specs import IMAGE, JSON, a_graph, a_service
 
@@ -357,14 +357,14 @@ def test_no_other_graph_begins_like_a_managed_one(name: str, other: str) -> None
         assume(neighbour != name)
         prefix = first_revision(graph_of_namespaces(name)).namespace_prefix
         assert not dynamo_namespace("prod", neighbour).startswith(prefix)
-        assert not revision_dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
+        assert not dynamo_namespace("prod", neighbour, "0123abcd").startswith(prefix)
 
 
 @given(_names)
 def test_a_managed_graph_finds_all_its_generations(name: str) -> None:
     for finds_plain in (False, True):
         prefix = namespace_prefix(graph_of_namespaces(name), finds_plain=finds_plain)
-        assert revision_dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
+        assert dynamo_namespace("prod", name, "0123abcd").startswith(prefix)
     assert dynamo_namespace("prod", name).startswith(
         namespace_prefix(graph_of_namespaces(name), finds_plain=True)
     )

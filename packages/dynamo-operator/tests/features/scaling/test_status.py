@@ -15,11 +15,10 @@ from dynamo_operator.features.scaling.api import (
 )
 from dynamo_operator.features.scaling.status import (
     acting_status,
-    graph_selector,
     held_status,
     hold,
-    selector,
 )
+from dynamo_operator.graph.replicas import graph_selector, selector
 from kube_runtime.kind import Object
 from kube_runtime.types.meta import Condition, FieldOwner, OwnerReference, ScaledMetadata, Status
 from specs import a_graph, a_service

@@ -49,10 +49,14 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """Maps a change of an object of `type_` to the keys to reconcile, from its state before and after."""
+    """Maps a change of an object of `type_` to the keys to reconcile, from its state before and after.
+
+    With a `label`, an object without that label wakes none.
+    """
 
     type_: type[Resource]
     map_to: Callable[[Any], Iterable[Key]]
+    label: str = ""
 
 
 class Informer(Generic[R]):

@@ -561,6 +561,18 @@ class Cache:
             if not namespace or resource.metadata.namespace == namespace
         ]
 
+    def referrers(
+        self, type_: type[R], names: Callable[[R], Collection[str]]
+    ) -> Callable[[Resource], Iterator[Key]]:
+        """A function that finds the objects of a type that name a given object of their namespace."""
+
+        def keys(named: Resource) -> Iterator[Key]:
+            for candidate in self.list(type_, named.metadata.namespace):
+                if named.metadata.name in names(candidate):
+                    yield candidate.key
+
+        return keys
+
     def derived(
         self, name: Hashable, types: tuple[type[Resource], ...], compute: Callable[[], T]
     ) -> T:

@@ -44,12 +44,6 @@ class LabelRule:
     value: str | None
     is_negated: bool
 
-    def holds(self, labels: dict[str, str]) -> bool:
-        """Whether labels meet the requirement."""
-        value = labels.get(self.name)
-        matches = value is not None if self.value is None else value == self.value
-        return matches is not self.is_negated
-
 
 @dataclass(frozen=True, slots=True)
 class Selector:
@@ -79,7 +73,12 @@ class Selector:
             return False
         if self.fields and not is_watched:
             return False
-        return all(rule.holds(metadata.labels) for rule in self.rules)
+        for rule in self.rules:
+            value = metadata.labels.get(rule.name)
+            matches = value is not None if rule.value is None else value == rule.value
+            if matches is rule.is_negated:
+                return False
+        return True
 
 
 def _rule(term: str) -> LabelRule:

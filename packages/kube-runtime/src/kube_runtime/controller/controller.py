@@ -155,7 +155,7 @@ class Controller:
             enqueue = partial(self._enqueue, self._controlling_key, delay)
             self._cache.subscribe(type_, enqueue)
         for watch in reconciler.watches:
-            enqueue = partial(self._enqueue, watch.map_to, delay)
+            enqueue = partial(self._enqueue, watch.map_to, delay, label=watch.label)
             self._cache.subscribe(watch.type_, enqueue)
         for type_ in {*reconciler.owns, *(watch.type_ for watch in reconciler.watches)}:
             self._cache.subscribe_served(type_, self._enqueue_all)
@@ -195,11 +195,15 @@ class Controller:
         keys: Callable[[Any], Iterable[Key]],
         after_seconds: float,
         change: Change[Resource],
+        *,
+        label: str = "",
     ) -> None:
         """Queue the keys that a change of another object affects."""
         priority = Priority.BACKLOG if change.initial else Priority.CHANGE
         for state in (change.old, change.new):
-            for key in keys(state) if state is not None else ():
+            if state is None or (label and label not in state.metadata.labels):
+                continue
+            for key in keys(state):
                 self._queue.add(key, priority=priority, after_seconds=after_seconds)
 
     def wake(self, key: Key) -> None:

@@ -20,12 +20,12 @@ from dynamo_operator.component.plan import (
     GroupNode,
     Hosts,
     Reference,
+    discovery_backend,
     object_metadata,
 )
 from dynamo_operator.component.pod import namespace_defaults_record, pod_template, wait_config_maps
 from dynamo_operator.component.render import (
     component_plan,
-    discovery_backend,
     ingresses,
     model_services,
     namespace_defaults,
@@ -180,12 +180,10 @@ def _pod_clique_set(clique_set: _Set) -> Object:
         template["podCliqueScalingGroups"] = _in_live_order(groups, clique_set.present)
     if clique_set.termination_delay_seconds > 0:
         template["terminationDelay"] = _duration(clique_set.termination_delay_seconds)
-    return {
-        "apiVersion": PodCliqueSet.KIND.api_version,
-        "kind": PodCliqueSet.KIND.name,
-        "metadata": object_metadata(clique_set.namespace, clique_set.name, {}, record),
-        "spec": {"replicas": 1, "template": template},
-    }
+    return PodCliqueSet.KIND.manifest(
+        object_metadata(clique_set.namespace, clique_set.name, {}, record),
+        spec={"replicas": 1, "template": template},
+    )
 
 
 def _in_live_order(entries: Sequence[Object], present: Mapping[str, object]) -> list[Object]:

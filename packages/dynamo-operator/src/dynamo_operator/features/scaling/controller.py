@@ -76,13 +76,12 @@ def read_scaling(
 
 def scaling_watch(cache: Cache) -> Watches:
     """Wake adapters when the graph that they name changes or is created."""
-
-    def keys(graph: Resource) -> Iterator[Key]:
-        for adapter in cache.list(Adapter, graph.metadata.namespace):
-            if adapter.spec is not None and adapter.spec.dgd_ref.name == graph.metadata.name:
-                yield adapter.key
-
-    return Watches(DynamoGraphDeployment, keys)
+    return Watches(
+        DynamoGraphDeployment,
+        cache.referrers(
+            Adapter, lambda adapter: (adapter.spec.dgd_ref.name,) if adapter.spec else ()
+        ),
+    )
 
 
 def read_adapters(

@@ -126,10 +126,8 @@ def _first_replicas(graph: DynamoGraphDeployment, key: str, observed: Observed) 
 def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Object:
     """The adapter with its first replicas, without owner references."""
     namespace, name = graph.metadata.namespace, graph.metadata.name
-    return {
-        "apiVersion": DynamoGraphDeploymentScalingAdapter.KIND.api_version,
-        "kind": DynamoGraphDeploymentScalingAdapter.KIND.name,
-        "metadata": {
+    return DynamoGraphDeploymentScalingAdapter.KIND.manifest(
+        {
             "name": names.component_name(name, key),
             "namespace": namespace,
             "labels": {
@@ -137,5 +135,5 @@ def _adapter_object(graph: DynamoGraphDeployment, key: str, replicas: int) -> Ob
                 labels.COMPONENT: names.label_value(key),
             },
         },
-        "spec": {"replicas": replicas, "dgdRef": {"name": name, "serviceName": key}},
-    }
+        spec={"replicas": replicas, "dgdRef": {"name": name, "serviceName": key}},
+    )

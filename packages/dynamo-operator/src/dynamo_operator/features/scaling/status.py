@@ -4,22 +4,20 @@ An autoscaler computes from these numbers. So `replicas` is the observed number,
 absent until it is known.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from dynamo_operator import labels, names
 from dynamo_operator.component.api import has_adapter
-from dynamo_operator.component.validate import MAX_GROUPS
 from dynamo_operator.features.scaling.api import (
     DynamoGraphDeploymentScalingAdapter,
     DynamoGraphDeploymentScalingAdapterSpec,
     DynamoGraphDeploymentScalingAdapterStatus,
 )
-from dynamo_operator.graph.api import DynamoGraphDeployment, grove_names_of
-from dynamo_operator.names import LEADER_SUFFIX, WORKER_SUFFIX, is_on_grove, is_paused
-from dynamo_operator.shared.cluster import CLIQUE_NAME
+from dynamo_operator.graph.api import DynamoGraphDeployment
+from dynamo_operator.graph.replicas import selector
+from dynamo_operator.names import is_paused
 from dynamo_operator.shared.conditions import ScalingReason, new_condition
 from kube_runtime.apply.result import controls
 
@@ -131,59 +129,6 @@ def _observed(
         largest = max(spec.replicas, present or 0)
         return replace(status, selector=selector(graph, key, largest))
     return status
-
-
-def selector(graph: DynamoGraphDeployment, service: str, replicas: int) -> str:
-    """The label selector, as text, of one pod for each replica of a service.
-
-    An autoscaler computes means over pods, so only the leader of a multinode replica counts.
-    """
-    terms = [
-        f"{labels.GRAPH}={names.label_value(graph.metadata.name)}",
-        f"{labels.COMPONENT}={names.label_value(service)}",
-    ]
-    if graph.spec.services[service].nodes > 1 and is_on_grove(graph):
-        cliques = _cliques(graph, service, replicas, LEADER_SUFFIX)
-        terms.append(f"{CLIQUE_NAME} in ({','.join(cliques)})")
-    elif graph.spec.services[service].nodes > 1:
-        terms.append(f"{labels.ROLE}=leader")
-    return ",".join(terms)
-
-
-def graph_selector(graph: DynamoGraphDeployment, replicas: Mapping[str, int]) -> str:
-    """The label selector, as text, of one pod for each replica of several services.
-
-    `replicas` are by service. The selector excludes the workers of multinode replicas. Without services it
-    contradicts itself and matches nothing, because an empty selector would match every pod.
-    """
-    graph_label = f"{labels.GRAPH}={names.label_value(graph.metadata.name)}"
-    if not replicas:
-        return f"{graph_label},!{labels.GRAPH}"
-    values = ",".join(sorted(names.label_value(key) for key in replicas))
-    terms = [graph_label, f"{labels.COMPONENT} in ({values})"]
-    multinode = [key for key in sorted(replicas) if graph.spec.services[key].nodes > 1]
-    if multinode and is_on_grove(graph):
-        cliques = (
-            clique
-            for key in multinode
-            for clique in _cliques(graph, key, replicas[key], WORKER_SUFFIX)
-        )
-        terms.append(f"{CLIQUE_NAME} notin ({','.join(cliques)})")
-    elif multinode:
-        terms.append(f"{labels.ROLE}!=worker")
-    return ",".join(terms)
-
-
-def _cliques(
-    graph: DynamoGraphDeployment, service: str, replicas: int, suffix: str
-) -> Iterator[str]:
-    """The names of the cliques with that suffix: Grove labels each pod with its clique, one per replica.
-
-    At least one and at most `MAX_GROUPS`, so that the selector stays short whatever number is requested.
-    """
-    gang = grove_names_of(graph)
-    group, name = gang.child(service), f"{gang.services[service]}{suffix}"
-    return (f"{group}-{index}-{name}" for index in range(min(max(1, replicas), MAX_GROUPS)))
 
 
 def _replicas(number: int) -> str:

@@ -43,11 +43,6 @@ def amount(quantity: str | int) -> Decimal | None:
     return value if abs(value) < _BOUND else None
 
 
-def is_whole(number: Decimal) -> bool:
-    """Whether a number is whole."""
-    return number == number.to_integral_value()
-
-
 def is_same_amount(left: object, right: object) -> bool:
     """Whether two JSON values are equal quantities, such as `1000m` and 1."""
     if not isinstance(left, str | int) or not isinstance(right, str | int):

@@ -37,7 +37,7 @@ from dynamo_operator.shared.problems import (
 )
 from kube_runtime.crd import embedded
 from kube_runtime.kind import Fields
-from kube_runtime.quantity import amount, is_whole
+from kube_runtime.quantity import amount
 
 _NATIVE = frozenset(("cpu", "memory", "ephemeral-storage"))
 _KNOWN_RESOURCES = _NATIVE | {GPU}
@@ -89,7 +89,7 @@ def resource_problems(
             if number is None:
                 continue
             amounts[side][name] = (at, number)
-            if not problems and "/" in name and not is_whole(number):
+            if not problems and "/" in name and number != number.to_integral_value():
                 yield Problem(at, f'invalid quantity "{value}" of {name} (expected a whole number)')
     requests, limits = amounts["requests"], amounts["limits"]
     for name in sorted(requests.keys() & limits.keys()):

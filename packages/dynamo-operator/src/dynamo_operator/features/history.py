@@ -53,7 +53,7 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
     limit = history_limit(graph)
     if not limit:
         return History(outdated=tuple(ordered))
-    spec = spec_of(graph)
+    spec: Object = msgspec.to_builtins(graph.spec)
     # The uid keeps the name apart from those of a deleted graph of the same name.
     content = msgspec.json.encode([graph.metadata.uid, without_sizes(spec)], order="sorted")
     name = f"{graph.metadata.name}-{hashlib.sha256(content).hexdigest()[:10]}"
@@ -62,7 +62,16 @@ def plan_history(graph: DynamoGraphDeployment, former: Sequence[ControllerRevisi
     newest = max(map(revision_number, earlier), default=0)
     outdated = tuple(earlier[: max(len(earlier) - limit, 0)])
     if current is None:
-        return History(_revision(graph, name, spec, newest + 1), outdated=outdated)
+        number = newest + 1
+        marks = {
+            labels.GRAPH: names.label_value(graph.metadata.name),
+            labels.GRAPH_REVISION: str(number),
+        }
+        metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
+        if cause := graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]:
+            metadata["annotations"] = {CHANGE_CAUSE: cause}
+        created = ControllerRevision.KIND.manifest(metadata, data={"spec": spec}, revision=number)
+        return History(created, outdated=outdated)
     if revision_number(current) <= newest or not revision_number(current):
         return History(renewed=(current, newest + 1), outdated=outdated)
     return History(outdated=outdated)
@@ -73,29 +82,6 @@ def revision_number(revision: ControllerRevision) -> int:
     text = revision.metadata.labels.get(labels.GRAPH_REVISION, "")
     is_number = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
     return int(text) if is_number else 0
-
-
-def _revision(graph: DynamoGraphDeployment, name: str, spec: Object, number: int) -> Object:
-    cause = graph.metadata.annotations.get(CHANGE_CAUSE, "")[:_MOST_OF_CAUSE]
-    marks = {
-        labels.GRAPH: names.label_value(graph.metadata.name),
-        labels.GRAPH_REVISION: str(number),
-    }
-    metadata: Object = {"name": name, "namespace": graph.metadata.namespace, "labels": marks}
-    if cause:
-        metadata["annotations"] = {CHANGE_CAUSE: cause}
-    kind = ControllerRevision.KIND
-    return kind.manifest(
-        metadata,
-        data={"spec": spec},
-        revision=number,
-    )
-
-
-def spec_of(graph: DynamoGraphDeployment) -> Object:
-    """The whole spec, as stored in a revision."""
-    spec: Object = msgspec.to_builtins(graph.spec)
-    return spec
 
 
 def without_sizes(spec: Object) -> Object:

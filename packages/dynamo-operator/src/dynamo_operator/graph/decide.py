@@ -37,14 +37,13 @@ def decide(
 ) -> Decision:
     """Decide what to write for a graph. `problems_of` validates it, with its provider recorded."""
     is_foreign = FINALIZER in live.metadata.finalizers
-    if runs_on_withheld_grove(
-        live, inputs.facts, inputs.children, has_foreign_finalizer=is_foreign
-    ):
+    kinds = {kind for kind, _ in inputs.live}
+    if runs_on_withheld_grove(live, inputs.facts, kinds, has_foreign_finalizer=is_foreign):
         record = {labels.WORKLOAD_PROVIDER: GROVE}
         graph = recorded(live, GROVE)
     else:
         record = {}
-        graph = with_provider(live, inputs.facts, inputs.children)
+        graph = with_provider(live, inputs.facts, kinds)
     if stop := graph_stop(graph, inputs.facts, problems_of(graph)):
         return Decision(graph, inputs, settings, now, record=record, stop=stop)
     return plan_graph(live, inputs, settings, now)
@@ -54,8 +53,9 @@ def plan_graph(
     live: DynamoGraphDeployment, inputs: GraphInputs, settings: RenderSettings, now: datetime
 ) -> Decision:
     """Decide what to write for a valid graph whose provider is available."""
-    chosen = workload_provider(live, inputs.facts, inputs.children)
-    record = to_record(live, chosen, inputs.facts, settings, inputs.children)
+    kinds = {kind for kind, _ in inputs.live}
+    chosen = workload_provider(live, inputs.facts, kinds)
+    record = to_record(live, chosen, inputs.facts, settings, kinds)
     annotations = {**live.metadata.annotations, labels.WORKLOAD_PROVIDER: chosen, **record}
     metadata = msgspec.structs.replace(live.metadata, annotations=annotations)
     graph = msgspec.structs.replace(live, metadata=metadata)

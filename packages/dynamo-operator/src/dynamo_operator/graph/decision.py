@@ -51,11 +51,6 @@ class GraphInputs:
     ssh_keys: tuple[Object, ...] = ()
     ssh_key_types: tuple[type[Resource], ...] = ()
 
-    @property
-    def children(self) -> frozenset[str]:
-        """The kinds of the objects that the graph owns."""
-        return frozenset(kind for kind, _ in self.live)
-
 
 @dataclass(frozen=True, slots=True)
 class Decision:

@@ -66,8 +66,7 @@ async def read_graph(
         own = Key(graph.metadata.namespace, settings.mpi_secret_name)
         refusal = suppression.refusal(ssh_keys_target(own))
         facts = replace(facts, ssh_keys_refusal=refusal.message if refusal else "")
-    inputs = GraphInputs(facts, live)
-    graph = with_provider(graph, facts, inputs.children)
+    graph = with_provider(graph, facts, {kind for kind, _ in live})
     grove: dict[str, GroveMember] = {}
     services, components = dict[str, ServiceObserved](), tuple[DynamoComponentDeployment, ...]()
     if live:
@@ -78,8 +77,9 @@ async def read_graph(
     has_adapters = any(map(has_adapter, graph.spec.services.values())) or bool(
         cache.owned_by(graph.metadata.uid, (Adapter,), graph.metadata.namespace)
     )
-    inputs = replace(
-        inputs,
+    inputs = GraphInputs(
+        facts,
+        live,
         services=services,
         components=components,
         former=tuple(_controlled(graph, ControllerRevision, cache)),

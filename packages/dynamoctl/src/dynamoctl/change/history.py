@@ -22,7 +22,6 @@ from dynamo_operator.features.history import (
     CHANGE_CAUSE,
     SIZE_OF_SERVICE,
     SIZES,
-    spec_of,
     without_sizes,
 )
 from dynamo_operator.graph.api import DynamoGraphDeployment
@@ -98,7 +97,7 @@ async def undo(name: str, where: Where, number: int | None, *, is_dry: bool) -> 
         else:
             only = f"{revisions[0].number}: there is nothing to return to"
             raise Unwritable(f"graph {graph.key} has one revision only, {only}")
-        present = spec_of(graph)
+        present: Object = msgspec.to_builtins(graph.spec)
         patch = merge_patch(present, undone(present, chosen.spec))
         if not patch:
             return Edited(f"{graph.key} already has the spec of revision {chosen.number}", ())

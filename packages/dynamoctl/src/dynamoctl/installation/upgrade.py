@@ -186,7 +186,7 @@ def _of_graph(
     owned = cache.owned_by(stored.metadata.uid, types, stored.metadata.namespace)
     live = {(child.KIND.name, child.key): child for child in owned}
     inputs = GraphInputs(facts, live)
-    graph = with_provider(stored, inputs.facts, inputs.children)
+    graph = with_provider(stored, inputs.facts, {kind for kind, _ in inputs.live})
     provider = graph.metadata.annotations[labels.WORKLOAD_PROVIDER]
     if not is_available(provider, facts) or graph_problems(graph, settings):
         return

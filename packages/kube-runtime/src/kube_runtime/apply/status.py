@@ -188,13 +188,14 @@ def difference(resource: Resource, desired: Status) -> Object:
     stored = status_of(resource)
     conditions = with_transition_times(desired.conditions, stored.conditions, now=utc_now())
     desired = msgspec.structs.replace(desired, conditions=conditions)
-    return {} if desired == stored else merge_patch(_as_json(stored), _as_json(desired))
-
-
-def _as_json(status: Status) -> Object:
-    """A status as JSON, without fields that have their default, but with all fields of conditions."""
-    body: Object = msgspec.to_builtins(status)
-    return {**body, "conditions": plain(status.conditions)}
+    if desired == stored:
+        return {}
+    # Without fields that have their default, but with all fields of conditions.
+    old, new = (
+        {**msgspec.to_builtins(status), "conditions": plain(status.conditions)}
+        for status in (stored, desired)
+    )
+    return merge_patch(old, new)
 
 
 def with_transition_times(

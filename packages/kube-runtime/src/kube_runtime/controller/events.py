@@ -69,19 +69,6 @@ class _Series:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _reference(resource: Resource) -> Object:
-    """A reference to the object of an Event. Not the object itself: thousands of Events may wait."""
-    kind, metadata = resource.KIND, resource.metadata
-    return {
-        "apiVersion": kind.api_version,
-        "kind": kind.name,
-        "name": metadata.name,
-        "namespace": metadata.namespace,
-        "uid": metadata.uid,
-        "resourceVersion": metadata.resource_version,
-    }
-
-
 @dataclass(slots=True)
 class _Pending:
     """Occurrences of a series that are not written yet. `due` is on the event loop's clock."""
@@ -200,6 +187,16 @@ class EventWriter:
     def add(self, series: _Series, regarding: Resource, message: str) -> None:
         """Add one occurrence: merged with a pending Event of its series, or dropped if there are too many."""
         now, today = loop_time(), self._wall_clock()
+        metadata = regarding.metadata
+        # Not the object itself: thousands of Events may wait.
+        reference: Object = {
+            "apiVersion": regarding.KIND.api_version,
+            "kind": regarding.KIND.name,
+            "name": metadata.name,
+            "namespace": metadata.namespace,
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+        }
         same = self._pending[series.warning]
         pending = same.get(series)
         if pending is None:
@@ -214,9 +211,9 @@ class EventWriter:
                 same.popitem(last=False)
                 self._metrics.event_dropped("queue_full")
             due = now + COLLECT_SECONDS
-            pending = same[series] = _Pending(series, _reference(regarding), due, today, today)
+            pending = same[series] = _Pending(series, reference, due, today, today)
             self._arrived.set()
-        pending.regarding, pending.until = _reference(regarding), today
+        pending.regarding, pending.until = reference, today
         pending.count += 1
         if message not in pending.messages:
             pending.messages.append(message)
